@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.fleet_reload import FleetReloader
@@ -95,7 +95,7 @@ def make_loop(context: ControllerContext) -> ReconcileLoop:
     listener = LoopListener(lambda _: None, lambda _: None)
     reloader = FleetReloader(context.fleet.root, lambda: context.fleet, context.clock, listener.on_message)
     return ReconcileLoop(
-        FleetStateCache(context), RackAssignment(), reloader, lambda fleet: list(fleet.nodes), listener, 86_400.0
+        FleetSnapshotCache(context), RackAssignment(), reloader, lambda fleet: list(fleet.nodes), listener, 86_400.0
     )
 
 

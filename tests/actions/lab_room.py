@@ -20,7 +20,7 @@ from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.observe.evidence_store import EvidenceStore
-from assay.redfish.bmc import open_fleet_bmc
+from assay.redfish.bmc_client import open_fleet_bmc
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)

@@ -7,9 +7,9 @@ from lab_room import Room, wish
 
 from assay.actions import powercycle, zap
 from assay.actions.polling import wait_until
-from assay.controller.effects import effect_steps as steps
+from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.effect_journal import EFFECT_KINDS
-from assay.redfish.bmc import open_fleet_bmc
+from assay.redfish.bmc_client import open_fleet_bmc
 from assay.redfish.errors import BmcLoginRefused
 
 NODE = "n0011"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.actions.bmc_firmware import RedfishFirmwareUpdater
 from assay.model.specs.firmware_bundle import FirmwareComponent
-from assay.redfish.bmc import BmcClient
+from assay.redfish.bmc_client import BmcClient
 
 NAMED = [{"Message": "done", "MessageArgs": ["HGX_BMC_0", "1.2"]}]
 TASK = {"@odata.id": "/t/1", "TaskState": "Completed", "StartTime": "2026-11-21T10:00:00Z", "Messages": NAMED}

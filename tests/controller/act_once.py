@@ -10,9 +10,9 @@ from pathlib import Path
 
 from assay.actions.action import EffectIntent, load_action
 from assay.controller.context import ControllerContext
-from assay.controller.effects import effect_steps as steps
+from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.effect_journal import derive_effect_id
-from assay.controller.effects.effect_runner import run_effects
+from assay.controller.effects.pending_effect_runner import run_effects
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.world import LabWorld
 from assay.ledger.leases_and_locks import hold_controller_lock

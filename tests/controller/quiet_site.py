@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.selection.declared_outcomes import list_declared_outcomes
@@ -92,7 +92,7 @@ class Site:
 
     def settle(self, name: str, standing: str = "verified", only: str = "") -> None:
         """Let everything that is owed to a node, or this action of it, come to an end."""
-        every = list_outstanding_effects(self.desk.policy, FleetStateCache(self.desk).node_states()[name])
+        every = list_outstanding_effects(self.desk.policy, FleetSnapshotCache(self.desk).node_states()[name])
         for one in [one for one in every if only in ("", one.action)]:
             effect, at = derive_id(one.decision, one.action), format_time(self.clock.at)
             about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}

@@ -18,7 +18,7 @@ from pathlib import Path
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.controller.context import ControllerContext
 from assay.controller.effects import dbos_workflows
-from assay.controller.effects import effect_runner as acting
+from assay.controller.effects import pending_effect_runner as acting
 from assay.controller.rack_leases import hold_rack_assignment
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.leases_and_locks import NodeLeaseHolder

@@ -13,7 +13,7 @@ import pytest
 from ledger.forks import Forked
 from quiet_site import FLEET, NODES, Site
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.ingest import fault_recording
 from assay.controller.ingest.fault_recording import record_agent_faults
 from assay.controller.rack_leases import LeasedRackAssignment
@@ -76,7 +76,7 @@ def test_a_fault_that_two_hosts_see_at_once_is_counted_twice(place: Path | str, 
     other.say()
     assert other.hear() == "counted"
     thread.join(PATIENCE_S)
-    (fault,) = FleetStateCache(here.desk).node_states()[ONE].faults
+    (fault,) = FleetSnapshotCache(here.desk).node_states()[ONE].faults
     assert fault.count == 2
     here.ledger.close()
     assert other.end() == 0
@@ -88,7 +88,7 @@ def test_what_a_killed_host_held_is_free_at_once(place: Path | str, tmp_path: Pa
     other.kill()
     here = Site(place, tmp_path / "b")
     record_agent_faults(here.desk, [alert(here, 1)])
-    (fault,) = FleetStateCache(here.desk).node_states()[ONE].faults
+    (fault,) = FleetSnapshotCache(here.desk).node_states()[ONE].faults
     assert fault.count == 1
     here.ledger.close()
 
@@ -108,12 +108,12 @@ def test_a_scheduler_that_hangs_does_not_hold_the_decisions_of_another_controlle
     first.fault(ONE)
     shares = [LeasedRackAssignment(site.ledger, FLEET.nodes, 60) for site in hosts]
     hanging = threading.Thread(
-        target=record_decisions, args=(FleetStateCache(first.desk),), kwargs={"assignment": shares[0]}
+        target=record_decisions, args=(FleetSnapshotCache(first.desk),), kwargs={"assignment": shares[0]}
     )
     hanging.start()
     assert asked.wait(PATIENCE_S)
 
-    assert record_decisions(FleetStateCache(second.desk), assignment=shares[1]) == 1
+    assert record_decisions(FleetSnapshotCache(second.desk), assignment=shares[1]) == 1
     next(second.serial)  # the number of a fault is its host's own here
     second.fault(OTHER)
     go.set()
@@ -122,7 +122,7 @@ def test_a_scheduler_that_hangs_does_not_hold_the_decisions_of_another_controlle
 
     decisions = first.ledger.entries(kinds=["decision"])
     assert [entry.node for entry in decisions] == [ONE], "by the newest ledger, and not about whom it did not ask for"
-    assert record_decisions(FleetStateCache(first.desk), assignment=shares[0]) == 1, "which comes next"
+    assert record_decisions(FleetSnapshotCache(first.desk), assignment=shares[0]) == 1, "which comes next"
 
 
 def test_nodes_that_are_declared_later_are_looked_after_too(hosts: tuple[Site, Site]) -> None:

@@ -17,7 +17,7 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.controller.context import ControllerContext
 from assay.controller.effects import dbos_workflows
 from assay.controller.effects.effect_journal import EFFECT_KINDS
-from assay.controller.effects.effect_runner import run_effects
+from assay.controller.effects.pending_effect_runner import run_effects
 from assay.controller.effects.workflow_queues import keep_engine_running
 from assay.model.node import Node
 from assay.model.specs.policy_sections import EffectConcurrency

@@ -20,10 +20,10 @@ from assay.actions.action import (
     UnfinishedAction,
     load_action,
 )
-from assay.controller.effects import effect_steps as steps
+from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS
 from assay.controller.effects.effect_journal import EFFECT_KINDS, parse_effects
-from assay.controller.effects.effect_runner import run_effects
+from assay.controller.effects.pending_effect_runner import run_effects
 from assay.model.specs.policy_sections import EffectRetryPolicy
 
 WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")

@@ -12,7 +12,7 @@ import pytest
 import standin_world as world
 
 from assay.actions.action import EffectIntent
-from assay.controller.effects import effect_steps as steps
+from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.effect_journal import EFFECT_KINDS, parse_effects
 from assay.ledger.store import Ledger
 

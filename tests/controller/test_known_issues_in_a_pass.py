@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
@@ -83,11 +83,13 @@ def test_a_known_failure_is_no_fault_until_the_entry_expires(now, listed, faults
     if listed:
         (tmp_path / "specs" / "known-issues.yaml").write_text(KNOWN)
     desk = failing_at(tmp_path, now)
-    view = next(view for view in FleetStateCache(desk).build_snapshot(desk.fleet.nodes).nodes if view.name == "n0003")
+    view = next(
+        view for view in FleetSnapshotCache(desk).build_snapshot(desk.fleet.nodes).nodes if view.name == "n0003"
+    )
     found = make_fault_entries(desk.fleet, view.node_state, now, EvidenceDocument("n0003", now), view.latest)
     assert [entry.body["class"] for entry in found if entry.kind == "fault"] == faults
     desk.ledger.append(*found)
-    made = decide(FleetStateCache(desk).build_snapshot(desk.fleet.nodes))
+    made = decide(FleetSnapshotCache(desk).build_snapshot(desk.fleet.nodes))
     assert any(one.timing != "record" for one in made) is moved
     if not moved:
         assert [cause.kind for one in made for cause in one.causes] == ["known", "outcome"]

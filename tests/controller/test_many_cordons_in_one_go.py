@@ -12,7 +12,7 @@ from batch_once import MOMENTS, FileScheduler, desk_of, moved
 
 from assay.controller.context import ControllerContext
 from assay.controller.effects.effect_journal import EFFECT_KINDS
-from assay.controller.effects.effect_runner import run_effects
+from assay.controller.effects.pending_effect_runner import run_effects
 from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quiet_site import FLEET, NODES, Site
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.reconcile_pass import find_busy_nodes, record_decisions
 from assay.harness.selection.declared_outcomes import DeclaredOutcomes, list_declared_outcomes
 from assay.ledger.store import Ledger
@@ -43,7 +43,7 @@ STEP = st.tuples(
 def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_everybody(steps, tmp_path_factory):
     home = tmp_path_factory.mktemp("site")
     site = Site(home / "ledger.sqlite", home)
-    warm = FleetStateCache(site.desk)
+    warm = FleetSnapshotCache(site.desk)
     for what, number, fault, hours in steps:
         name = NODES[number]
         match what:
@@ -60,7 +60,7 @@ def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_eve
             case _:
                 site.say(what, name, to="draining")
         site.later(hours=hours)
-        everybody = FleetStateCache(site.desk).build_snapshot(NODES)
+        everybody = FleetSnapshotCache(site.desk).build_snapshot(NODES)
         assert len(everybody.nodes) == len(NODES)
         assert decide(warm.build_snapshot()) == decide(everybody)
         record_decisions(warm)
@@ -70,7 +70,7 @@ def test_what_is_decided_with_quiet_nodes_as_a_count_is_what_is_decided_with_eve
 
 
 def test_a_clock_that_is_put_back_wakes_whoever_has_a_past_that_is_yet_to_come(site):
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     site.later(hours=5)
     site.fault(NODES[0], "gpu.xid.13")
     (known,) = memory.node_states()[NODES[0]].faults
@@ -84,7 +84,7 @@ def test_a_clock_that_is_put_back_wakes_whoever_has_a_past_that_is_yet_to_come(s
 
 
 def test_quiet_nodes_come_as_a_count_and_cost_no_question(site):
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     site.later(minutes=1)
     situation = memory.build_snapshot()
     assert (situation.nodes, sum(situation.quiet_counts.values())) == ((), len(NODES))
@@ -97,7 +97,7 @@ def test_many_nodes_that_are_awake_are_one_question_to_their_scheduler(site):
         site.fault(name)
     site.far.jobs[NODES[0]] = (CustomerJob("7", "llama", "customer", ""),)
     site.far.strangers = {NODES[2]}
-    views = FleetStateCache(site.desk).build_snapshot().nodes
+    views = FleetSnapshotCache(site.desk).build_snapshot().nodes
     assert site.far.asked == [set(NODES[:3])]
     assert [view.jobs for view in views] == [("job 7 (llama, customer)",), (), None]
 
@@ -107,12 +107,12 @@ def test_a_scheduler_that_is_down_is_told_once_for_all_its_nodes_and_leaves_them
     site.far.silent = True
     for name in NODES[:3]:
         site.fault(name)
-    assert [view.jobs for view in FleetStateCache(site.desk).build_snapshot().nodes] == [None] * 3
+    assert [view.jobs for view in FleetSnapshotCache(site.desk).build_snapshot().nodes] == [None] * 3
     assert site.said == [f"{NODES[0]} and 2 more: cannot tell what is in use: slurmctld does not answer"]
 
 
 def test_what_another_process_stored_is_heard_and_told_as_news_once(site):
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     assert memory.take_new_entries() == [], "what was there at the beginning"
     site.later(minutes=1)
     site.fault(NODES[4])
@@ -122,7 +122,7 @@ def test_what_another_process_stored_is_heard_and_told_as_news_once(site):
 
 
 def test_outcomes_are_asked_for_again_only_after_a_run(site, monkeypatch):
-    memory, asked = FleetStateCache(site.desk), list[set[str]]()
+    memory, asked = FleetSnapshotCache(site.desk), list[set[str]]()
     latest = Ledger.latest
     monkeypatch.setattr(Ledger, "latest", lambda self, **some: asked.append(set(some["nodes"])) or latest(self, **some))
     site.later(minutes=1)
@@ -135,7 +135,7 @@ def test_outcomes_are_asked_for_again_only_after_a_run(site, monkeypatch):
 
 
 def test_a_decision_makes_its_node_one_on_which_there_is_work(site):
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     site.later(minutes=1)
     assert find_busy_nodes(memory, NODES) == set()
     site.fault(NODES[0])
@@ -147,7 +147,7 @@ def test_a_decision_makes_its_node_one_on_which_there_is_work(site):
 
 
 def test_only_those_asked_about_are_decided(site):
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     site.later(minutes=1)
     site.fault(NODES[0])
     site.fault(NODES[9])

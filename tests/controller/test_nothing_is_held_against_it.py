@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.ingest import node_and_fabric_collection as looking
@@ -66,12 +66,12 @@ class Nodes:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[FleetStateCache]:
+def memory(tmp_path: Path) -> Iterator[FleetSnapshotCache]:
     for folder in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     home, ledger = tmp_path / ".assay", Ledger.open(tmp_path / "ledger.sqlite")
     fleet, store = load_fleet(tmp_path), EvidenceStore(home / "evidence")
-    memory = FleetStateCache(ControllerContext(fleet, ledger, store, Hands(), home, tmp_path / "reports"))
+    memory = FleetSnapshotCache(ControllerContext(fleet, ledger, store, Hands(), home, tmp_path / "reports"))
     enroll_nodes(memory.context)
     memory.take_new_entries()
     later(memory, days=1)
@@ -80,17 +80,17 @@ def memory(tmp_path: Path) -> Iterator[FleetStateCache]:
 
 
 @pytest.fixture
-def nodes(memory: FleetStateCache, monkeypatch: pytest.MonkeyPatch) -> Nodes:
+def nodes(memory: FleetSnapshotCache, monkeypatch: pytest.MonkeyPatch) -> Nodes:
     nodes = Nodes(memory.context)
     monkeypatch.setattr(looking, "collect_evidence", nodes)
     return nodes
 
 
-def later(memory: FleetStateCache, **span: float) -> None:
+def later(memory: FleetSnapshotCache, **span: float) -> None:
     memory.context.clock.at += timedelta(**span)  # type: ignore[attr-defined]
 
 
-def held(memory: FleetStateCache) -> list[tuple[str, str]]:
+def held(memory: FleetSnapshotCache) -> list[tuple[str, str]]:
     """Look at the nodes, decide, and return the faults and the moves that are new."""
     observe_nodes(memory, NODES)
     record_silence(memory.context, memory.build_states_snapshot())
@@ -108,7 +108,7 @@ def hot(channels: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_collector_that_is_dead_for_two_seconds_and_a_clock_put_back_by_an_hour_move_nobody(
-    memory: FleetStateCache, nodes: Nodes
+    memory: FleetSnapshotCache, nodes: Nodes
 ):
     assert held(memory) == []
     later(memory, seconds=1)
@@ -121,7 +121,7 @@ def test_a_collector_that_is_dead_for_two_seconds_and_a_clock_put_back_by_an_hou
     assert {memory.node_states()[name].state for name in NODES} == {"production"}
 
 
-def test_evidence_that_comes_from_the_future_says_nothing_against_a_node(memory: FleetStateCache, nodes: Nodes):
+def test_evidence_that_comes_from_the_future_says_nothing_against_a_node(memory: FleetSnapshotCache, nodes: Nodes):
     said: list[str] = []
     object.__setattr__(memory.context, "progress", said.append)
     nodes.channels, nodes.ahead = hot(WELL), timedelta(hours=2)

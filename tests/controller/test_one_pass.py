@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from quiet_site import NODES, Site
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, needs_active_checks
 from assay.controller.ingest.suite_runs import group_by_due_phases
 from assay.controller.reconcile_pass import (
@@ -35,9 +35,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.ledger.close()
 
 
-def rebooted(site: Site) -> FleetStateCache:
+def rebooted(site: Site) -> FleetSnapshotCache:
     """Let one node have been rebooted for a fault, and wait for its proof."""
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     site.fault(ONE)
     record_decisions(memory)
     site.settle(ONE)
@@ -52,7 +52,7 @@ def test_what_is_watched_is_judged_of_quiet_nodes_and_what_is_required_of_the_ot
 
 
 def test_nothing_that_is_required_is_judged_before_the_repair_is_proved(site: Site):
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     site.fault(ONE)
     record_decisions(memory)
     assert group_by_due_phases(memory.build_snapshot(), memory.node_states(), [ONE]) == {}
@@ -70,7 +70,7 @@ def test_only_a_node_that_waits_for_its_proof_and_is_known_to_be_idle_is_loaded(
 
 def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Site, monkeypatch):
     memory, answers = (
-        FleetStateCache(site.desk),
+        FleetSnapshotCache(site.desk),
         iter([{"v": {"value": 1}}, {"failed": "no answer"}, {"failed": "no answer"}]),
     )
     memory.take_new_entries()

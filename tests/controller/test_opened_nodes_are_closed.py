@@ -12,7 +12,7 @@ from quiet_site import NODES, Far, Site
 from assay.cli.render.node_explanation import build_decision_chain
 from assay.cli.render.node_status import node_status_as_json
 from assay.controller import reconcile_pass
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.effects import effect_journal
 from assay.controller.rack_leases import RackAssignment
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
@@ -48,16 +48,16 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def memory(site: Site) -> FleetStateCache:
+def memory(site: Site) -> FleetSnapshotCache:
     """Let a node wait, cordoned, for a job to end."""
-    memory = FleetStateCache(site.desk)
+    memory = FleetSnapshotCache(site.desk)
     site.far.jobs[ONE] = (CustomerJob("7", "llama", "customer", ""),)
     site.fault(ONE, "gpu.thermal")
     memory.take_new_entries()
     return memory
 
 
-def one_pass(site: Site, memory: FleetStateCache) -> list[str]:
+def one_pass(site: Site, memory: FleetSnapshotCache) -> list[str]:
     """Decide and act; return what changed, in words."""
     record_decisions(memory)
     run_outstanding_effects(memory, NODES)
@@ -65,7 +65,7 @@ def one_pass(site: Site, memory: FleetStateCache) -> list[str]:
     return format_entries(memory.take_new_entries())
 
 
-def owes(memory: FleetStateCache) -> list[str]:
+def owes(memory: FleetSnapshotCache) -> list[str]:
     return [one.action for one in list_outstanding_effects(memory.context.policy, memory.node_states()[ONE])]
 
 
@@ -77,7 +77,7 @@ def intents(site: Site) -> list[str]:
     ]
 
 
-def test_a_cordon_that_the_scheduler_lost_is_made_again_by_an_effect_of_its_own(site: Site, memory: FleetStateCache):
+def test_a_cordon_that_the_scheduler_lost_is_made_again_by_an_effect_of_its_own(site: Site, memory: FleetSnapshotCache):
     one_pass(site, memory)
     assert is_our_reason(site.far.cordons[ONE])
     assert one_pass(site, memory) == []
@@ -92,7 +92,7 @@ def test_a_cordon_that_the_scheduler_lost_is_made_again_by_an_effect_of_its_own(
     assert one_pass(site, memory) == []
 
 
-def test_a_foreign_cordon_is_honoured_never_undone_and_followed_by_ours(site: Site, memory: FleetStateCache):
+def test_a_foreign_cordon_is_honoured_never_undone_and_followed_by_ours(site: Site, memory: FleetSnapshotCache):
     site.far.cordons[ONE] = "bob: fans"
     one_pass(site, memory)
     assert site.far.cordons[ONE] == "bob: fans"
@@ -104,7 +104,7 @@ def test_a_foreign_cordon_is_honoured_never_undone_and_followed_by_ours(site: Si
 
 
 def test_a_robot_that_opens_it_each_time_is_told_of_by_a_ticket_that_ends_with_the_quarrel(
-    site: Site, memory: FleetStateCache
+    site: Site, memory: FleetSnapshotCache
 ):
     for _ in range(6):
         one_pass(site, memory)
@@ -123,7 +123,7 @@ def test_a_robot_that_opens_it_each_time_is_told_of_by_a_ticket_that_ends_with_t
 
 
 def test_nothing_is_made_of_a_scheduler_that_is_silent_that_knows_no_such_node_or_is_none(
-    site: Site, memory: FleetStateCache
+    site: Site, memory: FleetSnapshotCache
 ):
     one_pass(site, memory)
     site.far.cordons.clear()
@@ -132,11 +132,11 @@ def test_nothing_is_made_of_a_scheduler_that_is_silent_that_knows_no_such_node_o
     site.far.silent, site.far.strangers = False, {ONE}
     assert one_pass(site, memory) == []
     site.far = NoScheduler({})
-    assert FleetStateCache(site.desk).build_snapshot([ONE]).nodes[0].cordon is None
+    assert FleetSnapshotCache(site.desk).build_snapshot([ONE]).nodes[0].cordon is None
 
 
 def test_a_scheduler_whose_answer_makes_no_sense_keeps_nobody_elses_node_waiting(
-    site: Site, memory: FleetStateCache, monkeypatch
+    site: Site, memory: FleetSnapshotCache, monkeypatch
 ):
     class Odd(Far):
         def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
@@ -144,13 +144,13 @@ def test_a_scheduler_whose_answer_makes_no_sense_keeps_nobody_elses_node_waiting
 
     odd, sane = Odd(), site.far
     site.desk = replace(site.desk, workloads=lambda node: odd if node.name == NODES[1] else sane)
-    views = {view.name: view for view in FleetStateCache(site.desk).build_snapshot(NODES).nodes}
+    views = {view.name: view for view in FleetSnapshotCache(site.desk).build_snapshot(NODES).nodes}
     assert (views[NODES[1]].jobs, views[ONE].jobs) == (None, ("job 7 (llama, customer)",))
     assert site.said[-1] == f"{NODES[1]}: cannot tell what is in use: internal error: KeyError: 'status'"
 
 
 def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(
-    site: Site, memory: FleetStateCache, monkeypatch
+    site: Site, memory: FleetSnapshotCache, monkeypatch
 ):
     site.fault(ONE, "gpu.xid.79")
     record_decisions(memory)
@@ -166,7 +166,7 @@ def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(
     assert done[:3] == ["cordon", "drain-now", "reboot"]
 
 
-def test_status_and_explain_say_it(site: Site, memory: FleetStateCache):
+def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     one_pass(site, memory)
     site.far.cordons.clear()
     one_pass(site, memory)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.ingest.silent_nodes import open_last_seen, record_answers, record_listening, record_silence
@@ -71,7 +71,7 @@ def listened(desk: ControllerContext, minutes: float, *speaking: str) -> None:
 
 def told(desk: ControllerContext) -> list[tuple[str, str]]:
     """Judge the silence, and return what stands in the ledger of it."""
-    record_silence(desk, FleetStateCache(desk).build_states_snapshot())
+    record_silence(desk, FleetSnapshotCache(desk).build_states_snapshot())
     entries = desk.ledger.entries(kinds=["fault", "fault.cleared", "observe.failed"])
     return [(one.kind, one.body.get("subject") or one.body.get("channel", one.node)) for one in entries]
 

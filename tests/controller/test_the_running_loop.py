@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from assay.controller import reconcile_loop as looping
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.fleet_reload import FleetReloader
 from assay.controller.ingest.silent_nodes import list_sources, open_last_seen
@@ -96,7 +96,7 @@ class Running:
         told = LoopListener(self.lines.extend, self.said.append)
         with hold_rack_assignment(self.desk) as share:
             ReconcileLoop(
-                FleetStateCache(self.desk), share, current, lambda fleet: list(fleet.nodes), told, 86400.0
+                FleetSnapshotCache(self.desk), share, current, lambda fleet: list(fleet.nodes), told, 86400.0
             ).run(self.stop)
 
     def end(self) -> None:
@@ -244,7 +244,7 @@ def test_what_waits_for_its_time_is_looked_at_without_news(fleet: Path, monkeypa
     running.start()
     running.elsewhere(running.fault())
     running.until(lambda: running.far.cordons.get(NODE))
-    assert FleetStateCache(running.desk).node_states()[NODE].state == "production"
+    assert FleetSnapshotCache(running.desk).node_states()[NODE].state == "production"
     del running.far.running[NODE]
     running.until(lambda: any(one.kind == "transition" for one in running.lines))
     running.end()

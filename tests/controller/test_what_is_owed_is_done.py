@@ -15,7 +15,7 @@ import pytest
 
 from assay.controller.context import ControllerContext
 from assay.controller.effects import effect_journal
-from assay.controller.effects import effect_runner as acting
+from assay.controller.effects import pending_effect_runner as acting
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.leases_and_locks import hold_controller_lock
 from assay.ledger.store import Ledger

@@ -16,7 +16,7 @@ import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions i
 from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.yaml_document import ParseCache
-from assay.harness.judging.outcome_delivery import delete_run_file
+from assay.harness.judging.session_outcome_file import delete_run_file
 from assay.harness.suite_verification.must_fail_recordings import read_check_recording
 from assay.model.outcome import Outcome
 from assay.results.store.reader import StoredRun

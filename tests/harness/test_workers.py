@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from assay.harness.judging.outcome_delivery import merge_worker_files
+from assay.harness.judging.session_outcome_file import merge_worker_files
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.store.writer import OutcomeWriter
 

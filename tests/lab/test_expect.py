@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.lab.node_state import write_json
 from assay.lab.scenario import ExpectStep, ScenarioObservation, check_expectations
+from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.model.ledger_entry import LedgerEntry
 

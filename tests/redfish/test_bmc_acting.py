@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from assay.model.errors import AssayError
-from assay.redfish.bmc import BmcClient, open_bmc
+from assay.redfish.bmc_client import BmcClient, open_bmc
 from assay.redfish.firmware_update import RedfishTask, parse_task
 
 NODE = "n0003"

@@ -19,7 +19,7 @@ import trustme
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.redfish.bmc import open_bmc
+from assay.redfish.bmc_client import open_bmc
 from assay.redfish.bmc_evidence import read_bmc_channel
 from assay.redfish.quirks import BmcQuirkSet
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.ticket_updates import update_tickets
 from assay.fleet.fleet_loader import load_fleet
@@ -39,7 +39,7 @@ def desk(ann):
 
 
 def tickets(desk: ControllerContext, node: str) -> list:
-    update_tickets(desk, FleetStateCache(desk))
+    update_tickets(desk, FleetSnapshotCache(desk))
     return [one for one in list_tickets(desk.ledger.entries()) if one.ticket.node == node]
 
 

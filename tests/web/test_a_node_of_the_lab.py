@@ -12,7 +12,7 @@ import pytest
 from site_of_agents import TOKENS
 
 from assay.cli.workspace import Workspace
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext as Work
 from assay.controller.ingest.fault_recording import record_faults
 from assay.controller.ingest.silent_nodes import record_listening, record_silence
@@ -130,7 +130,7 @@ def test_an_agent_that_dies_is_a_fault_of_its_own_and_one_that_comes_back_ends_i
             lab.jump(timedelta(minutes=1))
             record_listening(work(site))
         desk = work(site)
-        record_silence(desk, FleetStateCache(desk).build_states_snapshot())
+        record_silence(desk, FleetSnapshotCache(desk).build_states_snapshot())
         return [one.kind for one in desk.ledger.entries("n0003", ["fault", "fault.cleared"])]
 
     site.kill(site.server)

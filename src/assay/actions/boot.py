@@ -13,7 +13,7 @@ from assay.model.evidence import read_at_path
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.observe.transports.transport_choice import run_remote_probe
-from assay.redfish.bmc import BmcClient, open_fleet_bmc
+from assay.redfish.bmc_client import BmcClient, open_fleet_bmc
 
 PROBE_S = 10.0
 BMC_S = 30.0

@@ -12,7 +12,7 @@ from assay.actions.boot import (
     wait_for_boot,
 )
 from assay.ledger.leases_and_locks import hold_node_lock
-from assay.redfish.bmc import open_fleet_bmc
+from assay.redfish.bmc_client import open_fleet_bmc
 
 patience_s = 1800.0
 undone_by = ""

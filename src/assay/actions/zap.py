@@ -6,7 +6,7 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.actions.ansible_playbook import run_playbook
 from assay.actions.bmc_firmware import RedfishFirmwareUpdater
 from assay.actions.firmware_update import find_version_mismatches, format_mismatches, list_managed_components
-from assay.redfish.bmc import open_fleet_bmc
+from assay.redfish.bmc_client import open_fleet_bmc
 
 patience_s = 600.0
 undone_by = ""

@@ -13,8 +13,8 @@ from functools import partial
 from threading import Event
 
 from assay.controller.background_worker import BackgroundWorker, FailureLog, IntervalThrottle
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
-from assay.controller.effects.effect_runner import run_effects
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.effects.pending_effect_runner import run_effects
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.fleet_reload import RELOAD_INTERVAL_S, FleetReloader, describe_change
 from assay.controller.ingest.node_and_fabric_collection import scan_fabrics
@@ -70,7 +70,7 @@ class ReconcileLoop:
 
     def __init__(
         self,
-        fleet_state: FleetStateCache,
+        fleet_state: FleetSnapshotCache,
         assignment: RackAssignment,
         reloader: FleetReloader,
         select_nodes: Callable[[Fleet], list[str]],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
-from assay.controller.effects.effect_runner import run_effects
+from assay.controller.effects.pending_effect_runner import run_effects
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.ingest.fault_recording import record_faults
 from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, scan_fabrics
@@ -58,7 +58,7 @@ def reconcile_once(
         raise AssayError(f"the inventory has no node {', '.join(unknown)}", where=str(fleet.root / "inventory"))
     with hold_rack_assignment(context) as assignment:
         assigned = assignment.select_assigned(names)
-        return _run_pass(FleetStateCache(context), assignment, assigned, scan_fabric=scan_fabric)
+        return _run_pass(FleetSnapshotCache(context), assignment, assigned, scan_fabric=scan_fabric)
 
 
 def repeat_until_unchanged(run_pass: Callable[[int], PassReport]) -> list[PassReport]:
@@ -70,7 +70,7 @@ def repeat_until_unchanged(run_pass: Callable[[int], PassReport]) -> list[PassRe
 
 
 def _run_pass(
-    fleet_state: FleetStateCache, assignment: RackAssignment, names: list[str], *, scan_fabric: bool
+    fleet_state: FleetSnapshotCache, assignment: RackAssignment, names: list[str], *, scan_fabric: bool
 ) -> PassReport:
     context = fleet_state.context
     at, start = context.now, context.ledger.head()
@@ -91,7 +91,7 @@ def _run_pass(
     return PassReport(at, context.ledger.entries(after=start), runs)
 
 
-def observe_nodes(fleet_state: FleetStateCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
+def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
     evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names)
@@ -102,7 +102,7 @@ def observe_nodes(fleet_state: FleetStateCache, names: Sequence[str], *, validat
 
 
 def record_decisions(
-    fleet_state: FleetStateCache,
+    fleet_state: FleetSnapshotCache,
     names: Collection[str] | None = None,
     candidates: Collection[str] | None = None,
     *,
@@ -123,7 +123,7 @@ def record_decisions(
 
 
 def reclose_opened_nodes(
-    fleet_state: FleetStateCache, names: Collection[str], assignment: RackAssignment = WHOLE_FLEET
+    fleet_state: FleetSnapshotCache, names: Collection[str], assignment: RackAssignment = WHOLE_FLEET
 ) -> None:
     """Decide about those of `names` whose cordon somebody lifted, before anything goes on there."""
     readings = fleet_state.read_statuses()
@@ -143,13 +143,13 @@ def _append_decisions(context: ControllerContext, snapshot: FleetSnapshot, decis
     context.ledger.append(*(entry for group in entries for entry in group))
 
 
-def run_outstanding_effects(fleet_state: FleetStateCache, names: Collection[str]) -> None:
+def run_outstanding_effects(fleet_state: FleetSnapshotCache, names: Collection[str]) -> None:
     """Bring about the effects that decisions ask for and the ledger does not show as ended."""
     if busy := find_busy_nodes(fleet_state, names):
         run_effects(fleet_state.context, [name for name in names if name in busy], fleet_state.node_states())
 
 
-def find_busy_nodes(fleet_state: FleetStateCache, names: Collection[str]) -> set[str]:
+def find_busy_nodes(fleet_state: FleetSnapshotCache, names: Collection[str]) -> set[str]:
     """Return the nodes of `names` with outstanding effects, and all nodes with an effect that was begun."""
     policy, selected = fleet_state.context.policy, set(names)
     return {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.desired_tickets import TechnicianNotes, list_desired_tickets
 from assay.fabric.comparison.compare import FabricComparison
@@ -21,9 +21,9 @@ STATE_TICKET_KINDS = ("stay", "opened")
 """Kinds of tickets that end when the node leaves its state."""
 
 
-def update_tickets(context: ControllerContext, fleet_state: FleetStateCache | None = None) -> None:
+def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache | None = None) -> None:
     """Append the entries that open, update, close and reopen tickets, so that they match the work that there is."""
-    fleet_state = fleet_state or FleetStateCache(context)
+    fleet_state = fleet_state or FleetSnapshotCache(context)
     scanned = fleet_state.fabric_comparisons.get_all(context)
     comparisons = {name: one.comparison for name, one in scanned.items()}
     known = read_ticket_statuses(context.ledger.entries(kinds=TICKET_KINDS))

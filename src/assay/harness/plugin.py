@@ -95,14 +95,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         suites.close_delivery()
     _merge_worker_files(session.config)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and Path(file).exists():
-        from assay.harness.judging.outcome_delivery import has_deciding_outcomes
+        from assay.harness.judging.session_outcome_file import has_deciding_outcomes
 
         found = has_deciding_outcomes(Path(file))
         session.exitstatus = session.exitstatus if found is None else int(found)
 
 
 def _merge_worker_files(config: pytest.Config) -> None:
-    from assay.harness.judging.outcome_delivery import merge_worker_files
+    from assay.harness.judging.session_outcome_file import merge_worker_files
 
     merge_worker_files(Path(config.getoption("--store")))
 

@@ -21,8 +21,8 @@ import uvicorn
 import yaml
 
 from assay.lab.bmc.tls_server import serve_bmcs
-from assay.lab.node_state import write_json
 from assay.lab.scheduler_server import scheduler_app
+from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 
 

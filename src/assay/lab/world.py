@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.lab.node_state import VirtualNodeState, write_json
+from assay.lab.virtual_node_state import VirtualNodeState, write_json
 from assay.model.clock import ScaledClock
 
 

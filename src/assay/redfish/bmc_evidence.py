@@ -10,7 +10,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.node import Node
 from assay.model.reading import EvidenceReading, ReadingTree, absent, failed, parse_reading, value
-from assay.redfish.bmc import open_bmc
+from assay.redfish.bmc_client import open_bmc
 from assay.redfish.bmc_readings import UtcClock, read_utc_now
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS

@@ -29,10 +29,10 @@ from chaos_settling import STACKS, STACKS_PLEASE
 from chaos_world import Deed, DrainNow, Nothing, Scheduler, World
 
 from assay.controller import reconcile_pass  # durable: so that a child has DBOS loaded
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.effects import dbos_workflows  # durable: so that a child has DBOS loaded
-from assay.controller.effects.effect_runner import list_pending_effects
+from assay.controller.effects.pending_effect_runner import list_pending_effects
 from assay.controller.fleet_reload import FleetReloader
 from assay.controller.ingest import node_and_fabric_collection, suite_runs
 from assay.controller.rack_leases import hold_rack_assignment
@@ -150,7 +150,7 @@ class Controller:
                 told = LoopListener(lambda _: None, self._complain)
                 with hold_rack_assignment(desk, lease_s=LEASE_S) as share:
                     ReconcileLoop(
-                        FleetStateCache(desk), share, current, lambda fleet: list(fleet.nodes), told, EACH_S
+                        FleetSnapshotCache(desk), share, current, lambda fleet: list(fleet.nodes), told, EACH_S
                     ).run(Event())
             except AssayError as trouble:
                 self._note("troubles", str(trouble))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from assay.lab.bmc import event_delivery
-from assay.lab.node_state import MAX_SEL_EVENTS, with_sel_cleared, with_sel_event
+from assay.lab.virtual_node_state import MAX_SEL_EVENTS, with_sel_cleared, with_sel_event
 
 ROOT = "/redfish/v1"
 SEL = f"{ROOT}/Systems/System_0/LogServices/SEL"

@@ -23,7 +23,7 @@ from assay.lab.fabric.cabling import (
     unplug_cable,
 )
 from assay.lab.fabric.ibnetdiscover import discover_lab_fabric, format_net_file
-from assay.lab.node_state import write_json
+from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from assay.lab.node.virtual_node import make_initial_state
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml.replayed_readings import replay_nvml_readings
 from assay.lab.tools.nvidia_smi import format_smi_xml
+from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.reading import parse_reading
 from assay.probe.gpu.nvidia_smi import parse_nvidia_smi
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.lab.node.virtual_node import node_files, render_node, write_file_tree
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 Healthy = Callable[[str], VirtualNodeState]
 

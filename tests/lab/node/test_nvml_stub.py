@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml import stub_build as builder
 from assay.lab.nvml.replayed_readings import replay_nvml_readings
 from assay.lab.nvml.stub_answers import stub_answers
 from assay.lab.nvml.stub_build import SONAME, SOURCE, build_stub, describe_nvml_source
+from assay.lab.virtual_node_state import VirtualNodeState
 
 Healthy = Callable[[str], VirtualNodeState]
 Ask = Callable[..., dict[str, Any]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 
 def test_a_node_that_is_off_cannot_be_reached(node: Any) -> None:

@@ -13,7 +13,7 @@ from kube_store import Thing, written
 
 from assay.actions import drain_now
 from assay.actions.action import EffectIntent
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
 from assay.fleet.fleet_loader import load_fleet
@@ -29,7 +29,7 @@ NODE = "n0003"
 
 
 @pytest.fixture
-def memory(tmp_path: Path, kube: KubeFake, adapter: KubernetesScheduler) -> FleetStateCache:
+def memory(tmp_path: Path, kube: KubeFake, adapter: KubernetesScheduler) -> FleetSnapshotCache:
     """Have a node of the example fleet leave service for its triage."""
     kube.put("nodes", "", node(NODE))
     fleet, clock = load_fleet(Path(__file__).resolve().parents[3]), SystemClock()
@@ -41,7 +41,7 @@ def memory(tmp_path: Path, kube: KubeFake, adapter: KubernetesScheduler) -> Flee
         decision_and_fault_entries.make_enrolled_entry(NODE, "h100-a", "production", clock.now()),
         LedgerEntry("m", desk.now, "move", NODE, asked),
     )
-    memory = FleetStateCache(desk)
+    memory = FleetSnapshotCache(desk)
     one_pass(memory)
     one_pass(memory)
     assert memory.node_states()[NODE].state == "triage"
@@ -49,7 +49,7 @@ def memory(tmp_path: Path, kube: KubeFake, adapter: KubernetesScheduler) -> Flee
     return memory
 
 
-def one_pass(memory: FleetStateCache) -> list[str]:
+def one_pass(memory: FleetSnapshotCache) -> list[str]:
     """Decide and act; return what changed, in words."""
     memory.take_new_entries()
     record_decisions(memory)
@@ -64,7 +64,7 @@ def there(kube: KubeFake) -> Thing:
 
 
 def test_a_node_that_joins_as_a_new_object_is_closed_again(
-    kube: KubeFake, adapter: KubernetesScheduler, memory: FleetStateCache
+    kube: KubeFake, adapter: KubernetesScheduler, memory: FleetSnapshotCache
 ):
     kube.store.remove("nodes", there(kube))
     assert one_pass(memory) == [], "nobody can tell of a node that is not there"
@@ -78,7 +78,7 @@ def test_a_node_that_joins_as_a_new_object_is_closed_again(
 
 
 def test_others_who_made_it_unschedulable_first_are_followed_by_ours_and_stay(
-    kube: KubeFake, adapter: KubernetesScheduler, memory: FleetStateCache
+    kube: KubeFake, adapter: KubernetesScheduler, memory: FleetSnapshotCache
 ):
     kube.store.remove("nodes", there(kube))
     kube.put("nodes", "", {**node(NODE), "spec": {"unschedulable": True}})
@@ -91,7 +91,7 @@ def test_others_who_made_it_unschedulable_first_are_followed_by_ours_and_stay(
     assert adapter.read_cordon_reason(NODE).startswith("assay: ")
 
 
-def test_what_a_dead_node_still_holds_is_left_to_its_restart(kube: KubeFake, memory: FleetStateCache):
+def test_what_a_dead_node_still_holds_is_left_to_its_restart(kube: KubeFake, memory: FleetSnapshotCache):
     stuck = pod("llama-0", NODE)
     stuck["metadata"].update(annotations={STUCK: "yes"}, finalizers=["example.org/unmount"])
     kube.put("pods", "ml", stuck | {"metadata": stuck["metadata"] | {"deletionTimestamp": written(-300)}})

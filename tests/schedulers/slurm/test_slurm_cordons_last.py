@@ -10,7 +10,7 @@ import pytest
 from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, by_hand, job, reason, state
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
 from assay.fleet.fleet_loader import load_fleet
@@ -38,7 +38,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> FleetStateCache:
+def memory(tmp_path: Path) -> FleetSnapshotCache:
     """Have nodes of the example fleet serve, with Slurm as their scheduler."""
     fleet, clock = load_fleet(REPOSITORY), SystemClock()
     nodes = {name: replace(fleet.nodes[name], settings=make_node_settings({"workloads": "slurm"})) for name in NODES}
@@ -52,10 +52,10 @@ def memory(tmp_path: Path) -> FleetStateCache:
             for name in NODES
         )
     )
-    return FleetStateCache(desk)
+    return FleetSnapshotCache(desk)
 
 
-def one_pass(memory: FleetStateCache) -> list[str]:
+def one_pass(memory: FleetSnapshotCache) -> list[str]:
     """Decide and act; return what changed, in words."""
     memory.take_new_entries()
     record_decisions(memory)
@@ -63,7 +63,7 @@ def one_pass(memory: FleetStateCache) -> list[str]:
     return format_entries(memory.take_new_entries())
 
 
-def hot(memory: FleetStateCache, name: str) -> None:
+def hot(memory: FleetSnapshotCache, name: str) -> None:
     """Let a GPU be hot, so that the node is closed and its job waited for."""
     desk, at = memory.context, memory.context.now
     treatment = desk.fleet.fault_catalog.find_treatment("gpu.thermal")
@@ -73,7 +73,7 @@ def hot(memory: FleetStateCache, name: str) -> None:
     desk.ledger.append(decision_and_fault_entries.make_fault_entry(seen, desk.clock.now()))
 
 
-def test_a_person_who_resumes_a_node_in_mid_repair_finds_it_drained_again(own: Cluster, memory: FleetStateCache):
+def test_a_person_who_resumes_a_node_in_mid_repair_finds_it_drained_again(own: Cluster, memory: FleetSnapshotCache):
     job("llama", "n0001")
     hot(memory, "n0001")
     one_pass(memory)
@@ -92,7 +92,7 @@ def test_a_person_who_resumes_a_node_in_mid_repair_finds_it_drained_again(own: C
     assert one_pass(memory) == [], "held: bob may"
 
 
-def test_a_slurm_that_forgot_everything_gets_its_drains_again(own: Cluster, memory: FleetStateCache):
+def test_a_slurm_that_forgot_everything_gets_its_drains_again(own: Cluster, memory: FleetSnapshotCache):
     asked = {"who": "ann", "reason": "fans", "to": "draining", "now": True}
     memory.context.ledger.append(LedgerEntry("m", memory.context.now, "move", "n0002", asked))
     one_pass(memory)
@@ -109,7 +109,7 @@ def test_a_slurm_that_forgot_everything_gets_its_drains_again(own: Cluster, memo
     assert "(closed again, after it was opened)" in reason("n0002")
 
 
-def test_others_who_drained_it_first_keep_their_drain_and_ours_follows(own: Cluster, memory: FleetStateCache):
+def test_others_who_drained_it_first_keep_their_drain_and_ours_follows(own: Cluster, memory: FleetSnapshotCache):
     job("gemma", "n0003")
     by_hand("n0003", state="drain", reason="bob: fans")
     hot(memory, "n0003")
@@ -121,7 +121,7 @@ def test_others_who_drained_it_first_keep_their_drain_and_ours_follows(own: Clus
     assert reason("n0003").startswith("assay: ")
 
 
-def test_a_node_that_slurm_took_down_itself_gets_a_drain_that_outlasts_that(own: Cluster, memory: FleetStateCache):
+def test_a_node_that_slurm_took_down_itself_gets_a_drain_that_outlasts_that(own: Cluster, memory: FleetSnapshotCache):
     own.kill("n0004")
     said("scontrol", "update", "nodename=n0004", "state=down", "reason=Not responding")
     asked = {"who": "ann", "reason": "fans", "to": "draining", "now": True}

@@ -10,7 +10,7 @@ from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, context, job, reason, state, wish
 
 from assay.actions import drain
-from assay.controller.effects.effect_steps import verify_safely
+from assay.controller.effects.effect_attempt_and_verification import verify_safely
 from assay.model.errors import AssayError
 from assay.schedulers.scheduler_adapter import CustomerJob
 

@@ -33,7 +33,7 @@ from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 from assay.schedulers.status_readings import StatusReadings, group_by_scheduler
 
 
-class FleetStateCache:
+class FleetSnapshotCache:
     """The node states of a ledger and what follows from them. Safe for threads; what it returns never changes."""
 
     def __init__(self, context: ControllerContext) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from assay.actions import cordon, uncordon
 from assay.actions.action import ActionContext, EffectIntent, EffectVerification
 from assay.controller.effects import effect_journal
-from assay.controller.effects.effect_steps import (
+from assay.controller.effects.effect_attempt_and_verification import (
     AttemptResult,
     add_error,
     describe_executor,

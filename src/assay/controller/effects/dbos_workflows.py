@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assay.actions.action import ActionContext, EffectIntent, load_action
 from assay.controller.background_worker import IntervalThrottle
-from assay.controller.effects import effect_steps as steps
+from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.workflow_queues import (
     QUEUE_POLL_S,
     QueueLimits,

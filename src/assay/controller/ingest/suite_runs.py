@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.harness.runs.run_validation import RunResult, run_validation
 from assay.lifecycle.decisions.required_checks import list_due_phases
@@ -16,7 +16,7 @@ from assay.model.specs.check_catalog_and_gates import Phase
 from assay.results.history.append import append_missing_runs
 
 
-def run_due_suites(fleet_state: FleetStateCache, names: Collection[str]) -> list[str]:
+def run_due_suites(fleet_state: FleetSnapshotCache, names: Collection[str]) -> list[str]:
     """Judge each of the nodes `names` in the phases that are due for it; return the ids of the runs.
 
     There is one pytest run for each set of phases.

@@ -34,7 +34,7 @@ from assay.model.errors import AssayError
 from assay.model.outcome import CheckSubject, Outcome
 
 if TYPE_CHECKING:  # loaded only in sessions that store outcomes
-    from assay.harness.judging.outcome_delivery import OutcomeDelivery
+    from assay.harness.judging.session_outcome_file import OutcomeDelivery
     from assay.harness.selection.declared_outcomes import NodeSelection
     from assay.model.fleet import Fleet
 
@@ -220,6 +220,6 @@ class SuiteHooks:
 def _open_delivery(config: pytest.Config, fleet: Fleet, selection: NodeSelection) -> OutcomeDelivery | None:
     if not config.getoption("--store"):
         return None
-    from assay.harness.judging.outcome_delivery import open_delivery
+    from assay.harness.judging.session_outcome_file import open_delivery
 
     return open_delivery(config, fleet, selection.nodes)

@@ -29,7 +29,7 @@ from assay.model.outcome import FailureArtefact, Outcome
 from assay.model.specs.fault_catalog import FaultCatalog
 
 if TYPE_CHECKING:
-    from assay.harness.judging.outcome_delivery import OutcomeDelivery
+    from assay.harness.judging.session_outcome_file import OutcomeDelivery
 
 MAX_EXCERPT_BYTES = 64 * 1024
 """Bytes of one excerpt; a longer one loses its first lines, since the last lines say most."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from assay.harness.judging.outcome_delivery import delete_run_file, merge_worker_files
+from assay.harness.judging.session_outcome_file import delete_run_file, merge_worker_files
 from assay.harness.runs.sharding import EndedShard, RunShard
 from assay.harness.selection.declared_outcomes import NodeSelection, list_declared_checks
 from assay.model.errors import AssayError

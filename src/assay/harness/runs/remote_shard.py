@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.harness.judging.failure_excuses_and_artefacts import artefact_folder
-from assay.harness.judging.outcome_delivery import delete_run_file, merge_worker_files
+from assay.harness.judging.session_outcome_file import delete_run_file, merge_worker_files
 from assay.harness.runs.local_processes import start_pytest
 from assay.harness.runs.sharding import RunShard, describe_exit
 from assay.results.store.reader import StoredRun

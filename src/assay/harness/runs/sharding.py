@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from assay.harness.judging.outcome_delivery import merge_worker_files
+from assay.harness.judging.session_outcome_file import merge_worker_files
 from assay.model.fleet import Fleet
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_manifest import RunManifest

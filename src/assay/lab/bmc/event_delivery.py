@@ -20,7 +20,7 @@ from assay.lab.bmc.resource_tree import REDFISH_ROOT
 from assay.lab.bmc.resources.event_service import SUBSCRIPTIONS, event_payload
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, VirtualBmc, require_string
-from assay.lab.node_state import VirtualNodeState, with_sel_event
+from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
 POLL_EVERY_S = 0.25
 HEARTBEAT_EVERY_S = 5

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.lab.bmc.power_transitions import is_task_running
 from assay.lab.firmware_images import read_image_header
-from assay.lab.node_state import VirtualNodeState, with_sel_event
+from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
 MAX_IMAGE_BYTES = 64 << 20
 RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (

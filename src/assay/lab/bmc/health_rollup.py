@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from assay.lab.bmc.resource_tree import make_status
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 WORST = ("Critical", "Warning")
 LEAK = {"OK": "OK", "Warning": "Warning", "Critical": "Critical"}

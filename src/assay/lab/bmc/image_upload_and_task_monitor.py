@@ -23,7 +23,7 @@ from assay.lab.bmc.resources import update_task_services
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.resources.update_task_services import INVENTORY
 from assay.lab.bmc.virtual_bmc import BmcRequest, StateEdit, parse_json_object, require_string
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 FORM_BYTES = 64 << 10
 APPLY_TIME = "@Redfish.OperationApplyTime"

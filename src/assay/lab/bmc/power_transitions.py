@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from assay.lab.node.healthy_devices import gpu_after_boot
 from assay.lab.node.healthy_host import apply_pending_bios, host_after_boot
-from assay.lab.node_state import VirtualNodeState, with_sel_event
+from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
 UpdateTask = dict[str, Any]
 StateStep = Callable[[VirtualNodeState], VirtualNodeState]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
-from assay.lab import node_state
+from assay.lab import virtual_node_state
 from assay.lab.bmc import power_transitions
 from assay.lab.bmc.authentication import ROLES, BmcAccount
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
@@ -25,7 +25,7 @@ from assay.lab.bmc.resources.account_service import ACCOUNTS, SESSIONS
 from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 BOOT_OVERRIDE_PROPERTIES = {
     "BootSourceOverrideEnabled": ("enabled", BOOT_ENABLED),
@@ -65,7 +65,7 @@ async def reset_manager(call: BmcRequest) -> Response:
 
 async def clear_log(call: BmcRequest) -> Response:
     """LogService.ClearLog."""
-    await call.bmc.change(node_state.with_sel_cleared)
+    await call.bmc.change(virtual_node_state.with_sel_cleared)
     return no_content_answer()
 
 

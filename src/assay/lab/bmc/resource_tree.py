@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.lab.bmc.authentication import BmcLogins
 from assay.lab.bmc.redfish_errors import not_found
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 REDFISH_ROOT = "/redfish/v1"
 Resource = dict[str, Any]

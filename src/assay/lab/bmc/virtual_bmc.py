@@ -16,7 +16,7 @@ from assay.lab.bmc.authentication import BmcAccount, BmcLogins
 from assay.lab.bmc.power_transitions import apply_elapsed_time
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body, missing_property
 from assay.lab.bmc.resource_tree import ResourceView
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 
 MAX_BODY_BYTES = 1 << 20

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.lab.fabric import ibsim
-from assay.lab.node_state import write_json
+from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId

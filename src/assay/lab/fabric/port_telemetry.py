@@ -16,7 +16,7 @@ from zlib import crc32
 
 from assay.fabric.discovery import DiscoveredCable
 from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
-from assay.lab.node_state import write_json
+from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.model.fabric.ports_and_cables import PortId
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal
 
-from assay.lab.node_state import SelSeverity, VirtualNodeState, with_sel_event
+from assay.lab.virtual_node_state import SelSeverity, VirtualNodeState, with_sel_event
 from assay.model.errors import AssayError
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from assay.lab.node.device_files import HW_COUNTERS, PORT_COUNTERS
-from assay.lab.node_state import VirtualNodeState, append_kernel_line
+from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line
 from assay.model.errors import AssayError
 
 REDIRECTS = 0x1D  # ACS: source validation, request and completion redirect, upstream forwarding

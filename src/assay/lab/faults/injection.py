@@ -16,7 +16,7 @@ from typing import Any
 from assay.lab.faults.bmc_faults import BMC_FAULTS
 from assay.lab.faults.gpu_faults import GPU_FAULTS
 from assay.lab.faults.host_faults import HOST_FAULTS
-from assay.lab.node_state import VirtualNodeState, append_kernel_line, with_sel_event
+from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from assay.lab.node.host_files import Files
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 SECTOR = 512
 KELVIN = 273

@@ -9,7 +9,7 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from assay.lab.node.healthy_devices import derive_number_below, derive_serial_number
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
     from assay.model.node import Node

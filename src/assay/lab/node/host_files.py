@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 Files = Iterator[tuple[str, str]]
 

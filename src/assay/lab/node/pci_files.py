@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 
 from assay.lab.node.host_files import Files
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 DEVICES = "sys/bus/pci/devices"
 CLASSES = {"gpu": "0x030200", "hca": "0x020700", "nic": "0x020000", "nvme": "0x010802", "bridge": "0x060400"}

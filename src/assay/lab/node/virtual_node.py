@@ -32,8 +32,8 @@ from assay.lab.node.healthy_devices import fans, gpus, hcas, nics, nvme, psus, s
 from assay.lab.node.healthy_host import make_healthy_chassis, make_healthy_host
 from assay.lab.node.host_files import host_files
 from assay.lab.node.pci_files import pci_files
-from assay.lab.node_state import VirtualNodeState, write_json
 from assay.lab.nvml.stub_answers import stub_answers
+from assay.lab.virtual_node_state import VirtualNodeState, write_json
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.node_spec import NodeSpec

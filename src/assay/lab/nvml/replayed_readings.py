@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.lab.node_state import VirtualNodeState
 from assay.lab.nvml.stub_answers import Flat, stub_answers
+from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.reading import unsupported, value
 from assay.probe.gpu.clocks_power_temperature import name_throttle_reasons
 from assay.probe.gpu.gpu_device import COMPUTE_MODES, RECOVERY_ACTIONS

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.lab.node.healthy_devices import HEALTHY_GPU, HGX_NVLINKS
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 GPU_IS_LOST = 15  # NVML_ERROR_GPU_IS_LOST
 MEMORY_ABOVE_GPU_C = 6

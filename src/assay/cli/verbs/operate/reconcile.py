@@ -84,7 +84,7 @@ def reconcile(
 
 
 def _run_loop(workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str) -> None:
-    from assay.controller.cache.fleet_snapshot_cache import FleetStateCache
+    from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
     from assay.controller.rack_leases import hold_rack_assignment
     from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
 
@@ -95,7 +95,7 @@ def _run_loop(workspace: Workspace, select: Callable[[Fleet], list[str]], interv
     context = workspace.controller_context(print_step)
     listener = LoopListener(_make_change_printer(form), _print_message)
     with hold_rack_assignment(context) as assignment:
-        ReconcileLoop(FleetStateCache(context), assignment, reloader, select, listener, interval).run(stop)
+        ReconcileLoop(FleetSnapshotCache(context), assignment, reloader, select, listener, interval).run(stop)
     _print_message("stopped; the next start continues unfinished effects")
 
 

@@ -21,7 +21,7 @@ from assay.lab.bmc.resource_tree import (
 )
 from assay.lab.bmc.resources.computer_system import SYSTEM_PATH as SYSTEM
 from assay.lab.bmc.virtual_bmc import BmcRequest
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 BIOS, BIOS_SETTINGS = f"{SYSTEM}/Bios", f"{SYSTEM}/Bios/Settings"
 SECURE_BOOT, BOOT_OPTIONS = f"{SYSTEM}/SecureBoot", f"{SYSTEM}/BootOptions"

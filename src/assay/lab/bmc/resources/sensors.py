@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from assay.lab.bmc.power_transitions import is_powered_on
 from assay.lab.bmc.resource_tree import Resource, ResourceView, make_collection, make_resource, make_status
 from assay.lab.bmc.resources.chassis import CHASSIS_PATH, drawn_watts
-from assay.lab.node_state import VirtualNodeState
+from assay.lab.virtual_node_state import VirtualNodeState
 
 UNITS = {"Temperature": "Cel", "Power": "W", "Voltage": "V", "Rotational": "{rev}/min"}
 UPPER, LOWER = ("UpperCaution", "UpperCritical"), ("LowerCaution", "LowerCritical")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from assay.actions.action import EffectIntent, load_action
 from assay.controller.context import ControllerContext
+from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects import effect_journal
-from assay.controller.effects import effect_steps as steps
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.lifecycle.node_state import NodeState
