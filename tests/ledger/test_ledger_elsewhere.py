@@ -95,9 +95,12 @@ def test_a_whole_ledger_is_said_to_be_with_its_seal(ask, fleet):
     assert answer == {
         "whole": True,
         "problems": [],
-        "entry": {"count": 2, "hash": seal.partition(":")[2]},
+        "entry": {"count": 2, "hash": answer["entry"]["hash"]},
         "run": {"count": 1, "hash": answer["run"]["hash"]},
+        "seal": seal,
+        "anchors": [],
     }
+    assert seal == f"2:{answer['entry']['hash']},1:{answer['run']['hash']}"
 
 
 def test_a_broken_ledger_names_the_first_line_and_what_to_do(ask, fleet):

@@ -65,6 +65,7 @@ LINES = [
     ("schedule.ran", {"schedule": "scan", "part": "compute", "ended": "done", "reason": ""}, "scan of compute done"),
     ("verification.missed", {"schedule": "idle", "since": AT, "reason": "in use"}, "not verified: in use"),
     ("node.undrained", {"schedule": "idle", "slot": AT, "reason": "sunk"}, "given back"),
+    ("ledger.sealed", {"seal": f"12:{'ab' * 32},3:{'cd' * 32}", "at": AT, "who": "ann"}, "ann sealed another ledger"),
     ("commit.accepted", {"commit": "ab" * 20, "signer": "ann", "key": "SHA256:x"}, "signed by ann"),
 ]
 

@@ -55,7 +55,7 @@ VERBS = {
     "schedules": Verb("verbs.operate.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
     "tickets": Verb("verbs.operate.tickets", OPERATE, "Show the open work for technicians."),
     "rma": Verb("verbs.operate.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
-    "ledger": Verb("verbs.operate.ledger", OPERATE, "Verify the hash chains of the ledger."),
+    "ledger": Verb("verbs.operate.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."),
     "hold": Verb("verbs.operate.hold_release", ORDERS, "Hold a node: automation observes it but does not act."),
     "release": Verb("verbs.operate.hold_release", ORDERS, "End a hold."),
     "move": Verb("verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),

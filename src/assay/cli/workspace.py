@@ -62,6 +62,11 @@ class Workspace:
         """The ledger's path or URL: $ASSAY_LEDGER (a path or a postgresql:// URL), else `.assay/ledger.sqlite`."""
         return locate_ledger(self.data_dir)
 
+    @property
+    def seal_register(self) -> Path:
+        """The register of the ledger's seals, with the stamps of time-stamp authorities."""
+        return self.data_dir / "seals.jsonl"
+
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, created on first use."""

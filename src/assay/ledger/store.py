@@ -1,4 +1,4 @@
-"""The ledger: append, and read back in order. Nothing is ever changed or taken out."""
+"""The ledger: append entries, and read them in order. It never changes or removes anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assay.ledger.connection import (
     parse_ledger_url,
     translate_errors,
 )
-from assay.ledger.hash_chain import HashChain
+from assay.ledger.hash_chain import ChainName, HashChain
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, find_text_numbers, split_batches
 from assay.ledger.leases_and_locks import LedgerLease, hold_section
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
@@ -32,9 +32,10 @@ from assay.model.timestamps import parse_epoch_seconds
 
 
 class Ledger:
-    """An append-only history on SQLite or PostgreSQL. Every method may raise AssayError; what it returned from is kept.
+    """An append-only history on SQLite or PostgreSQL. When a method returns, the ledger has stored what it wrote.
 
-    Usable from several threads and processes at once; an instance must not cross a fork.
+    Every method may raise AssayError. Several threads and processes may use it at once; an instance must not cross a
+    fork.
     """
 
     def __init__(self, engine: Engine, patience_s: float = LOCK_TIMEOUT_S) -> None:
@@ -44,30 +45,30 @@ class Ledger:
 
     @classmethod
     def open(cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S) -> Ledger:
-        """Open the ledger at a path or URL, made on first use; `patience_s` is how long to wait for a lock."""
+        """Open the ledger at a path or URL, and make it on first use; `patience_s` is how long to wait for a lock."""
         return cls(open_engine(parse_ledger_url(where), patience_s), patience_s)
 
     @property
     def is_shared(self) -> bool:
-        """Whether processes on several machines may use it: it is on PostgreSQL."""
+        """Whether processes on several machines may use it: on PostgreSQL they may."""
         return self._engine.dialect.name == "postgresql"
 
     @property
     def server_url(self) -> str:
-        """The URL of a shared ledger's database, with its password: hand it on, never show it."""
+        """The URL of a shared ledger's database, with its password: never print it."""
         return self._engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
     @property
     def file(self) -> Path | None:
-        """The file of an SQLite ledger, None of one on a server."""
+        """The file of an SQLite ledger; None for a ledger on a server."""
         return None if self.is_shared else Path(str(self._engine.url.database)).absolute()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._engine.dispose()
 
     def append(self, *entries: LedgerEntry) -> list[bool]:
-        """Append in one transaction; for each entry say whether it is new (False: its id is known, nothing done)."""
+        """Append in one transaction; return for each entry whether it is new. A known id (False) changes nothing."""
         if not entries:
             return []
         with open_writer(self._engine) as connection:
@@ -79,7 +80,7 @@ class Ledger:
         return [_take_new(added, entry.id) for entry in entries]
 
     def entries(self, node: str | None = None, kinds: Collection[str] = (), after: int = 0) -> list[LedgerEntry]:
-        """Return entries in order: of one node, of some kinds, of numbers above `after`."""
+        """Return entries in order: of one node, of some kinds, or with numbers above `after`."""
         table = tables.entries.c
         query = select(*tables.ENTRY_COLUMNS).where(table.seq > after).order_by(table.seq)
         if node is not None:
@@ -100,17 +101,17 @@ class Ledger:
         return found
 
     def head(self) -> int:
-        """Return the number of the newest entry, 0 where there is none. Costs some 100 µs."""
+        """Return the number of the newest entry, 0 if there is none. Costs some 100 µs."""
         return self._highest(tables.entries)
 
     def wait(self, after: int, timeout_s: float) -> int:
-        """Return `head()` as soon as it is above `after`, or as it is when the time is over (real seconds)."""
+        """Return `head()` as soon as it is above `after`, or its value when the time is over (real seconds)."""
         return wait_for_entries(self._engine, self.head, after, timeout_s)
 
     def record(self, run: SuiteRun, told: Iterable[Outcome], now: datetime | None = None) -> bool:
-        """Write a run and its outcomes whole, or, when the run's id is known, nothing (False).
+        """Write a run with all its outcomes; return False, and write nothing, if the run's id is known.
 
-        `now` is the fleet's time, None where the run was long ago: nothing counts as measured later than that.
+        `now` is the fleet's time, None if the run was long ago: no outcome gets a date later than that.
         """
         with open_writer(self._engine) as connection:
             if _find_known_ids(connection, tables.runs, [run.id]):
@@ -130,7 +131,7 @@ class Ledger:
     def outcomes(
         self, run: str | None = None, node: str | None = None, checks: Collection[str] = (), since: str = ""
     ) -> list[RecordedOutcome]:
-        """Return outcomes in the order they were written: of one run, of one node, of some checks, since a time."""
+        """Return outcomes in the order of writing: of one run, of one node, of some checks, or since a time."""
         table = tables.outcomes.c
         query = outcomes.select_outcomes().order_by(table.seq)
         if run is not None:
@@ -145,11 +146,11 @@ class Ledger:
             return outcomes.read_outcomes(connection, query, self._texts)
 
     def outcomes_head(self) -> int:
-        """Return a number that grows with each recorded run: while it stays, `latest` says the same."""
+        """Return a number that grows with each recorded run: while it does not change, `latest` returns the same."""
         return self._highest(tables.runs)
 
     def latest(self, node: str | None = None, nodes: Collection[str] | None = None) -> list[RecordedOutcome]:
-        """Return the newest outcome of each check × subject, by when its evidence was collected.
+        """Return the newest outcome of each check × subject, by the time of its evidence.
 
         Of one node, of several, or of all (None).
         """
@@ -162,7 +163,7 @@ class Ledger:
         return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
 
     def ages(self, nodes: Collection[str]) -> dict[str, dict[str, CheckAge]]:
-        """Return, of each of these nodes and each check, of how many subjects there is a judgement, and the oldest."""
+        """Return for each of these nodes and checks how many subjects have a verdict, and the oldest one."""
         with open_reader(self._engine) as connection:
             return {
                 name: age
@@ -171,9 +172,9 @@ class Ledger:
             }
 
     def last_pass(self, check: str, subject: str, before: str = "") -> RecordedOutcome | None:
-        """Return the newest pass of a check on a subject, by when its evidence was collected.
+        """Return the newest pass of a check on a subject, by the time of its evidence.
 
-        `before` is the id of a run: only what was recorded before it counts.
+        `before` is the id of a run: only passes recorded before it count.
         """
         with open_reader(self._engine) as connection:
             numbers = find_text_number(connection, check), find_text_number(connection, subject)
@@ -184,44 +185,45 @@ class Ledger:
         return found[0] if found else None
 
     def verify(self) -> list[str]:
-        """Hold every line to the hash chains; return what does not fit, first lines first, nothing when it is whole."""
+        """Verify every line by the hash chains; return the problems, first lines first. A whole ledger has none."""
         with open_snapshot(self._engine) as connection:
             return list(islice(chain_verification.find_chain_problems(connection), chain_verification.MAX_PROBLEMS))
 
     def chain_ends(self) -> dict[str, tuple[int, str]]:
-        """Return how the chains of entries (`entry`) and of runs (`run`) end: number and hash of the last line."""
+        """Return the ends of the chains of entries (`entry`) and of runs (`run`): number and hash of the last line."""
         with open_reader(self._engine) as connection:
             return {row.name: (row.seq, row.hash) for row in connection.execute(select(tables.chains))}
 
-    def hash_of(self, seq: int) -> str | None:
-        """Return the hash of one entry, None where there is none of that number."""
+    def hash_of(self, seq: int, chain: ChainName = "entry") -> str | None:
+        """Return the hash of one line of a chain, None where there is none of that number."""
+        table = {"entry": tables.entries, "run": tables.runs}[chain].c
         with open_reader(self._engine) as connection:
-            return connection.execute(select(tables.entries.c.hash).where(tables.entries.c.seq == seq)).scalar()
+            return connection.execute(select(table.hash).where(table.seq == seq)).scalar()
 
     def claim_lease(self, name: str, holder: str, for_s: float) -> bool:
         """Take or renew the lease `name` for so many seconds by the database's clock; return whether it is ours.
 
-        False while another holder has it. Of two that claim it at once, one gets it.
+        Returns False while another holder has it. If two processes claim it at once, one gets it.
         """
         with translate_errors(self._engine), self._engine.begin() as connection:
             return leases_and_locks.claim_lease(connection, name, holder, for_s)
 
     def release(self, name: str, holder: str) -> None:
-        """End a lease before its time; nothing where this holder does not have it."""
+        """End a lease before its time; does nothing if this holder does not have it."""
         with translate_errors(self._engine), self._engine.begin() as connection:
             leases_and_locks.release_lease(connection, name, holder)
 
     def leases(self) -> dict[str, LedgerLease]:
-        """Return who holds which lease now, and until when by the database's clock."""
+        """Return the leases held now: by whom, and until when by the database's clock."""
         with open_reader(self._engine) as connection:
             return leases_and_locks.list_leases(connection)
 
     @contextmanager
     def exclusive_section(self, name: str, patience_s: float = 60.0) -> Iterator[None]:
-        """Return a short section that one holder at a time goes through, over all processes on this ledger.
+        """Return a section for short work: only one holder at a time is in it, across all processes on this ledger.
 
-        It ends with its process, however that ends. Not to be entered twice by one thread. Raises AssayError when
-        another keeps it for longer than `patience_s`.
+        It ends with its process, however that ends. One thread must not enter it twice. Raises AssayError if another
+        holder keeps it for longer than `patience_s`.
         """
         with hold_section(self._engine, name, self._turns.setdefault(name, Lock()), patience_s):
             yield
@@ -238,7 +240,7 @@ class Ledger:
 
 
 def _append(connection: Connection, chain: HashChain, entries: Sequence[LedgerEntry]) -> Collection[str]:
-    """Insert many at once, in their order; return the ids that were not known. Of one id, the first entry counts."""
+    """Insert many entries at once, in order; return the new ids. If an id occurs twice, the first entry counts."""
     known = _find_known_ids(connection, tables.entries, [entry.id for entry in entries])
     new: dict[str, tables.TableRow] = {}
     for entry in entries:
@@ -250,14 +252,14 @@ def _append(connection: Connection, chain: HashChain, entries: Sequence[LedgerEn
 
 
 def _take_new(added: set[str], one: str) -> bool:
-    """Whether this is the first that is asked of the ids that were added."""
+    """Whether this id was added and is asked for the first time."""
     new = one in added
     added.discard(one)
     return new
 
 
 def _find_known_ids(connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:
-    """Return those of the ids that a table has already."""
+    """Return the ids that the table already has."""
     return set(connection.execute(_SELECT_KNOWN[table.name], {"ids": ids}).scalars())
 
 
@@ -268,7 +270,7 @@ _SELECT_KNOWN = {
 
 
 def _insert(connection: Connection, lines: Sequence[tables.TableRow]) -> None:
-    """Insert entries by one statement, in the driver's words: SQLAlchemy's take longer for each than its hash does."""
+    """Insert entries by one statement of the driver: SQLAlchemy's statement takes longer per entry than its hash."""
     marks = ", ".join([_PLACEHOLDER[connection.dialect.name]] * len(_ENTRY_COLUMNS))
     statement = f"INSERT INTO entry ({', '.join(_ENTRY_COLUMNS)}) VALUES {', '.join([f'({marks})'] * len(lines))}"  # noqa: S608
     connection.exec_driver_sql(statement, tuple(line[name] for line in lines for name in _ENTRY_COLUMNS))

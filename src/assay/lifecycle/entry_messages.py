@@ -48,7 +48,7 @@ class EntryFormatter:
         return _INTERNAL_ID.sub("", text).strip().rstrip(":")
 
     def _find_name(self, content: EntryContent) -> str:
-        """Return the name of what an entry is about, "" where no earlier entry gave it; remember the names it gives."""
+        """Return the name of an entry's object, "" if no earlier entry gave it. Remember the names in this entry."""
         match content:
             case fault.FaultEntry():
                 self._remember(content.fault, f"{content.fault_class} on {content.subject}")
@@ -70,7 +70,7 @@ class EntryFormatter:
         return ""
 
     def _remember(self, ident: str, name: str) -> str:
-        """Keep a name, unless it is empty; return the name that is known now."""
+        """Keep a name, unless it is empty; return the present name."""
         if name:
             self._names[ident] = name
         if len(self._names) > MAX_REMEMBERED_NAMES:
@@ -153,7 +153,7 @@ def _format_photos(taken: asset.PhotosTakenEntry, _: str) -> str:
 
 
 def _format_seen_parts(seen: asset.PartsSeenEntry, _: str) -> str:
-    """Return each part that is another than before, the node's serial number, and how many parts are new to us."""
+    """Return each changed part, the node's serial number, and the number of new parts."""
     parts = seen.parts.items()
     changed = [f"{place} is {part.serial}, was {part.was}" for place, part in parts if part.was is not None]
     gone = [f"{part.serial} of {place} is in {part.to_node} {part.to_place} now" for place, part in seen.gone.items()]
@@ -209,6 +209,9 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     operator.MoveEntry: _format_move,
     operator.ZapRequestedEntry: _format_move,
     operator.CommitAcceptedEntry: lambda entry, _: f"acts on commit {entry.commit[:12]}, signed by {entry.signer}",
+    operator.OtherLedgerSealedEntry: lambda entry, _: (
+        f"{entry.who} sealed another ledger: {', '.join(end.partition(':')[0] for end in entry.seal.split(','))} lines"
+    ),
     asset.PhotosTakenEntry: _format_photos,
     asset.PartsSeenEntry: _format_seen_parts,
     asset.PartReplacedEntry: _format_replaced_node,

@@ -23,6 +23,8 @@ WRONG = {
     "verification belongs to": {"does": "fabric-scan", "every_minutes": 5, "verification": HOW},
     "cannot do without it": {"does": "idle-verification", "every_minutes": 60},
     "stale_minutes belongs to": {"does": "staleness-sweep", "every_minutes": 60},
+    "anchors belong to ledger-seal": {"does": "ledger-seal", "every_minutes": 60},
+    "is for the whole ledger": {"does": "ledger-seal", "every_minutes": 60, "anchors": ["git-note"], "pools": ["a"]},
     "'Mars/Olympus' is not known": {"does": "fabric-scan", "cron": "0 * * * *", "time_zone": "Mars/Olympus"},
 }
 

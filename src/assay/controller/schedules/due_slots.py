@@ -18,6 +18,8 @@ from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules,
 SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = ScheduleStartedEntry.kind, ScheduleRanEntry.kind
 LATE_FRACTION = 4
 """A slot is late after this fraction (1/4) of the time to the next slot."""
+LEDGER = "ledger"
+"""The one target of a schedule that seals the ledger."""
 MAX_SLOT_ATTEMPTS = 3
 """A slot in which controllers died this often is not tried again."""
 
@@ -130,7 +132,9 @@ def list_schedules(documents: Mapping[str, Schedules]) -> Iterator[tuple[str, Fl
 
 
 def list_schedule_targets(fleet: Fleet, schedule: FleetSchedule) -> list[str]:
-    """Return the fabrics or pools of a schedule. Idle verification leaves out pools without a scheduler."""
+    """Return the fabrics or pools of a schedule, or LEDGER. Idle verification leaves out pools without a scheduler."""
+    if schedule.does == "ledger-seal":
+        return [LEDGER]
     nodes = [node for node in fleet.nodes.values() if not schedule.pools or node.pool in schedule.pools]
     if schedule.does in ("fabric-scan", "fabric-evaluation"):
         fabrics = dict.fromkeys(node.settings.fabric for node in nodes)

@@ -13,7 +13,12 @@ from assay.controller.schedules.slot_runner import SlotJob, SlotResult
 from assay.controller.schedules.staleness_sweep import sweep_stale_nodes
 from assay.controller.schedules.weekly_fabric import locate_week_page, record_fabric_week
 from assay.fabric.scan import format_fabric_subject
+from assay.ledger.anchors.anchor import AnchoredFleet
+from assay.ledger.anchors.anchor_names import parse_anchor
+from assay.ledger.anchors.seal_file import REGISTER_NAME
+from assay.ledger.anchors.sealing import seal_ledger
 from assay.model.specs.schedules import ScheduledWork
+from assay.model.text_lists import format_list
 
 
 def run_scan_job(context: ControllerContext, task: SlotTask) -> SlotResult:
@@ -37,11 +42,28 @@ def run_week_job(context: ControllerContext, task: SlotTask) -> SlotResult:
     return SlotResult("done", f"{format_run_counts(result)}; its page is {page}", {"run": result.run.id})
 
 
+def run_seal_job(context: ControllerContext, task: SlotTask) -> SlotResult:
+    """Seal the ledger in the schedule's anchors, after a comparison with the seals that they keep already.
+
+    The slot fails if an anchor keeps no seal of it. The hashes of all lines are not verified again: that is for
+    `assay ledger verify`.
+    """
+    ledger, register = context.ledger, context.home / REGISTER_NAME
+    fleet = AnchoredFleet(context.fleet.root, ledger.file or ledger.server_url, register)
+    anchors = [parse_anchor(name, fleet) for name in task.line.schedule.anchors]
+    sealed = seal_ledger(ledger, anchors, register, context.now, f"schedule {task.line.name}")
+    refusals = [one.refusal for one in sealed if one.refusal]
+    if refusals:
+        return SlotResult("failed", "; ".join(refusals))
+    return SlotResult("done", f"sealed in {format_list([one.anchor for one in sealed])}")
+
+
 SCHEDULED_JOBS: Mapping[ScheduledWork, SlotJob] = {
     "fabric-scan": run_scan_job,
     "fabric-evaluation": run_week_job,
     "idle-verification": verify_idle,
     "staleness-sweep": sweep_stale_nodes,
+    "ledger-seal": run_seal_job,
 }
 
 

@@ -61,3 +61,13 @@ class CommitAcceptedEntry(EntryContent):
     commit: str
     signer: str = field(metadata=stored_as(missing=""))
     key: str = field(metadata=stored_as(missing=""))
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLedgerSealedEntry(EntryContent):
+    """A person or a schedule keeps the seal of another ledger here: how its chains ended at `at` (ISO 8601 UTC)."""
+
+    kind = "ledger.sealed"
+    seal: str
+    at: str
+    who: str

@@ -15,10 +15,13 @@ from pydantic import Field, model_validator
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
-ScheduledWork = Literal["observe", "fabric-scan", "fabric-evaluation", "idle-verification", "staleness-sweep"]
+ScheduledWork = Literal[
+    "observe", "fabric-scan", "fabric-evaluation", "idle-verification", "staleness-sweep", "ledger-seal"
+]
 LoadPart = Literal["all_reduce", "gpu_burn", "nvme_read", "memory"]
 Minutes = Annotated[float, Field(gt=0)]
 CronText = Annotated[str, Field(pattern=r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4}$")]
+AnchorName = Annotated[str, Field(pattern=r"^(file:.+|git-note(:.+)?|ledger:.+|rfc3161:https?://.+)$")]
 
 
 class IdleVerificationSpec(StrictModel):
@@ -44,6 +47,8 @@ class FleetSchedule(StrictModel):
     - `pools`: empty means all. `spread_minutes`: each pool or fabric starts later by a fixed delay of up to this long.
     - `catch_up`: missed slots are made up for by one run; without it they are skipped.
     - `stale_minutes`: the age by phase at which the staleness sweep reports an outcome.
+    - `anchors`: where `ledger-seal` keeps the ledger's seal: `file:PATH`, `git-note[:REF]`, `ledger:LOCATION`,
+      `rfc3161:URL[#ROOTS.pem]`.
     """
 
     does: ScheduledWork
@@ -55,6 +60,7 @@ class FleetSchedule(StrictModel):
     catch_up: bool = True
     verification: IdleVerificationSpec | None = None
     stale_minutes: dict[Phase, Minutes] = Field(default={})
+    anchors: list[AnchorName] = Field(default=[])
 
     @model_validator(mode="after")
     def _is_consistent(self) -> FleetSchedule:
@@ -66,6 +72,10 @@ class FleetSchedule(StrictModel):
             raise ValueError("verification belongs to idle-verification, which cannot do without it")
         if (self.does == "staleness-sweep") != bool(self.stale_minutes):
             raise ValueError("stale_minutes belongs to staleness-sweep, which cannot do without it")
+        if (self.does == "ledger-seal") != bool(self.anchors):
+            raise ValueError("anchors belong to ledger-seal, which cannot do without them")
+        if self.does == "ledger-seal" and self.pools:
+            raise ValueError("ledger-seal is for the whole ledger, not for pools")
         _check_cron(self.cron)
         find_time_zone(self.time_zone)
         return self

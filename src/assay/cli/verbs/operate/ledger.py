@@ -1,27 +1,40 @@
-"""`assay ledger verify`: verifies the hash chains of the ledger."""
+"""`assay ledger`: verifies the hash chains of the ledger, and seals them in places outside of it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.ledger.location import locate_existing_ledger
 from assay.model.errors import AssayError
 
+if TYPE_CHECKING:
+    from assay.ledger.anchors.anchor import Anchor
+    from assay.ledger.anchors.sealing import AnchorReport
+
 ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-FIX = "keep this ledger as it is, find out who changed it, and continue with the last copy that verifies"
-MIN_SEAL_HASH_CHARS = 12
+ANCHOR_FORMS = "file:PATH, git-note[:REF], ledger:LOCATION or rfc3161:URL[#ROOTS.pem]"
+Anchors = Annotated[
+    list[str],
+    typer.Option(
+        "--anchor",
+        metavar="ANCHOR",
+        help=f"An anchor: {ANCHOR_FORMS}. May be repeated. Default: those of ledger-seal schedules, and those in use.",
+        show_default=False,
+    ),
+]
 
 
 @ledger_app.callback()
 def _ledger() -> None:
-    """Verify the ledger."""
+    """Verify the ledger, and seal it outside."""
 
 
 @ledger_app.command()
@@ -30,53 +43,106 @@ def verify(
         str,
         typer.Option(
             "--seal",
-            metavar="SEQ:HASH",
+            metavar="SEAL",
             help="Also compare with a seal that an earlier `verify` printed and that is kept elsewhere.",
         ),
     ] = "",
+    anchor: Anchors = [],  # noqa: B006 — typer copies it
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
     """Verify the hash of every entry, run and outcome, and its link to the one before. Print the seal of the ledger.
 
-    Exit codes: 0 unchanged; 1 something was changed, removed, reordered or inserted; 2 it cannot be read.
+    Then read the ledger's anchors and compare the ledger with every seal that they keep. Say up to where each proves
+    it, and how much came after that.
+
+    Exit codes: 0 unchanged; 1 something was changed, removed, reordered or inserted, or an anchor is lost; 2 the
+    ledger cannot be read.
     """
+    from assay.cli.render.ledger_verification import LedgerVerification
+    from assay.ledger.anchors.sealing import check_anchor
+    from assay.ledger.seals import find_contradictions, make_seal, parse_seal
+
+    workspace = _open_workspace(fleet)
+    given = parse_seal(seal) if seal else None
+    ledger, (anchors, lost) = workspace.ledger, _find_anchors(workspace, anchor)
+    told = LedgerVerification(
+        chain_problems=tuple(ledger.verify()),
+        given_seal=given,
+        seal_problems=tuple(find_contradictions(ledger, given)) if given else (),
+        anchors=(*(check_anchor(ledger, one) for one in anchors), *lost),
+        ends=make_seal(ledger.chain_ends()),
+    )
+    typer.echo(json.dumps(told.to_json()) if form == "json" else told.to_text())
+    raise typer.Exit(1 if told.problems else 0)
+
+
+@ledger_app.command()
+def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:  # noqa: B006
+    """Verify the ledger and keep its seal in anchors: places that whoever alters the ledger cannot alter as well.
+
+    The seal covers every entry, run and outcome of now. A file or a git note belongs on another machine, so push the
+    note. A time-stamp authority (RFC 3161) signs the seal with the time; its stamps are in `.assay/seals.jsonl`.
+
+    Exit codes: 0 sealed in every anchor; 1 the ledger is broken, or not the one that an anchor knows; 2 an anchor
+    could not be written.
+    """
+    from assay.cli.render.ledger_verification import format_sealing, format_sealing_json
+    from assay.ledger.anchors.sealing import seal_ledger
+    from assay.ledger.seals import make_seal
+
+    workspace = _open_workspace(fleet)
+    anchors, lost = _find_anchors(workspace, anchor)
+    if lost:
+        raise AssayError(lost[0].unreadable)
+    if not anchors:
+        raise AssayError("no anchor is given", fix=f"give --anchor: {ANCHOR_FORMS}")
+    ledger, at = workspace.ledger, workspace.clock.now().isoformat()
+    problems = ledger.verify()
+    sealed = [] if problems else seal_ledger(ledger, anchors, workspace.seal_register, at, find_operator_name(who))
+    ends = make_seal(ledger.chain_ends())
+    typer.echo(
+        json.dumps(format_sealing_json(problems, sealed, ends))
+        if form == "json"
+        else format_sealing(problems, sealed, ends)
+    )
+    is_broken = bool(problems) or any(one.is_contradicted for one in sealed)
+    raise typer.Exit(1 if is_broken else 2 if any(one.refusal for one in sealed) else 0)
+
+
+def _open_workspace(fleet: Path) -> Workspace:
     workspace = Workspace(fleet.resolve())
     if not locate_existing_ledger(workspace.data_dir):
         where = str(workspace.ledger_location)
         raise AssayError("there is no ledger yet", where=where, fix="run: assay reconcile --once")
-    problems = [*workspace.ledger.verify(), *_check_seal(workspace, seal)]
-    ends = workspace.ledger.chain_ends()
-    if form == "json":
-        typer.echo(json.dumps(format_verification_json(problems, ends)))
-    else:
-        typer.echo(format_verification_text(problems, ends))
-    raise typer.Exit(1 if problems else 0)
+    return workspace
 
 
-def format_verification_json(problems: list[str], ends: dict[str, tuple[int, str]]) -> dict[str, Any]:
-    """Return the answer as JSON data; `ends` are count and last hash of each chain."""
-    last = {chain: {"count": count, "hash": hash_} for chain, (count, hash_) in ends.items()}
-    return {"whole": not problems, "problems": problems, **last}
+def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor], list[AnchorReport]]:
+    """Return the given anchors, else those of schedules and those in use; and a report if one of these is unknown."""
+    from assay.ledger.anchors.anchor import AnchoredFleet
+    from assay.ledger.anchors.anchor_names import parse_anchor
+    from assay.ledger.anchors.sealing import AnchorReport
+
+    names, lost = list(given), list[AnchorReport]()
+    for source in () if given else (_list_scheduled_anchors, _list_used_anchors):
+        try:
+            names += source(workspace)
+        except AssayError as error:
+            why = f"the ledger's anchors are not all known: {error}\n  → or name them with --anchor"
+            lost.append(AnchorReport("unknown", unreadable=why))
+    fleet = AnchoredFleet(workspace.root, workspace.ledger_location, workspace.seal_register)
+    return [parse_anchor(name, fleet) for name in dict.fromkeys(names)], lost
 
 
-def format_verification_text(problems: list[str], ends: dict[str, tuple[int, str]]) -> str:
-    """Return the answer as text: the problems and what to do, or the size of the ledger and its seal."""
-    if problems:
-        return "\n".join(["the ledger is broken", *(f"  {line}" for line in problems), f"  → {FIX}"])
-    (entries, hash_), (runs, _) = ends["entry"], ends["run"]
-    text = f"the ledger is unchanged: {entries:,} entries, {runs:,} runs"
-    return f"{text}\n  its seal is {entries}:{hash_}" if entries else text
+def _list_used_anchors(workspace: Workspace) -> list[str]:
+    from assay.ledger.anchors.sealing import list_registered_anchors
+
+    return list_registered_anchors(workspace.seal_register)
 
 
-def _check_seal(workspace: Workspace, seal: str) -> list[str]:
-    """Return what contradicts a seal. Somebody could rewrite all entries with a valid chain; a seal shows that."""
-    if not seal:
+def _list_scheduled_anchors(workspace: Workspace) -> list[str]:
+    if not (workspace.root / "specs").exists():
         return []
-    seq, _, hash_ = seal.partition(":")
-    if not seq.isdecimal() or len(hash_) < MIN_SEAL_HASH_CHARS:
-        raise AssayError(f"{seal!r} is not a seal", fix="use SEQ:HASH as `assay ledger verify` printed it")
-    present = workspace.ledger.hash_of(int(seq))
-    if present is not None and present.startswith(hash_):
-        return []
-    return [f"entry {seq} is not the sealed one" if present else f"entry {seq}, which was sealed, is missing"]
+    documents = workspace.fleet.schedules.values()
+    return [name for document in documents for one in document.schedules.values() for name in one.anchors]

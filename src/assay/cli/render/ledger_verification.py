@@ -1,0 +1,135 @@
+"""What `assay ledger` says: whether the ledger is unchanged, up to where anchors prove it, and where it was sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.ledger.anchors.sealing import (
+    AnchorReport,
+    SealedAnchor,
+    count_unproven,
+    format_contradictions,
+    format_extent,
+)
+from assay.ledger.seals import HASH_OF_NOTHING, LedgerSeal
+from assay.model.text_lists import format_count
+
+BROKEN_FIX = "keep this ledger as it is, find out who changed it, and continue with the last copy that verifies"
+UNANCHORED = "nothing outside of the ledger proves it; to change that: assay ledger seal --anchor ANCHOR"
+OLD_SEAL = "this seal of an older assay covers the entries only, no runs and no outcomes: keep the new one"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerVerification:
+    """The result of a verification: of the chains, of a seal that was given, and of each anchor."""
+
+    chain_problems: tuple[str, ...]
+    given_seal: LedgerSeal | None
+    seal_problems: tuple[str, ...]
+    anchors: tuple[AnchorReport, ...]
+    ends: LedgerSeal
+
+    @property
+    def contradictions(self) -> list[str]:
+        """What shows that the ledger was altered."""
+        anchored = [format_contradictions(report) for report in self.anchors if report.contradictions]
+        return [*self.chain_problems, *self.seal_problems, *anchored]
+
+    @property
+    def problems(self) -> list[str]:
+        """What shows that the ledger was altered, and the anchors that cannot be read."""
+        return [*self.contradictions, *(report.unreadable for report in self.anchors if report.unreadable)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        entry, run = self.ends.entry, self.ends.run
+        assert run
+        return {
+            "whole": not self.problems,
+            "problems": self.problems,
+            "entry": {"count": entry.seq, "hash": _hash_of(entry.hash)},
+            "run": {"count": run.seq, "hash": _hash_of(run.hash)},
+            "seal": str(self.ends),
+            "anchors": [_report_as_json(report, self.ends) for report in self.anchors],
+        }
+
+    def to_text(self) -> str:
+        """Return it as text: what is wrong and what to do, or the size of the ledger, its anchors and its seal."""
+        lines = self._headline()
+        if self.given_seal and not self.given_seal.run:
+            lines.append(f"  {OLD_SEAL}")
+        lines += [f"  {format_proof(report, self.ends)}" for report in self.anchors if _is_proof(report)]
+        if not self.contradictions:
+            if not self.anchors:
+                lines.append(f"  {UNANCHORED}")
+            lines.append(f"  its seal is {self.ends}")
+        if self.contradictions:
+            lines.append(f"  → {BROKEN_FIX}")
+        return "\n".join(lines)
+
+    def _headline(self) -> list[str]:
+        if self.contradictions:
+            return ["the ledger is broken", *(_indent(line) for line in self.problems)]
+        runs = self.ends.run.seq if self.ends.run else 0
+        size = f"the ledger is unchanged: {self.ends.entry.seq:,} entries, {runs:,} runs"
+        if not self.problems:
+            return [size]
+        return [f"{size}; but not every anchor says so", *(_indent(line) for line in self.problems)]
+
+
+def format_proof(report: AnchorReport, ends: LedgerSeal) -> str:
+    """Return up to where an anchor proves a ledger that ends with `ends`, and what came after that."""
+    assert report.proven
+    entries, runs = count_unproven(report.proven.seal, ends)
+    after = f"after that came {_count_entries(entries)} and {format_count(runs, 'run')}"
+    return f"{report.anchor} proves it up to {format_extent(report.proven)} by {report.proven.who}; {after}"
+
+
+def format_sealing(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> str:
+    """Return in which anchors a ledger was sealed, or why not."""
+    if problems:
+        return "\n".join(["the ledger is broken: nothing was sealed", *map(_indent, problems), f"  → {BROKEN_FIX}"])
+    done = [f"{one.anchor} keeps the seal" for one in sealed if not one.refusal]
+    failed = [f"not sealed: {one.refusal}" for one in sealed if one.refusal]
+    pushed = [
+        f"push it: git push origin refs/notes/{one.anchor.partition(':')[2] or 'assay-seals'}"
+        for one in sealed
+        if one.anchor.startswith("git-note") and not one.refusal
+    ]
+    return "\n".join([f"the seal of the ledger is {ends}", *map(_indent, [*done, *pushed, *failed])])
+
+
+def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> dict[str, Any]:
+    """Return it as JSON data."""
+    anchors = [{"anchor": one.anchor, "sealed": not one.refusal, "refusal": one.refusal} for one in sealed]
+    return {"seal": str(ends), "problems": list(problems), "anchors": anchors}
+
+
+def _report_as_json(report: AnchorReport, ends: LedgerSeal) -> dict[str, Any]:
+    proven = report.proven
+    entries, runs = count_unproven(proven.seal, ends) if proven else (ends.entry.seq, ends.run.seq if ends.run else 0)
+    return {
+        "anchor": report.anchor,
+        "seals": report.seals,
+        "proven": {**proven.to_body(), "anchor": report.anchor} if proven else None,
+        "after": {"entry": entries, "run": runs},
+        "problems": [*report.contradictions, *([report.unreadable] if report.unreadable else [])],
+    }
+
+
+def _is_proof(report: AnchorReport) -> bool:
+    return bool(report.proven) and not report.contradictions
+
+
+def _hash_of(hash_: str) -> str:
+    return "" if hash_ == HASH_OF_NOTHING else hash_
+
+
+def _count_entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+def _indent(text: str) -> str:
+    return "  " + text.replace("\n", "\n  ")

@@ -1,0 +1,53 @@
+"""The anchor of a name as people write it: `file:PATH`, `git-note[:REF]`, `ledger:LOCATION`, `rfc3161:URL[#CA]`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from assay.ledger.anchors.anchor import Anchor, AnchoredFleet
+from assay.ledger.anchors.git_note import DEFAULT_REF, GitNoteAnchor
+from assay.ledger.anchors.other_ledger import OtherLedgerAnchor
+from assay.ledger.anchors.seal_file import FileAnchor
+from assay.ledger.anchors.time_stamp import TimeStampAnchor
+from assay.ledger.connection import SECRET_PARAMETERS, parse_ledger_url
+from assay.ledger.location import is_server_url
+from assay.model.errors import AssayError
+
+ANCHOR_FIX = "write file:PATH, git-note, git-note:REF, ledger:PATH, ledger:postgresql://…, or rfc3161:URL#ROOTS.pem"
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
+
+
+def parse_anchor(name: str, fleet: AnchoredFleet) -> Anchor:
+    """Return the anchor that a name means; paths are below the fleet's folder. Raises AssayError."""
+    kind, _, rest = name.partition(":")
+    if kind == "file" and rest:
+        return _make_file_anchor(name, fleet, fleet.root / rest)
+    if kind == "git-note" and _REF.fullmatch(rest or DEFAULT_REF) and ".." not in rest:
+        return GitNoteAnchor(name, fleet.root, rest or DEFAULT_REF, fleet.register)
+    if kind == "ledger" and rest:
+        return _make_ledger_anchor(name, fleet, rest)
+    if kind == "rfc3161" and rest.startswith(("http://", "https://")):
+        url, _, roots = rest.partition("#")
+        return TimeStampAnchor(name, url, fleet.root / roots if roots else None, fleet.register)
+    raise AssayError(f"{name!r} is not an anchor", fix=ANCHOR_FIX)
+
+
+def _make_file_anchor(name: str, fleet: AnchoredFleet, path: Path) -> Anchor:
+    own = {fleet.register.absolute(), Path(str(fleet.ledger)).absolute()}
+    if path.absolute() in own or path.is_dir():
+        raise AssayError("an anchor is a file of its own", where=name, fix="name another file, best on another machine")
+    return FileAnchor(name, path, fleet.register)
+
+
+def _make_ledger_anchor(name: str, fleet: AnchoredFleet, rest: str) -> Anchor:
+    location = rest if is_server_url(rest) else fleet.root / rest
+    url = parse_ledger_url(location)
+    if url.password or any(word in url.query for word in SECRET_PARAMETERS):
+        shown = f"ledger:{url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)}"
+        fix = "keep it in ~/.pgpass or PGPASSWORD: the register names the anchor"
+        raise AssayError("an anchor holds no password", where=shown.partition("?")[0], fix=fix)
+    own = fleet.ledger if is_server_url(fleet.ledger) else Path(fleet.ledger).resolve()
+    if own == (location if isinstance(location, str) else location.resolve()):
+        raise AssayError("this is the ledger itself", where=name, fix="name another ledger, best on another machine")
+    return OtherLedgerAnchor(name, location, fleet.register)

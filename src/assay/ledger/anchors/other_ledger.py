@@ -1,0 +1,48 @@
+"""Seals as entries of another ledger, whose own hash chain then covers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.ledger.anchors.anchor import make_no_seal_error
+from assay.ledger.seals import KeptSeal, parse_kept_seal
+from assay.ledger.store import Ledger
+from assay.model.entries.operator_entries import OtherLedgerSealedEntry
+from assay.model.ledger_entry import derive_id
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLedgerAnchor:
+    """Another ledger: an SQLite file, or the URL of a database."""
+
+    name: str
+    location: Path | str
+    register: Path
+
+    def read(self) -> list[KeptSeal]:
+        """Return the seals that the other ledger holds. Raises AssayError where it holds none or cannot be read."""
+        if isinstance(self.location, Path) and not self.location.exists():
+            raise make_no_seal_error(self.name, "this ledger is missing", self.register)
+        with self._open() as ledger:
+            entries = ledger.entries(kinds=[OtherLedgerSealedEntry.kind])
+        if not entries:
+            raise make_no_seal_error(self.name, "this ledger holds no seal", self.register)
+        return [parse_kept_seal(entry.body) for entry in entries]
+
+    def store(self, seal: KeptSeal) -> KeptSeal:
+        """Append an entry; a ledger that does not exist yet is made."""
+        content = OtherLedgerSealedEntry(str(seal.seal), seal.at, seal.who)
+        with self._open() as ledger:
+            ledger.append(content.make_entry(derive_id("sealed", *seal.to_body().values()), seal.at))
+        return seal
+
+    @contextmanager
+    def _open(self) -> Iterator[Ledger]:
+        ledger = Ledger.open(self.location)
+        try:
+            yield ledger
+        finally:
+            ledger.close()

@@ -1,0 +1,114 @@
+"""Sealing a ledger in its anchors, and comparing it with what they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.ledger.anchors.anchor import Anchor
+from assay.ledger.anchors.seal_file import append_to_seal_file, read_seal_file
+from assay.ledger.anchors.time_stamp import TimeStampAnchor
+from assay.ledger.seals import KeptSeal, LedgerSeal, find_contradictions, make_seal
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.timestamps import format_second
+
+MAX_CONTRADICTIONS = 3
+"""Contradictions of one anchor that are shown; who sees so many knows enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorReport:
+    """What one anchor says of a ledger.
+
+    `proven` is the newest seal that fits, None if none does. `contradictions` say where the ledger is not the sealed
+    one. `unreadable` is why the anchor gives no seals back, "" if it does.
+    """
+
+    anchor: str
+    proven: KeptSeal | None = None
+    seals: int = 0
+    contradictions: tuple[str, ...] = ()
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedAnchor:
+    """How sealing in one anchor ended: `refusal` is "" if the anchor keeps the seal, else what to tell people."""
+
+    anchor: str
+    refusal: str = ""
+    is_contradicted: bool = False
+
+
+def list_registered_anchors(register: Path) -> list[str]:
+    """Return the names of the anchors that were used, in the order of their first use. Raises AssayError."""
+    return list(dict.fromkeys(seal.anchor for seal in read_seal_file(register) if seal.anchor))
+
+
+def check_anchor(ledger: Ledger, anchor: Anchor) -> AnchorReport:
+    """Compare a ledger with every seal that an anchor keeps."""
+    try:
+        kept = anchor.read()
+    except AssayError as error:
+        return AnchorReport(anchor.name, unreadable=str(error))
+    found, proven = list[str](), None
+    for seal in kept:
+        if wrong := find_contradictions(ledger, seal.seal):
+            found += [f"{line} (sealed {format_second(seal.at)} by {seal.who})" for line in wrong]
+        elif proven is None or _extent(seal.seal) >= _extent(proven.seal):
+            proven = seal
+    return AnchorReport(anchor.name, proven, len(kept), tuple(found[:MAX_CONTRADICTIONS]))
+
+
+def seal_ledger(ledger: Ledger, anchors: Iterable[Anchor], register: Path, at: str, who: str) -> list[SealedAnchor]:
+    """Seal a ledger as it is now in each anchor, and note in the register that it was.
+
+    An anchor whose older seals contradict the ledger gets none, nor does one that was used before and is lost. What
+    fails in one anchor does not keep the others from their seal. Raises AssayError if the register is unreadable.
+    """
+    used = list_registered_anchors(register)
+    seal = KeptSeal(make_seal(ledger.chain_ends()), at, who)
+    return [_seal_in_anchor(ledger, anchor, seal, register, anchor.name in used) for anchor in anchors]
+
+
+def _seal_in_anchor(ledger: Ledger, anchor: Anchor, seal: KeptSeal, register: Path, is_used: bool) -> SealedAnchor:
+    report = check_anchor(ledger, anchor)
+    if report.contradictions:
+        return SealedAnchor(anchor.name, format_contradictions(report), is_contradicted=True)
+    if report.unreadable and is_used:
+        return SealedAnchor(anchor.name, report.unreadable, is_contradicted=True)
+    try:
+        register.parent.mkdir(parents=True, exist_ok=True)
+        kept = anchor.store(seal)
+        stamp = kept.stamp if isinstance(anchor, TimeStampAnchor) else ""
+        append_to_seal_file(register, replace(kept, stamp=stamp, anchor=anchor.name))
+    except AssayError as error:
+        return SealedAnchor(anchor.name, str(error))
+    except OSError as error:
+        return SealedAnchor(anchor.name, f"{register.parent}: the register cannot be written: {error.strerror}")
+    return SealedAnchor(anchor.name)
+
+
+def format_contradictions(report: AnchorReport) -> str:
+    """Return in one line where a ledger is not the one that an anchor knows, and what of it is proven."""
+    upto = f"; proven up to {format_extent(report.proven)}" if report.proven else "; nothing of it is proven"
+    return f"{report.anchor}: {', '.join(report.contradictions)}{upto}"
+
+
+def format_extent(kept: KeptSeal) -> str:
+    """Return how far a seal reaches, in words."""
+    entry, run = kept.seal.entry, kept.seal.run
+    reach = f"entry {entry.seq:,} and run {run.seq:,}" if run else f"entry {entry.seq:,} (runs are not covered)"
+    return f"{reach}, sealed {format_second(kept.at)}"
+
+
+def count_unproven(seal: LedgerSeal, ends: LedgerSeal) -> tuple[int, int]:
+    """Return how many entries and runs came after a seal; all runs after one that does not cover them."""
+    runs = (ends.run.seq if ends.run else 0) - (seal.run.seq if seal.run else 0)
+    return ends.entry.seq - seal.entry.seq, runs
+
+
+def _extent(seal: LedgerSeal) -> tuple[int, int]:
+    return seal.entry.seq, seal.run.seq if seal.run else 0

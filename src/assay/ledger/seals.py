@@ -1,0 +1,123 @@
+"""Seals: how both hash chains of a ledger end, as one word to keep outside of the ledger.
+
+Whoever makes a chain anew as a whole leaves no trace in the ledger. A seal of before shows it: the line that it names
+is missing, or has another hash. The hash of a run covers its outcomes, their measurements and their texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from assay.ledger.hash_chain import ChainName
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.timestamps import parse_time
+
+CHAINS: tuple[ChainName, ChainName] = ("entry", "run")
+MIN_HASH_CHARS = 12
+HASH_OF_NOTHING = "0" * 64
+SEAL_FIX = "use SEQ:HASH,SEQ:HASH (entries, runs) as `assay ledger verify` printed it"
+
+
+class ChainEnd(NamedTuple):
+    """The last line of a chain: its number, 0 where there is none, and its hash in hexadecimal."""
+
+    seq: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSeal:
+    """The ends of both chains. `run` is None in a seal of an older assay, which covers the entries only."""
+
+    entry: ChainEnd
+    run: ChainEnd | None
+
+    def __str__(self) -> str:
+        return ",".join(f"{end.seq}:{end.hash}" for end in (self.entry, self.run) if end)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSeal:
+    """A seal as an anchor keeps it: when it was made (ISO 8601 UTC) and by whom.
+
+    `stamp` is the answer of a time-stamp authority in base64; `anchor` names the anchor. Both may be "".
+    """
+
+    seal: LedgerSeal
+    at: str
+    who: str
+    stamp: str = ""
+    anchor: str = ""
+
+    def to_body(self) -> dict[str, str]:
+        """Return it as JSON data."""
+        body = {"seal": str(self.seal), "at": self.at, "who": self.who, "stamp": self.stamp, "anchor": self.anchor}
+        return {name: value for name, value in body.items() if value}
+
+    def to_line(self) -> str:
+        """Return it as one line of JSON."""
+        return json.dumps(self.to_body(), ensure_ascii=False)
+
+
+def parse_kept_seal(body: object) -> KeptSeal:
+    """Return the kept seal of JSON data. Raises AssayError if it is none."""
+    try:
+        said: Mapping[str, Any] = dict(body)  # type: ignore[call-overload]  # raises where it is no mapping
+        at, who = str(said["at"]), str(said["who"])
+        parse_time(at)
+        return KeptSeal(parse_seal(str(said["seal"])), at, who, str(said.get("stamp", "")), str(said.get("anchor", "")))
+    except (TypeError, ValueError, KeyError, AssayError):
+        raise AssayError("this is not a kept seal: it names no seal, no time or no person") from None
+
+
+def parse_kept_seals(text: str, where: str) -> list[KeptSeal]:
+    """Return the kept seals of a text, one JSON document a line. Raises AssayError with the line that is none."""
+    kept = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            kept.append(parse_kept_seal(json.loads(line)))
+        except (ValueError, AssayError):
+            fix = "somebody wrote to it, or its disk is damaged: find out who, and bring back the line from a copy"
+            raise AssayError("this line is not a kept seal", where=f"{where}:{number}", fix=fix) from None
+    return kept
+
+
+def parse_seal(text: str) -> LedgerSeal:
+    """Return the seal that `assay ledger verify` printed, of this assay or an older one. Raises AssayError."""
+    ends = [_parse_end(part) for part in text.split(",")]
+    if None in ends or len(ends) > len(CHAINS) or not ends[0]:
+        raise AssayError(f"{text!r} is not a seal", fix=SEAL_FIX)
+    return LedgerSeal(ends[0], ends[1] if len(ends) > 1 else None)
+
+
+def _parse_end(text: str) -> ChainEnd | None:
+    seq, _, hash_ = text.partition(":")
+    if not (seq.isascii() and seq.isdecimal() and len(seq) < 19) or len(hash_) < MIN_HASH_CHARS:
+        return None
+    return ChainEnd(int(seq), hash_)
+
+
+def make_seal(ends: Mapping[str, tuple[int, str]]) -> LedgerSeal:
+    """Return the seal of a ledger whose `chain_ends()` are `ends`."""
+    entry, run = (ChainEnd(ends[chain][0], ends[chain][1] or HASH_OF_NOTHING) for chain in CHAINS)
+    return LedgerSeal(entry, run)
+
+
+def find_contradictions(ledger: Ledger, seal: LedgerSeal) -> list[str]:
+    """Return where a ledger is not the one that was sealed. Reads two rows."""
+    found = []
+    for chain, end in zip(CHAINS, (seal.entry, seal.run), strict=True):
+        if not end or not end.seq:
+            continue
+        present = ledger.hash_of(end.seq, chain)
+        if present is None:
+            found.append(f"{chain} {end.seq}, which was sealed, is missing")
+        elif not present.startswith(end.hash):
+            found.append(f"{chain} {end.seq} is not the sealed one")
+    return found
