@@ -1,8 +1,12 @@
 """The scheduler `slurm`: cordons, drains and reads nodes with Slurm's own programs.
 
 A cordon is a drain with a tagged reason (model/cordon_reason_checksum.py). With `slurm_cordon: reservation` it is a
-reservation that only we may use. Slurm can neither compare and set, nor keep two reasons: a drain that somebody sets in
-the milliseconds between our reading and our order is overwritten. Earlier ones stay.
+reservation that only we may use, `assay-suspicious-NODE`: customers' jobs do not start there, our own checks can, and
+running jobs go on. Slurm 22.05 keeps no comment of a reservation. So the reason is in the node's comment, unless
+somebody else uses that.
+
+Slurm can neither compare and set, nor keep two reasons: a drain that somebody sets in the milliseconds between our
+reading and our order is overwritten. Earlier ones stay.
 """
 
 from __future__ import annotations
