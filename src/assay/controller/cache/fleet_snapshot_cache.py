@@ -200,7 +200,7 @@ class ScannedFabricComparison:
 
 
 class FabricComparisonCache:
-    """The comparisons of a fleet's fabrics. Safe for threads."""
+    """How each fabric's last discovery compares with its design, until one of the two changes. Safe for threads."""
 
     def __init__(self) -> None:
         self._fleet: Fleet | None = None
