@@ -32,17 +32,17 @@ class Week:
         self.fleet, self.design = fleet, fleet.designs["compute"]
         self.plan: CompiledTopology = compile_topology(self.design, fleet)
         self.world, self.store = LabWorld(home / "lab"), EvidenceStore(home / "evidence")
+        self.scans: list[EvidenceDocument] = []
         self.world.home.mkdir(parents=True, exist_ok=True)
         lay_cables(self.world, self.plan)
 
     def pass_by(self, change: Change, scans: int = 28) -> EvidenceDocument:
-        """Let `change(world, number)` work before each scan; return the last."""
-        last = None
+        """Let `change(world, number)` work before each scan; return the last. `self.scans` has them all."""
+        self.scans.clear()
         for number in range(scans):
             change(self.world, number)
-            last = self._scan(START + number * EVERY, last)
-        assert last is not None
-        return last
+            self.scans.append(self._scan(START + number * EVERY, self.scans[-1] if self.scans else None))
+        return self.scans[-1]
 
     def _scan(self, at: datetime, before: EvidenceDocument | None) -> EvidenceDocument:
         said = {
@@ -75,3 +75,11 @@ def a_week(tmp_path_factory: pytest.TempPathFactory, fleet: Fleet) -> Week:
 @pytest.fixture
 def week(tmp_path: Path, fleet: Fleet) -> Week:
     return Week(tmp_path, fleet)
+
+
+@pytest.fixture(scope="module")
+def quiet_week(tmp_path_factory: pytest.TempPathFactory, fleet: Fleet) -> Week:
+    """Twelve scans in which nothing happens. Several tests look at them: change nothing."""
+    week = Week(tmp_path_factory.mktemp("quiet"), fleet)
+    week.pass_by(lambda world, number: None, 12)
+    return week

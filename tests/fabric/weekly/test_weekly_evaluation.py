@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from copy import copy
 
 import pytest
 from browser import measure_overflow, needs_browser
@@ -14,12 +16,9 @@ from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_te
 from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.fabric.weekly.week_evidence import make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
+from assay.observe.evidence_store import EvidenceStore
 
 SCANS = 12
-
-
-def quiet(world, number):
-    """Let nothing happen."""
 
 
 def evaluated(week, change, scans=SCANS, days=7) -> WeeklyEvaluation:
@@ -40,8 +39,8 @@ def found(one: WeeklyEvaluation) -> set[tuple[str, str, str]]:
     }
 
 
-def test_a_quiet_week_says_so_in_one_line(week):
-    one = evaluated(week, quiet)
+def test_a_quiet_week_says_so_in_one_line(quiet_week):
+    one = looked_at(quiet_week, quiet_week.scans[-1], days=7)
     assert found(one) == set()
     assert (
         format_weekly_text(one)
@@ -118,20 +117,21 @@ def test_a_batch_whose_modules_fail_together_comes_first(week):
     assert (first.vendor, first.batch, first.ports, first.flagged, first.share) == ("Third", "T25100", 6, 6, 1.0)
 
 
-def test_only_the_days_asked_for_are_looked_at(week):
-    assert evaluated(week, quiet, scans=12, days=1).week.scans == 5
+def test_only_the_days_asked_for_are_looked_at(quiet_week):
+    assert looked_at(quiet_week, quiet_week.scans[-1], days=1).week.scans == 5
 
 
-def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(week):
-    last = week.pass_by(quiet, 5)
+def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(quiet_week, tmp_path):
+    week, last = copy(quiet_week), quiet_week.scans[4]
+    week.store = EvidenceStore(shutil.copytree(quiet_week.store.folder, tmp_path / "evidence"))
     before = week.store.get(last.read("previous").value)
     gone = before.read("previous").value
     (week.store.folder / "objects" / gone[:2] / f"{gone}.json").unlink()
     assert looked_at(week, last).week.scans == 2
 
 
-def test_what_a_scan_could_not_tell_is_said(week):
-    one = evaluated(week, quiet, scans=3)
+def test_what_a_scan_could_not_tell_is_said(quiet_week):
+    one = looked_at(quiet_week, quiet_week.scans[2], days=7)
     assert "nothing is known yet: 3 scans over 12 h: a week needs" in format_weekly_text(one).splitlines()[0]
     assert format_weekly_json(one)["verdict"] == "unknown", "what could not be seen is not well"
     assert one.unknown_reasons == (

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
@@ -79,9 +80,17 @@ def lay_cables(world: LabWorld, plan: CompiledTopology) -> None:
 def load_cabling(world: LabWorld) -> LabCabling:
     """Return the present cables. Raises AssayError if the lab has no fabric."""
     try:
-        plain = json.loads((world.home / "fabric.json").read_text())
+        text = (world.home / "fabric.json").read_text()
     except OSError as error:
         raise AssayError("the lab has no fabric", where=str(world.home), fix="run: assay lab up") from error
+    known = _parse_cabling(text)
+    return LabCabling(known.design, dict(known.devices), list(known.designed_cables), list(known.cables))
+
+
+@lru_cache(maxsize=1)
+def _parse_cabling(text: str) -> LabCabling:
+    """Read the text of LAB/fabric.json. Each scan loads the same text several times."""
+    plain = json.loads(text)
     devices = {guid: DiscoveredDevice(guid, *rest) for guid, *rest in plain["devices"]}
     return LabCabling(plain["design"], devices, _cables(plain["designed"]), _cables(plain["cables"]))
 
