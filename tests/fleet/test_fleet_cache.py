@@ -24,8 +24,8 @@ def repository(tmp_path) -> Path:
 
 @pytest.fixture
 def cached(repository, monkeypatch) -> Path:
-    """Return a repository that is cached although it is small."""
-    monkeypatch.setattr(fleet_cache, "MIN_CACHED_NODES", 2)
+    """Return a repository that is cached however small it is."""
+    monkeypatch.setattr(fleet_cache, "MIN_CACHED_DECLARATIONS", 2)
     return repository
 
 
@@ -114,6 +114,16 @@ def test_a_fleet_whose_switches_are_listed_in_a_file_is_not_cached(cached):
     assert files(cached) == []
 
 
-def test_a_small_fleet_is_not_cached(repository):
+def test_an_overlay_counts_as_the_fleets_own_files_do(cached, tmp_path):
+    overlay = tmp_path / "overlay.yml"
+    overlay.write_text("all: {hosts: {n0001: {bmc_address: 192.0.2.1}}}\n")
+    fetched = [load_cached_fleet(cached, [overlay]) for _ in range(2)]
+    assert fetched[0] == fetched[1] == load_fleet(cached, [overlay]) != load_cached_fleet(cached)
+    overlay.write_text(overlay.read_text().replace("192.0.2.1", "192.0.2.2"))
+    assert load_cached_fleet(cached, [overlay]).nodes["n0001"].bmc_address == "192.0.2.2"
+
+
+def test_a_small_fleet_is_not_cached(repository, monkeypatch):
+    monkeypatch.setattr(fleet_cache, "MIN_CACHED_DECLARATIONS", 1000)
     load_cached_fleet(repository)
     assert files(repository) == []

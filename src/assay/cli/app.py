@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from assay.model.errors import AssayError
+from assay.model.gc_pause import collect_rarely
 
 
 class Verb(NamedTuple):
@@ -105,6 +106,7 @@ def _assay() -> None:
 
 def main() -> None:
     """Run one verb. Any error ends with a message on stderr and exit code 2, without a traceback."""
+    collect_rarely()
     try:
         app()
     except AssayError as error:

@@ -52,10 +52,14 @@ class Workspace:
 
     @cached_property
     def fleet(self) -> Fleet:
-        """The declared fleet."""
-        from assay.fleet.fleet_loader import load_fleet
+        """The declared fleet, fetched from the cache where assay keeps data of this repository."""
+        if not self.data_dir.is_dir():
+            from assay.fleet.fleet_loader import load_fleet
 
-        return load_fleet(self.root, self.overlays)
+            return load_fleet(self.root, self.overlays)
+        from assay.fleet.fleet_cache import load_cached_fleet
+
+        return load_cached_fleet(self.root, self.overlays)
 
     @property
     def ledger_location(self) -> Path | str:

@@ -18,6 +18,7 @@ import pytest
 
 from assay.harness.markers import CHECK_MARKERS
 from assay.harness.pytest_internals import exempt_assay_from_rewriting
+from assay.model.gc_pause import collect_rarely
 
 VERDICT_SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
 VERDICT_WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
@@ -45,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, tie a shard to the run that started it, and merge what killed workers left."""
     if PARENT_PID_VARIABLE in os.environ:
+        collect_rarely()
         end_with_parent()
     for line in CHECK_MARKERS:
         config.addinivalue_line("markers", line)

@@ -141,7 +141,8 @@ class SuiteHooks:
         if self._delivery is not None:
             items[:] = [item for item in items if isinstance(item, SlimItem) or not self._was_judged(item)]
         sort_items_by_node(items, self.fleet)
-        if len(items) >= MANY_ITEMS or len(self.fleet.nodes) >= MANY_ITEMS:
+        is_large = len(items) >= MANY_ITEMS or len(self.fleet.nodes) >= MANY_ITEMS
+        if is_large or self.config.getoption("--shard"):  # a shard is a process of its own
             gc.freeze()  # these objects live until the end: no collection need look at them
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
