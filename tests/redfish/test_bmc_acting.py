@@ -13,7 +13,7 @@ import pytest
 
 from assay.model.errors import AssayError
 from assay.redfish.bmc_client import BmcClient, open_bmc
-from assay.redfish.firmware_update import RedfishTask, parse_task
+from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task
 
 NODE = "n0003"
 

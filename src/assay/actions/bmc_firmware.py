@@ -14,7 +14,7 @@ from assay.model.node import Node
 from assay.model.reading import parse_reading
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 from assay.redfish.bmc_client import SYSTEM_RESET, BmcClient, open_fleet_bmc
-from assay.redfish.firmware_update import list_task_messages, parse_task
+from assay.redfish.firmware_push_and_tasks import list_task_messages, parse_task
 
 PUSH_TIMEOUT_S = 600.0
 NEVER = datetime.min.replace(tzinfo=UTC)

@@ -17,7 +17,7 @@ from assay.redfish.bmc_readings import UtcClock, read_bmc_tree, read_utc_now
 from assay.redfish.credentials import read_bmc_credentials
 from assay.redfish.errors import BmcResourceMissing, BmcUnreachable
 from assay.redfish.firmware_inventory import read_firmware_inventory
-from assay.redfish.firmware_update import RedfishTask, parse_task, push_image, read_task
+from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task, push_image, read_task
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS, RedfishSession, Resource
 from assay.redfish.tls_connection import read_bmc_trust
