@@ -46,7 +46,7 @@ def test_a_check_is_stale_where_its_source_means_something_else(repository) -> N
 
 
 def test_a_docstring_is_no_source(repository) -> None:
-    repository.edit("suites/zap/test_firmware.py", "Compare every component but", "Hold every component but")
+    repository.edit("suites/zap/test_firmware.py", "Compare the firmware of every", "Hold the firmware of every")
     assert stale(repository) == {}
 
 
