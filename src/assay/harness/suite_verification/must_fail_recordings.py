@@ -10,7 +10,6 @@ made to fail on it. Record anew when the probe, the BMC reader or the specs lear
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import sys
 from pathlib import Path
@@ -103,36 +102,42 @@ def read_check_recording(folder: Path, name: str) -> dict[str, Any]:
 
 
 def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:
-    """Return the document with a case's changes. Raises AssayError for one that has no effect."""
-    changed_one = copy.deepcopy(document)
+    """Return the document with a case's changes. Raises AssayError for one that has no effect.
+
+    What does not change is shared with the document, since copying a whole recording costs more than judging it.
+    """
+    channels = document["channels"]
     for path, leaf in case.leaves.items():
-        _put_leaf(changed_one["channels"], path, leaf)
+        channels = _put_leaf(channels, tuple(path.split("/")), leaf)
     for old, new in case.edits:
-        texts = [text for text in _find_printed_texts(changed_one["channels"]) if old in text["value"]]
-        if len(texts) != 1 or texts[0]["value"].count(old) != 1:
+        texts = [(path, text) for path, text in _list_printed_texts(channels) if old in text]
+        if len(texts) != 1 or texts[0][1].count(old) != 1:
             raise AssayError(f"{case.name}: {old!r} is not once in what the tools printed", fix="record it anew")
-        texts[0]["value"] = texts[0]["value"].replace(old, new)
-    return changed_one
+        [(path_of_text, text)] = texts
+        channels = _put_leaf(channels, path_of_text, text.replace(old, new))
+    return {**document, "channels": channels}
 
 
-def _find_printed_texts(channels: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the output of the tools of a fabric's scan."""
-    said = [channels.get("discovery", {}), *channels.get("ports", {}).values()]
-    return [branch["text"] for branch in said if "value" in branch.get("text", {})]
+def _list_printed_texts(channels: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Return path and content of what the tools of a fabric's scan printed."""
+    said = {("discovery",): channels.get("discovery", {})}
+    said |= {("ports", name): branch for name, branch in channels.get("ports", {}).items()}
+    texts = {(*path, "text", "value"): branch.get("text", {}).get("value") for path, branch in said.items()}
+    return [(path, text) for path, text in texts.items() if text is not None]
 
 
-def _put_leaf(tree: dict[str, Any], path: str, leaf: Any) -> None:
-    *above, last = path.split("/")
-    for step in above:
+def _put_leaf(tree: dict[str, Any], path: tuple[str, ...], leaf: Any, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return a tree with `leaf` at `path`, without that entry where `leaf` is None."""
+    step, below, so_far = path[0], path[1:], (*above, path[0])
+    if below:
         if step not in tree:
-            raise AssayError(f"the recording has no {path}", fix="record it anew, or correct the path")
-        tree = tree[step]
-    if tree.get(last) == leaf or (leaf is None and last not in tree):
-        raise AssayError(f"{path} is {leaf} in the recording already")
-    if leaf is None:
-        del tree[last]
-    else:
-        tree[last] = leaf
+            raise AssayError(
+                f"the recording has no {'/'.join((*above, *path))}", fix="record it anew, or correct the path"
+            )
+        return {**tree, step: _put_leaf(tree[step], below, leaf, so_far)}
+    if tree.get(step) == leaf or (leaf is None and step not in tree):
+        raise AssayError(f"{'/'.join(so_far)} is {leaf} in the recording already")
+    return {key: value for key, value in tree.items() if key != step} if leaf is None else {**tree, step: leaf}
 
 
 if __name__ == "__main__":

@@ -115,10 +115,17 @@ def _prepare_fleet(sitting: RecordingSession, folder: Path) -> Path:
     """Write the documents, and return the fleet repository to judge by: the given one, or one with other nodes."""
     latest = folder / "evidence" / "latest"
     latest.mkdir(parents=True)
+    recordings = sitting.suites / "recordings"
+    documents = {
+        name: read_check_recording(recordings, name) for name in {laid.recording for laid in sitting.documents}
+    }
+    for document in documents.values():
+        document.pop("node", None)
+    unchanged = {name: json.dumps(document) for name, document in documents.items()}
     for laid in sitting.documents:
-        document = read_check_recording(sitting.suites / "recordings", laid.recording)
-        document = apply_case(document, laid.case) if laid.case else document
-        (latest / f"{laid.name}.json").write_text(json.dumps({**document, "node": laid.name}))
+        document = documents[laid.recording]
+        text = json.dumps(apply_case(document, laid.case)) if laid.case else unchanged[laid.recording]
+        (latest / f"{laid.name}.json").write_text(f'{text[:-1]}, "node": {json.dumps(laid.name)}}}')
     if not sitting.nodes:
         return sitting.fleet
     home = folder / "fleet"
