@@ -12,8 +12,13 @@ import pytest
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.node import Node
+from assay.model.specs.cost_assumptions import CostAssumptions
+from assay.starter.example_costs import find_cost_assumptions
 from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
 from assay.trends.replay.fault_history import FaultHistory, read_history
+from assay.trends.replay.job_file import read_jobs
+from assay.trends.replay.job_load import JobLoad, RecordedJob, RecordedJobLoad
+from assay.trends.replay.policy_costs import CostModel, assume_jobs
 from assay.trends.replay.replay_nodes import ReplayRules, collect_replay_nodes
 from assay.trends.replay.replay_result import ReplayResult, format_replay_result
 from assay.trends.replay.simulator import run_replay
@@ -39,6 +44,11 @@ def rules() -> ReplayRules:
 
 
 @pytest.fixture(scope="session")
+def assumptions() -> CostAssumptions:
+    return find_cost_assumptions(load_fleet(ROOT))[0]
+
+
+@pytest.fixture(scope="session")
 def played(rules: ReplayRules) -> Callable[..., ReplayResult]:
     def of(
         events: list[dict[str, Any]], listed: dict[str, Node] | None = None, by: ReplayRules = rules
@@ -49,12 +59,18 @@ def played(rules: ReplayRules) -> Callable[..., ReplayResult]:
 
 
 @pytest.fixture(scope="session")
-def replayed(rules: ReplayRules) -> Callable[..., dict[str, Any]]:
+def replayed(rules: ReplayRules, assumptions: CostAssumptions) -> Callable[..., dict[str, Any]]:
     def of(
-        events: list[dict[str, Any]], listed: dict[str, Node] | None = None, by: ReplayRules = rules
+        events: list[dict[str, Any]],
+        listed: dict[str, Node] | None = None,
+        by: ReplayRules = rules,
+        jobs: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
         history = _history(events)
-        return format_replay_result(history, by, _played(history, listed or {}, by))
+        costs = assume_jobs(assumptions, "", history.says_use)
+        if jobs is not None:
+            costs = CostModel(assumptions, RecordedJobLoad(_jobs(jobs, history)), "planted")
+        return format_replay_result(history, by, costs, _played(history, listed or {}, by, costs.jobs))
 
     return of
 
@@ -63,5 +79,11 @@ def _history(events: list[dict[str, Any]]) -> FaultHistory:
     return read_history((json.dumps(event).encode() for event in events), "events")
 
 
-def _played(history: FaultHistory, listed: dict[str, Node], by: ReplayRules) -> ReplayResult:
-    return run_replay(by, collect_replay_nodes(listed, history.events, by), history.events)
+def _jobs(jobs: list[dict[str, Any]], history: FaultHistory) -> list[RecordedJob]:
+    return read_jobs((json.dumps(job).encode() for job in jobs), "jobs", history.in_seconds)
+
+
+def _played(
+    history: FaultHistory, listed: dict[str, Node], by: ReplayRules, jobs: JobLoad | None = None
+) -> ReplayResult:
+    return run_replay(by, collect_replay_nodes(listed, history.events, by), history.events, jobs)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from assay.cli.render.cost_lines import format_cost_assumptions, format_cost_table, format_number
 from assay.model.timestamps import format_duration
+from assay.trends.replay.history_lines import format_elapsed
 
 MAX_MOVES_SHOWN = 40
 
@@ -19,22 +21,27 @@ def format_replay_text(document: dict[str, Any]) -> Iterator[str]:
     if records:
         yield f"recorded: {_format_counts(records)}"
     for trip in document["breaker_trips"]:
-        yield f"{trip['time']}  breaker of pool {trip['pool']}: {trip['because']}; {len(trip['nodes'])} nodes held"
+        held = f"{len(trip['nodes'])} nodes held"
+        yield f"{_format_time(trip['time'])}  breaker of pool {trip['pool']}: {trip['because']}; {held}"
     yield ""
-    yield f"policy {document['policy']}, {document['events']:,} events, {document['from']} to {document['until']}"
+    period = f"{_format_time(document['from'])} to {_format_time(document['until'])}"
+    yield f"policy {document['policy']}, {document['events']:,} events, {period}"
     yield from _format_totals(document)
+    if "against" in document:
+        yield from _format_difference(document, document["against"])
+    yield ""
+    yield from format_cost_assumptions(document["cost_assumptions"])
     if document["unknown_faults"]:
         yield f"not in the fault catalogue: {', '.join(document['unknown_faults'])}"
     if document["unread_fields"]:
         yield f"unused fields of events: {', '.join(document['unread_fields'])}"
-    if "against" in document:
-        yield from _format_difference(document["against"])
 
 
 def _format_moves(moves: list[dict[str, Any]]) -> Iterator[str]:
     for move in moves[:MAX_MOVES_SHOWN]:
         when = "when idle" if move["timing"] == "pending" else "at once"
-        yield f"{move['time']}  {move['node']}: {move['from']} → {move['to']}, {when}  ({move['because']})"
+        states = f"{move['from']} → {move['to']}"
+        yield f"{_format_time(move['time'])}  {move['node']}: {states}, {when}  ({move['because']})"
     if len(moves) > MAX_MOVES_SHOWN:
         yield f"… and {len(moves) - MAX_MOVES_SHOWN:,} more moves; --format json has all of them"
 
@@ -46,18 +53,35 @@ def _format_totals(document: dict[str, Any]) -> Iterator[str]:
     most = f"; the most: {nodes}" if nodes else ""
     yield f"out of service: {_format_seconds(totals['seconds_out'])} of node time{most}"
     yield f"actions: {_format_counts(totals['actions'])}; tickets: {totals['tickets']}"
+    hours = document["node_hours"]
+    yield f"costs, of {format_number(hours['all'])} node-hours in all:"
+    yield from format_cost_table([document["policy"]], [document])
+    yield _format_closed(hours)
 
 
-def _format_difference(against: dict[str, Any]) -> Iterator[str]:
-    totals = against["totals"]
+def _format_closed(hours: dict[str, float]) -> str:
+    parts = hours["out"], hours["cordoned_idle"], hours["cordoned_in_use"]
+    out, idle, used = map(format_number, parts)
+    said = f"{out} out of service, {idle} cordoned while idle, {used} cordoned while a job still ran"
+    return f"closed to new jobs for {format_number(sum(parts))} node-hours: {said}"
+
+
+def _format_difference(document: dict[str, Any], against: dict[str, Any]) -> Iterator[str]:
+    names = [document["policy"], against["policy"]]
     yield ""
-    yield f"compared with policy {against['policy']}: {_format_seconds(totals['seconds_out'])} out of service"
-    yield f"  actions: {_format_counts(totals['actions'])}; tickets: {totals['tickets']}"
+    yield f"compared with policy {against['policy']}:"
+    yield from format_cost_table(names if names[0] != names[1] else ["--policy", "--against"], [document, against])
+    yield f"  actions: {_format_counts(against['totals']['actions'])}; tickets: {against['totals']['tickets']}"
     yield f"  breaker trips: {len(against['breaker_trips'])}"
     for title, key in (("only here", "only_here"), ("only there", "only_there")):
         moves = [decision for decision in against["decisions"][key] if decision["timing"] != "record"]
         yield f"  {title}: {len(moves)} {'move' if len(moves) == 1 else 'moves'}"
         yield from (f"    {line}" for line in _format_moves(moves))
+
+
+def _format_time(at: float | str) -> str:
+    """Return a time as the history counts: seconds as days and a time of day."""
+    return at if isinstance(at, str) else format_elapsed(at)
 
 
 def _format_counts(counts: dict[str, int]) -> str:

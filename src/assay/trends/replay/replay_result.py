@@ -1,12 +1,13 @@
-"""A replay's answer as plain data: decisions, what they cost, and how another policy would have differed.
+"""A replay's result as plain data: decisions, their cost, and the differences from another policy.
 
-What came of a replay: the decisions in their order, where every node was when, and when a breaker opened.
+It holds the decisions in their order, the stays of every node, and the times when a breaker opened.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,17 @@ from assay.lifecycle.node_state_projection import describe_causes
 from assay.model.decision import Decision
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_time
-from assay.trends.replay.fault_history import HISTORY_EPOCH, FaultHistory
+from assay.trends.replay.fault_history import FaultHistory
+from assay.trends.replay.history_lines import HISTORY_EPOCH, format_elapsed
+from assay.trends.replay.policy_costs import (
+    CostModel,
+    PolicyCosts,
+    ReplayTally,
+    compare_costs,
+    format_costs_json,
+    split_node_hours,
+)
+from assay.trends.replay.policy_sweep import PolicySweep, SweepPoint, find_policy_value
 from assay.trends.replay.replay_nodes import ReplayRules
 
 
@@ -30,7 +41,7 @@ class ReplayDecision:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTrip:
-    """A breaker that opened: whose, when, why, and the nodes that it held back until it closed again."""
+    """A breaker that opened: of which pool, when, why, and the nodes that it held back until it closed again."""
 
     at: datetime
     pool: str
@@ -40,7 +51,7 @@ class BreakerTrip:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """One policy's answer to a history, from its first event to the last thing that followed."""
+    """The result of one policy for a history, from the first event to the last consequence."""
 
     policy: LifecyclePolicy
     start: datetime
@@ -48,21 +59,26 @@ class ReplayResult:
     decisions: tuple[ReplayDecision, ...]
     trips: tuple[BreakerTrip, ...]
     node_states: Mapping[str, NodeState]
-    tickets: int
+    tally: ReplayTally
 
 
 def format_replay_result(
-    history: FaultHistory, rules: ReplayRules, played: ReplayResult, against: ReplayResult | None = None
+    history: FaultHistory,
+    rules: ReplayRules,
+    costs: CostModel,
+    played: ReplayResult,
+    against: ReplayResult | None = None,
 ) -> dict[str, Any]:
-    """Return the whole answer. Two policies are measured up to the same moment, when both have come to rest."""
+    """Return the whole result. Both policies are measured up to the same moment: when both have no events left."""
     until = max(played.until, against.until) if against else played.until
-    told = _ResultFormatter(history.in_seconds, until)
+    told = _ResultFormatter(history.in_seconds, until, costs)
     whole = {
         "policy": played.policy.name,
         "events": len(history.events),
         "from": told.time(played.start),
         "until": told.time(until),
         **told.format_result(played),
+        "cost_assumptions": costs.as_json(),
         "assumed": rules.durations.as_json(),
         "unknown_faults": _list_unknown_faults(history, rules),
         "unread_fields": list(history.unread_fields),
@@ -70,8 +86,35 @@ def format_replay_result(
     return whole | ({"against": told.difference(played, against)} if against else {})
 
 
+def format_sweep_result(
+    history: FaultHistory,
+    rules: ReplayRules,
+    costs: CostModel,
+    sweep: PolicySweep,
+    points: Sequence[SweepPoint],
+    until: datetime,
+) -> dict[str, Any]:
+    """Return the curve of a sweep: the value that the policy has now, and the costs of every value."""
+    told = _ResultFormatter(history.in_seconds, until, costs)
+    return {
+        "policy": rules.policy.name,
+        "events": len(history.events),
+        "from": told.time(history.events[0].at if history.events else HISTORY_EPOCH),
+        "until": told.time(until),
+        "sweep": {
+            "path": sweep.path,
+            "current": find_policy_value(rules.policy, sweep.path),
+            "points": [{"value": one.value, **told.format_costs(one.costs)} for one in points],
+        },
+        "cost_assumptions": costs.as_json(),
+        "assumed": rules.durations.as_json(),
+        "unknown_faults": _list_unknown_faults(history, rules),
+        "unread_fields": list(history.unread_fields),
+    }
+
+
 def count_seconds_out(policy: LifecyclePolicy, node_state: NodeState, until: datetime) -> float:
-    """Return how long a node was out of service up to `until`, from the first time that it was in it."""
+    """Return how long a node was out of service up to `until`, since it first was in service."""
     states = [
         node_state.transitions[0].origin if node_state.transitions else node_state.state,
         *(move.target for move in node_state.transitions),
@@ -87,41 +130,62 @@ def count_seconds_out(policy: LifecyclePolicy, node_state: NodeState, until: dat
 
 
 class _ResultFormatter:
-    """One way to tell times: in seconds where the history did, else in ISO 8601."""
+    """Formats times: in seconds if the history does so, else in ISO 8601."""
 
-    def __init__(self, in_seconds: bool, until: datetime) -> None:
-        self._in_seconds, self._until = in_seconds, until
+    def __init__(self, in_seconds: bool, until: datetime, costs: CostModel) -> None:
+        self._in_seconds, self._until, self._costs = in_seconds, until, costs
 
     def time(self, at: datetime) -> float | str:
         """Return a time as the history writes them."""
         return _round_seconds((at - HISTORY_EPOCH).total_seconds()) if self._in_seconds else at.isoformat()
 
+    def text(self, said: str) -> str:
+        """Return a text with the times in it written as the history counts them."""
+        return STORED_TIME.sub(_format_stored_time, said) if self._in_seconds else said
+
     def format_result(self, played: ReplayResult) -> dict[str, Any]:
-        """Return what came of one policy."""
+        """Return the result of one policy."""
         out = {
             name: count_seconds_out(played.policy, node_state, self._until)
             for name, node_state in sorted(played.node_states.items())
         }
+        costs = self._costs.count(played.tally, self._until)
         return {
             "decisions": [self._decision(one) for one in played.decisions],
             "nodes": {name: _round_seconds(seconds) for name, seconds in out.items()},
             "totals": {
                 "seconds_out": _round_seconds(sum(out.values())),
                 "actions": _actions(played.node_states.values()),
-                "tickets": played.tickets,
+                "tickets": int(costs["tickets"]),
             },
+            **self.format_costs(costs),
+            "node_hours": split_node_hours(played.tally.exposure.sum_up(self._until)),
             "breaker_trips": [
-                {"time": self.time(trip.at), "pool": trip.pool, "because": trip.because, "nodes": list(trip.nodes)}
+                {
+                    "time": self.time(trip.at),
+                    "pool": trip.pool,
+                    "because": self.text(trip.because),
+                    "nodes": list(trip.nodes),
+                }
                 for trip in played.trips
             ],
         }
 
+    def format_costs(self, costs: PolicyCosts) -> dict[str, Any]:
+        """Return costs, and their weighted sum, None where nothing has a weight."""
+        weighted = self._costs.weigh(costs)
+        return {
+            "costs": format_costs_json(costs),
+            "weighted_node_hours": None if weighted is None else round(weighted, 3),
+        }
+
     def difference(self, played: ReplayResult, other: ReplayResult) -> dict[str, Any]:
-        """Return what came of another policy, as far as it differs from this one."""
+        """Return the differences of another policy's result from this one."""
         here, there = self.format_result(played), self.format_result(other)
         return {
             "policy": other.policy.name,
-            "totals": there["totals"],
+            **{key: there[key] for key in ("totals", "costs", "weighted_node_hours", "node_hours")},
+            "compared": compare_costs(here["costs"], there["costs"]),
             "breaker_trips": there["breaker_trips"],
             "seconds_out_more": _round_seconds(here["totals"]["seconds_out"] - there["totals"]["seconds_out"]),
             "nodes": {
@@ -143,7 +207,7 @@ class _ResultFormatter:
             "from": decision.from_state,
             "to": decision.to_state,
             "timing": decision.timing,
-            "because": describe_causes(decision.causes),
+            "because": self.text(describe_causes(decision.causes)),
             "rule": decision.rule,
             "remedy": decision.remedy,
             "blockers": list(decision.blockers),
@@ -151,7 +215,7 @@ class _ResultFormatter:
 
 
 def _list_missing_decisions(these: list[dict[str, Any]], those: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the decisions that the others lack: on the same node at the same time, to the same effect."""
+    """Return the decisions that the others lack; same node, time and effect mean the same decision."""
     known = {_effect(one) for one in those}
     return [one for one in these if _effect(one) not in known]
 
@@ -161,14 +225,22 @@ def _effect(one: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _actions(node_states: Iterable[NodeState]) -> dict[str, int]:
-    """Return how often each action was begun."""
+    """Return how often each action began."""
     return dict(sorted(Counter(effect.action for node_state in node_states for effect in node_state.effects).items()))
 
 
 def _list_unknown_faults(history: FaultHistory, rules: ReplayRules) -> list[str]:
-    """Return the faults that no catalogue knows: they are treated as it says of the rest."""
+    """Return the faults that no catalogue defines. They get the catalogue's treatment for all other faults."""
     names = {event.fault for event in history.events if event.kind == "fault"}
     return sorted(name for name in names if rules.catalog.find_class(name) is None)
+
+
+STORED_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
+"""A time as decisions write it in their reasons."""
+
+
+def _format_stored_time(found: re.Match[str]) -> str:
+    return format_elapsed((parse_time(found[0]) - HISTORY_EPOCH).total_seconds())
 
 
 def _round_seconds(seconds: float) -> float:

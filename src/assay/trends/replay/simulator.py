@@ -1,18 +1,18 @@
 """Plays a history of faults under a policy: the real decisions, in an idealised world.
 
-Effects take their declared time and succeed. Suites pass once nothing is wrong with the node. A person certifies a
+Effects take their declared time and succeed. Suites pass as soon as the node has no fault. A person certifies a
 repaired node. Deadlines that move no node are left out.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.lifecycle.decision_and_fault_entries import make_cleared_entry, make_decision_entries
-from assay.lifecycle.decisions import circuit_breaker, fault_remedies
+from assay.lifecycle.decisions import fault_remedies
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.pending_decisions import STILL_WAITING_RULE
 from assay.lifecycle.decisions.required_checks import are_entry_actions_verified, list_due_phases
@@ -27,59 +27,81 @@ from assay.model.entries.operator_entries import CertifiedEntry
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.timestamps import format_time, hours, parse_time
+from assay.trends.replay.breaker_watch import ONE_SECOND, BreakerWatch
 from assay.trends.replay.event_queue import EventQueue, ScheduledEvent
-from assay.trends.replay.fault_history import HISTORY_EPOCH, HistoryEvent
+from assay.trends.replay.exposure import ExposureMeter
+from assay.trends.replay.fault_history import HistoryEvent
+from assay.trends.replay.history_lines import HISTORY_EPOCH
+from assay.trends.replay.job_load import JobLoad
+from assay.trends.replay.policy_costs import ReplayTally
 from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
-from assay.trends.replay.replay_result import BreakerTrip, ReplayDecision, ReplayResult
-from assay.trends.replay.simulated_fleet import ONE_HOUR, SimulatedFleet
+from assay.trends.replay.replay_result import ReplayDecision, ReplayResult
+from assay.trends.replay.simulated_fleet import DRAIN_ACTIONS, ONE_HOUR, SimulatedFleet
 
 MAX_PASSES = 12
-ONE_SECOND = timedelta(seconds=1)
 REPLAY_HORIZON = timedelta(days=90)
 """So long after the last event a replay ends, even if something is still to come."""
-DRAIN_ACTIONS = frozenset({"drain", "drain-now"})
 TECHNICIAN_ACTIONS = frozenset({"ticket", "dossier"})
 
 
-def run_replay(rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> ReplayResult:
-    """Return what the policy does with these events, which are in the order of their times."""
-    return ReplaySimulator(replace(rules, policy=drop_reminder_deadlines(rules.policy)), cast, events).run()
+def run_replay(
+    rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent], jobs: JobLoad | None = None
+) -> ReplayResult:
+    """Return what the policy does with these events. They must be in the order of their times.
+
+    `jobs`, where they say so, tell when nodes are in use; else the events do.
+    """
+    return ReplaySimulator(replace(rules, policy=drop_reminder_deadlines(rules.policy)), cast, events, jobs).run()
 
 
 class ReplaySimulator:
-    """One replay while it goes on."""
+    """One running replay."""
 
-    def __init__(self, rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> None:
+    def __init__(
+        self, rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent], jobs: JobLoad | None
+    ) -> None:
         self._rules, self._policy, self._pace = rules, rules.policy, rules.durations
+        self._jobs = jobs if jobs and jobs.says_use else None
         self._events = deque(events)
         self._start = self._now = self._until = events[0].at if events else HISTORY_EPOCH
         self._end = (events[-1].at if events else HISTORY_EPOCH) + REPLAY_HORIZON
         self._stage = SimulatedFleet(rules, cast, self._start)
         self._agenda = EventQueue()
+        self._breakers = BreakerWatch(rules, self._stage, self._agenda)
+        self._exposure = ExposureMeter()
         self._waiting: set[str] = set()
         self._made: list[ReplayDecision] = []
-        self._trips: list[tuple[datetime, str, str, list[str]]] = []
-        self._open_breakers: dict[str, list[str]] = {}
-        self._pools_to_check: set[str] = set()
-        self._window = timedelta(minutes=self._policy.breaker.window_minutes) + ONE_SECOND
-        self._tickets = 0
+        self._work: Counter[str] = Counter()
         for name in self._stage.simulated_nodes:
             self._schedule_state_checks(name, self._stage.node_state(name).state)
+        self._measure()
 
     def run(self) -> ReplayResult:
-        """Play to the end: until nothing more can come, or the horizon."""
+        """Play to the end: until no event is left, or until the horizon."""
         while (now := self._next()) and now <= self._end:
             self._now = now
             stirred = {name for one in self._agenda.take(now) for name in self._handle(one)}
             while self._events and self._events[0].at == now:
                 stirred |= self._apply_event(self._events.popleft())
+            self._measure()
             if stirred or self._waiting:
                 self._settle(stirred | self._waiting)
+                self._measure()
         node_states = {name: self._stage.node_state(name) for name in self._stage.simulated_nodes}
-        trips = tuple(BreakerTrip(at, pool, said, tuple(names)) for at, pool, said, names in self._trips)
         return ReplayResult(
-            self._policy, self._start, self._until, tuple(self._made), trips, node_states, self._tickets
+            policy=self._policy,
+            start=self._start,
+            until=self._until,
+            decisions=tuple(self._made),
+            trips=self._breakers.trips,
+            node_states=node_states,
+            tally=ReplayTally(self._until, self._work, self._exposure),
         )
+
+    def _measure(self) -> None:
+        """Tell the meter how the nodes stand that something happened to."""
+        for name in self._stage.take_touched():
+            self._exposure.observe(name, self._stage.find_condition(name), self._now)
 
     def _next(self) -> datetime | None:
         if not self._events and self._agenda.only_reminders_left:
@@ -88,12 +110,9 @@ class ReplaySimulator:
         return min(times, default=None)
 
     def _apply_event(self, event: HistoryEvent) -> set[str]:
-        """Take in an event; return the nodes that something may have to be decided about."""
+        """Apply an event; return the nodes about which a decision may be due."""
         actor, self._until = self._stage.simulated_nodes[event.node], self._now
-        used = event.in_use not in (None, actor.in_use)
-        if used:
-            actor.in_use = not actor.in_use
-            self._stage.invalidate(event.node)
+        used = self._look_at_jobs(event.node) if self._jobs else self._stage.set_use(event.node, event.in_use)
         if event.kind == "fault":
             return {event.node} if self._apply_fault(event) or used else set()
         if event.kind == "clear":
@@ -104,13 +123,14 @@ class ReplaySimulator:
                 )
                 self._stage.apply(*(make_cleared_entry(event.node, one, self._now) for one in ended))
             self._stage.invalidate(event.node)
-            self._look_again_at(actor.node.pool, self._now)
+            self._breakers.look_again_at(actor.node.pool, self._now)
         return {event.node}
 
     def _apply_fault(self, event: HistoryEvent) -> bool:
-        """Take in a fault that a node shows; return whether that is news."""
+        """Apply a fault that a node shows; return whether that is news."""
         actor, at = self._stage.simulated_nodes[event.node], format_time(self._now)
         actor.present_faults[event.fault, event.part] = None
+        self._stage.touch(event.node)
         sighting = FaultSighting(event.fault, event.part, at, event.detail, "alert", f"{at}|{event.line:012}")
         seen = self._stage.add_sighting(event.node, sighting)
         if any(fault.severity != "informational" for fault in seen):
@@ -120,7 +140,7 @@ class ReplaySimulator:
         return bool(seen)
 
     def _handle(self, one: ScheduledEvent) -> set[str]:
-        """Let happen what was due; return the nodes that something may have to be decided about."""
+        """Apply a due event; return the nodes about which a decision may be due."""
         match one.kind:
             case "effect":
                 self._finish_effect(one.name, one.payload)
@@ -129,11 +149,13 @@ class ReplaySimulator:
             case "person":
                 self._certify(one.name, one.payload)
             case "reset":
-                return self._close_breaker(one.name)
+                return self._breakers.close(one.name, self._now)
+            case "look" if one.name:
+                self._look_at_jobs(one.name)
         return {one.name} if one.name else set()
 
     def _settle(self, asked: set[str]) -> None:
-        """Take the nodes round the loop until nothing more is decided at this moment."""
+        """Decide about the nodes until no more decision is due at this moment."""
         asked = asked | self._stage.rack_companions(asked)
         for _ in range(MAX_PASSES):
             for name in sorted(asked):
@@ -148,7 +170,7 @@ class ReplaySimulator:
         self._waiting = {name for name in self._waiting if self._still_has_proposals(name)}
 
     def _still_has_proposals(self, name: str) -> bool:
-        """Whether a node that lacked room wishes to move: it is asked again whenever anything changes."""
+        """Whether a node that lacked room still has a move: it is asked again whenever anything changes."""
         bare, view = self._empty_snapshot(), self._stage.node_snapshot(name)
         return any(
             wish.timing != "record"
@@ -163,7 +185,7 @@ class ReplaySimulator:
             self._agenda.add(self._now + hours(self._policy.waiting.remind_hours), "reminder", decision.node)
         self._stage.apply(*make_decision_entries(self._policy, view, decision, self._now))
         if decision.remedy == "ticket":
-            self._tickets += 1
+            self._work["ticket"] += 1
         if decision.remedy == "wait":
             self._record_refusal(decision.node, decision.causes[0])
         if decision.timing == "immediate":
@@ -172,14 +194,16 @@ class ReplaySimulator:
     def _apply_transition(self, view: NodeSnapshot, to: str) -> None:
         actor, state = self._stage.simulated_nodes[view.name], self._policy.states[to]
         actor.verifying, actor.last_disturbed_at = "", self._now
+        if "drain-now" in state.entry and (actor.in_use or self._jobs is None):
+            self._exposure.end_jobs(view.name, self._now)
         if RESTART_ACTIONS & set(state.entry):
             self._agenda.add(self._now + ONE_HOUR, "look", "")
-        if TECHNICIAN_ACTIONS & set(state.entry) and "ticket" in view.profile.actions:
-            self._tickets += 1
+        if "ticket" in view.profile.actions:
+            self._work.update(sorted(TECHNICIAN_ACTIONS & set(state.entry))[:1])
         self._schedule_state_checks(view.name, to)
 
     def _schedule_state_checks(self, name: str, where: str) -> None:
-        """Enter when the state that a node comes to will ask for a look: at the end of its soaking, at its deadline."""
+        """Schedule the checks of the node's new state: at the end of its soak time, and at its deadline."""
         state = self._policy.states[where]
         if not state.in_service:
             self._agenda.add(self._now + hours(state.soak_hours), "look", name)
@@ -187,50 +211,24 @@ class ReplaySimulator:
             self._agenda.add(self._now + hours(state.deadline.hours) + ONE_SECOND, "look", name)
 
     def _record_refusal(self, name: str, why: DecisionCause) -> None:
-        """Remember a node that lacks room, and one that the breaker holds. What a profile forbids stays forbidden."""
+        """Remember a node that lacks room, or that the breaker holds. A profile's prohibition never changes."""
         if why.kind == "limit":
             self._waiting.add(name)
         if why.kind == "breaker":
-            if why.id not in self._open_breakers:
-                self._open_breakers[why.id] = []
-                self._trips.append((self._now, why.id, why.text.removeprefix("breaker: "), self._open_breakers[why.id]))
-            self._open_breakers[why.id].append(name)
-            self._look_again_at(why.id, self._now + self._window)
+            self._breakers.hold(name, why.id, why.text, self._now)
 
-    def _look_again_at(self, pool: str, at: datetime) -> None:
-        """Let the checks look again at a pool whose breaker is open, unless they will before."""
-        if pool in self._open_breakers and pool not in self._pools_to_check:
-            self._pools_to_check.add(pool)
-            self._agenda.add(at, "reset", pool)
-
-    def _close_breaker(self, pool: str) -> set[str]:
-        """Let the checks look again at what the breaker holds, which closes once that is no wave any more.
-
-        What only a log told is not replayed.
-        """
-        self._pools_to_check.discard(pool)
-        actors = self._stage.simulated_nodes
-        found = {name for name, actor in actors.items() if actor.node.pool == pool and self._run_checks(name)}
-        snapshot = self._stage.fleet_snapshot(self._now, found)
-        if pool not in {*circuit_breaker.find_new_waves(snapshot), *circuit_breaker.find_ongoing_waves(snapshot)}:
-            del self._open_breakers[pool]
-            return found
-        disturbed = (actors[name].last_disturbed_at for name in self._open_breakers[pool])
-        if any(self._now - at < self._window for at in disturbed):
-            self._look_again_at(pool, self._now + self._window)
-        return set()
-
-    def _run_checks(self, name: str) -> bool:
-        """Let the checks look at a node; return whether they find something."""
-        actor, known = self._stage.simulated_nodes[name], self._rules.catalog.find_class
-        here = [(fault, part) for fault, part in actor.present_faults if (rule := known(fault)) and rule.check]
-        news = [actor.still_fails(*one, self._now, self._now - self._window) for one in here]
-        if any(news):
-            self._stage.invalidate(name)
-        return bool(here)
+    def _look_at_jobs(self, name: str) -> bool:
+        """Take from the jobs whether a node is in use, and look again when they end; return whether that changes."""
+        node_state = self._stage.node_state(name)
+        if self._jobs is None or not self._policy.states[node_state.state].in_service:
+            return False
+        end = self._jobs.find_end(self._exposure.find_opening(name, self._now), self._now)
+        if end and (node_state.pending or self._stage.simulated_nodes[name].present_faults):
+            self._agenda.add(end, "look", name)
+        return self._stage.set_use(name, end is not None)
 
     def _advance(self, name: str) -> None:
-        """Do what is next for a node: its owed effects, else its suites, else a person."""
+        """Do the next step for a node: its outstanding effects, else its suites, else the certification by a person."""
         while waiting := list_outstanding_effects(self._policy, self._stage.node_state(name)):
             if waiting[0].is_started or not self._start_effect(name, waiting[0]):
                 return
@@ -240,7 +238,7 @@ class ReplaySimulator:
             self._schedule_certification(view)
 
     def _start_effect(self, name: str, one: OutstandingEffect) -> bool:
-        """Begin an effect; return whether it takes no time and is over."""
+        """Begin an effect; return whether it takes no time and has ended."""
         actor, effect = self._stage.simulated_nodes[name], derive_id(one.decision, one.action)
         intent = EffectIntentEntry(effect, one.action, one.decision)
         self._stage.apply(intent.make_entry(effect, format_time(self._now), name))
@@ -257,11 +255,10 @@ class ReplaySimulator:
         self._until = self._now
         verified = EffectVerifiedEntry(effect, action, "as declared")
         self._stage.apply(verified.make_entry(derive_id(effect, "verified"), format_time(self._now), name))
-        if action in DRAIN_ACTIONS:
-            self._stage.simulated_nodes[name].in_use = False
+        self._stage.finish_action(name, action)
 
     def _start_suites(self, view: NodeSnapshot) -> None:
-        """Begin the suites that the node's state asks for, once a stay and again when its soaking is over."""
+        """Begin the suites that the node's state requires: once per stay, and again after its soak time."""
         actor, state = self._stage.simulated_nodes[view.name], self._policy.states[view.node_state.state]
         soaks = self._now - parse_time(view.node_state.since) < hours(state.soak_hours)
         if actor.verifying or (soaks and actor.verified_stay_id == view.node_state.stay_id):
@@ -281,7 +278,7 @@ class ReplaySimulator:
             self._stage.invalidate(name)
 
     def _schedule_certification(self, view: NodeSnapshot) -> None:
-        """Let a person certify, in time, what automation took out; what began elsewhere is nobody's to certify."""
+        """Schedule a person's certification of a node that automation took out; nobody certifies any other node."""
         actor, state = self._stage.simulated_nodes[view.name], self._policy.states[view.node_state.state]
         if state.certified_to and not state.pass_to and view.node_state.transitions and not actor.verifying:
             actor.verifying = f"{view.node_state.stay_id} {self._now}"
@@ -291,9 +288,10 @@ class ReplaySimulator:
     def _certify(self, name: str, call: str) -> None:
         if self._stage.simulated_nodes[name].verifying == call:
             self._stage.simulated_nodes[name].verifying = ""
+            self._work["certification"] += 1
             certified = CertifiedEntry("a person", "the fault is cleared")
             self._stage.apply(certified.make_entry(derive_id("certified", name, call), format_time(self._now), name))
 
     def _empty_snapshot(self) -> FleetSnapshot:
-        """Return the moment and the policy, for questions about one node."""
+        """Return a snapshot with the time and the policy only, for questions about one node."""
         return FleetSnapshot(self._now, self._policy, (), self._rules.lines)

@@ -1,0 +1,113 @@
+"""What a policy costs in a replay, side by side: time out of service, exposure to open faults, jobs, and people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, get_args
+
+from assay.model.specs.cost_assumptions import CostAssumptions, PolicyCostName
+from assay.trends.replay.exposure import Exposure, ExposureMeter
+from assay.trends.replay.job_load import AssumedJobLoad, JobLoad
+
+COST_NAMES: tuple[PolicyCostName, ...] = get_args(PolicyCostName)
+PolicyCosts = Mapping[PolicyCostName, float]
+
+
+@dataclass(frozen=True)
+class ReplayTally:
+    """What is left of a replay for its costs: up to when it ran, what people had to do, and the exposure."""
+
+    until: datetime
+    work: Mapping[str, int]
+    exposure: ExposureMeter
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """How costs are counted: `assumptions`, read at `where`, and the jobs, described in `jobs_note`."""
+
+    assumptions: CostAssumptions
+    jobs: JobLoad
+    jobs_note: str
+    where: str = ""
+
+    def count(self, tally: ReplayTally, until: datetime) -> PolicyCosts:
+        """Return the costs up to a moment, at or after the end of the replay. Of each, less is better."""
+        exposure = tally.exposure.sum_up(until)
+        jobs, people, work = self.jobs.count(exposure), self.assumptions.people, tally.work
+        hours = {"ticket": people.ticket, "dossier": people.dossier, "certification": people.certification}
+        return {
+            "out_node_hours": exposure.sum_hours("out"),
+            "cordoned_idle_node_hours": exposure.sum_hours("cordoned_idle"),
+            "catastrophic_node_hours": exposure.sum_hours("serving", severity="catastrophic"),
+            "degraded_node_hours": exposure.sum_hours("serving", severity="degraded"),
+            "catastrophic_jobs": jobs.hit["catastrophic"],
+            "degraded_jobs": jobs.hit["degraded"],
+            "jobs_ended": jobs.ended,
+            "tickets": float(work.get("ticket", 0) + work.get("dossier", 0)),
+            "person_hours": sum(each.hours * work.get(kind, 0) for kind, each in hours.items()),
+        }
+
+    def weigh(self, costs: PolicyCosts) -> float | None:
+        """Return the weighted sum of the costs in node-hours, None where nothing has a weight."""
+        weights = self.assumptions.weights
+        return sum(costs[name] * weight.node_hours for name, weight in weights.items()) if weights else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is assumed, with its owner and sources, as plain JSON data."""
+        known = self.assumptions
+        return {
+            "name": known.name,
+            "owner": known.owner,
+            "where": self.where,
+            "jobs": {"note": self.jobs_note, **({} if self.jobs.says_use else known.jobs.model_dump())},
+            "people": known.people.model_dump(),
+            "weights": {name: weight.model_dump() for name, weight in known.weights.items()},
+        }
+
+
+def assume_jobs(assumptions: CostAssumptions, where: str, history_says_use: bool) -> CostModel:
+    """Return the costs with jobs of the assumed size, on the nodes of which the history says that they are in use.
+
+    They are on every node if the history says so of none.
+    """
+    job = assumptions.jobs
+    on = "where the history says that a node is in use" if history_says_use else "on every node that serves"
+    note = f"assumed: jobs of {job.nodes} nodes and {job.hours:g} h, {on}"
+    return CostModel(assumptions, AssumedJobLoad(job, history_says_use), note, where)
+
+
+def format_costs_json(costs: PolicyCosts) -> dict[str, float]:
+    """Return costs as JSON numbers, without a fraction where there is none."""
+    rounded = {name: round(costs[name], 3) for name in COST_NAMES}
+    return {name: int(cost) if cost == int(cost) else cost for name, cost in rounded.items()}
+
+
+def split_node_hours(exposure: Exposure) -> dict[str, float]:
+    """Return the node-hours of each kind, which add up to `all`.
+
+    `cordoned_in_use` is a part of the serving ones: closed to new jobs, while the last job still ran.
+    """
+    split = {
+        "serving_without_fault": exposure.sum_hours("serving", severity=""),
+        "serving_with_informational_fault": exposure.sum_hours("serving", severity="informational"),
+        "serving_with_degraded_fault": exposure.sum_hours("serving", severity="degraded"),
+        "serving_with_catastrophic_fault": exposure.sum_hours("serving", severity="catastrophic"),
+        "cordoned_idle": exposure.sum_hours("cordoned_idle"),
+        "out": exposure.sum_hours("out"),
+        "not_yet_in_service": exposure.sum_hours("not_yet"),
+        "all": exposure.sum_hours(),
+    }
+    split["cordoned_in_use"] = exposure.sum_hours("serving", cordoned=True)
+    return {name: round(spent, 3) for name, spent in split.items()}
+
+
+def compare_costs(these: Mapping[str, float], others: Mapping[str, float]) -> dict[str, list[str]]:
+    """Return the names of the costs that are lower here, lower there, and the same."""
+    compared: dict[str, list[str]] = {"lower_here": [], "lower_there": [], "same": []}
+    for name in COST_NAMES:
+        less = "same" if these[name] == others[name] else "lower_here" if these[name] < others[name] else "lower_there"
+        compared[less].append(name)
+    return compared
