@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import inspect
+import shutil
 import sys
 import tempfile
 import traceback
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
@@ -14,6 +20,12 @@ from typer.core import TyperGroup
 
 from assay.model.errors import AssayError
 from assay.model.gc_pause import collect_rarely
+
+STORAGE_ERRORS = {
+    errno.ENOSPC: "make room on this disk",
+    errno.EDQUOT: "make room within the quota of this disk",
+    errno.EROFS: "mount this file system writable, or name another folder",
+}
 
 
 class Verb(NamedTuple):
@@ -107,16 +119,34 @@ def _assay() -> None:
 def main() -> None:
     """Run one verb. Any error ends with a message on stderr and exit code 2, without a traceback."""
     collect_rarely()
+    warnings.showwarning = partial(_print_warning, warnings.showwarning)
     try:
         app()
     except AssayError as error:
         _print_error(str(error))
         sys.exit(2)
     except Exception as error:
-        _print_error(
-            f"internal error: {type(error).__name__}: {error}\n  → please report it, with {_write_crash_file()}"
-        )
+        _print_error(_describe_storage_error(error) or _describe_internal_error(error))
         sys.exit(2)
+
+
+def _describe_storage_error(error: Exception) -> str:
+    """Return what to do if a file could not be written because its disk is full or read-only, "" otherwise."""
+    if not isinstance(error, OSError) or error.errno not in STORAGE_ERRORS:
+        return ""
+    where = str(error.filename or "a file")
+    folder = next((path for path in (Path(where), *Path(where).parents) if path.is_dir()), Path())
+    free = f"{shutil.disk_usage(folder).free:,} bytes are free for {folder.absolute()}"
+    return f"{where}: {error.strerror} ({free})\n  → {STORAGE_ERRORS[error.errno]}; then give the command again"
+
+
+def _describe_internal_error(error: Exception) -> str:
+    """Return a message for an error that nobody foresaw, with the file that holds its traceback."""
+    try:
+        report = f"with {_write_crash_file()}"
+    except OSError:  # no disk has room for it
+        report = f"with this:\n{traceback.format_exc()}"
+    return f"internal error: {type(error).__name__}: {error}\n  → please report it, {report}"
 
 
 def _write_crash_file() -> str:
@@ -124,6 +154,14 @@ def _write_crash_file() -> str:
     with tempfile.NamedTemporaryFile("w", prefix="assay-crash-", suffix=".txt", delete=False) as file:
         file.write(_redact(traceback.format_exc()))
     return file.name
+
+
+def _print_warning(others: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """Print a warning about the ledger as a line for people, and leave those of Python to `others`."""
+    if category.__name__ == "LedgerReadWarning":
+        _print_error(f"warning: {message}")
+    else:
+        others(message, category, *place)
 
 
 def _redact(text: str) -> str:

@@ -29,7 +29,7 @@ def load_node_states_and_returned_parts(workspace: Workspace) -> tuple[list[Node
 
 def describe_returned_parts(workspace: Workspace, node: str) -> list[str]:
     """Return notes on the parts in a node that were sent back once."""
-    return _describe_returned_by_node(workspace.ledger.entries(node, ASSET_ENTRY_KINDS)).get(node, [])
+    return _describe_returned_by_node(workspace.ledger_for_reading.entries(node, ASSET_ENTRY_KINDS)).get(node, [])
 
 
 def find_node_state(workspace: Workspace, name: str) -> NodeState:

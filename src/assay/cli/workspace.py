@@ -78,6 +78,13 @@ class Workspace:
 
         return Ledger.open(self.ledger_location)
 
+    @cached_property
+    def ledger_for_reading(self) -> Ledger:
+        """The existing ledger, for verbs that only read: a full or read-only disk or a lock does not stop them."""
+        from assay.ledger.store import Ledger
+
+        return Ledger.open_for_reading(self.ledger_location)
+
     def controller_context(self, progress: Callable[[str], None] = lambda _: None) -> ControllerContext:
         """Return the context of controller and actions; `progress` shows one line to a person who waits."""
         from assay.controller.context import ControllerContext

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from assay.ledger.errors import (
     make_not_a_ledger_error,
     make_schema_version_error,
 )
+from assay.ledger.sqlite_source import SqliteSource
 from assay.model.errors import AssayError
 
 LOCK_TIMEOUT_S = 10.0
@@ -55,6 +57,30 @@ def open_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
     with translate_errors(engine):
         _check_schema(engine)
     return engine
+
+
+def open_reading_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
+    """Return an engine that only reads the ledger at `url`, wherever it can be read. Raises AssayError."""
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, creator=SqliteSource(Path(str(url.database)), patience_s).connect)
+    else:
+        engine = _postgresql_engine(url, patience_s)
+        event.listen(engine, "connect", partial(_forbid_writing, patience_s))
+    with open_reader(engine) as connection:
+        version = _version(connection)
+    if version is None:
+        raise make_not_a_ledger_error([], _display_name(engine))
+    if version != SCHEMA_VERSION:
+        raise make_schema_version_error(version, _display_name(engine))
+    return engine
+
+
+def _forbid_writing(patience_s: float, connection: Any, _record: Any) -> None:
+    """Let a connection to PostgreSQL only read, and wait only so long for a table that somebody locks."""
+    connection.autocommit = True
+    connection.execute("SET default_transaction_read_only = on")
+    connection.execute(f"SET lock_timeout = {max(1, round(patience_s * 1000))}")
+    connection.autocommit = False
 
 
 def _make_folder(folder: Path) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from assay.model.errors import AssayError
 
 LEDGER_VARIABLE = "ASSAY_LEDGER"
 """The environment variable that names the ledger: a path, or a `postgresql://` URL."""
 SCHEMA_VERSION = 3
+FULL_BELOW_BYTES = 128 * 1024
+"""A disk with less than this free is full: SQLite writes a log of some pages even for one entry."""
 
 _DATABASE_ERRORS = (
     ("database is locked", "the ledger is locked by another process", "wait for it, or end the process that holds it"),
@@ -16,16 +21,47 @@ _DATABASE_ERRORS = (
     ("readonly database", "the ledger cannot be written", "check who owns the file and its folder"),
     ("unable to open", "the ledger cannot be opened", "check that its folder exists and may be written"),
     ("disk is full", "the disk that holds the ledger is full", "make room; nothing acknowledged was lost"),
+    ("No space left on device", "the disk of the ledger's server is full", "make room; nothing acknowledged was lost"),
+    (
+        "read-only transaction",
+        "the ledger's server takes no writes",
+        "name the primary server, or end its read-only mode",
+    ),
 )
+_STORAGE_SIGNS = ("disk I/O error", "disk is full", "unable to open", "readonly database", "readonly directory")
 
 
 def make_database_error(said: str, where: str) -> AssayError:
     """Return the database error of the ledger at `where` as AssayError."""
+    trouble = describe_storage(where) if any(sign in said for sign in _STORAGE_SIGNS) else ""
+    if "full" in trouble:
+        return AssayError(trouble, where=where, fix="make room; nothing acknowledged was lost")
+    if trouble:
+        return AssayError(trouble, where=where, fix="mount it writable, or name another ledger: ASSAY_LEDGER")
     for sign, what, fix in _DATABASE_ERRORS:
         if sign in said:
             return AssayError(what, where=where, fix=fix)
     what = f"the ledger's database says: {' '.join(said.split())}"
     return AssayError(what, where=where, fix="check that it runs and may be reached")
+
+
+def describe_storage(where: str) -> str:
+    """Return why nothing can be written to the disk of a ledger's file, "" if it is not full and not read-only."""
+    if "://" in where:
+        return ""
+    folder = next((one for one in (Path(where), *Path(where).parents) if one.exists()), Path("/"))
+    disk = os.statvfs(folder)
+    if disk.f_flag & os.ST_RDONLY:
+        return f"the file system that holds the ledger is read-only ({folder})"
+    free = disk.f_bavail * disk.f_frsize
+    if free < FULL_BELOW_BYTES:
+        return f"the disk that holds the ledger is full ({free:,} bytes free for {folder})"
+    return ""
+
+
+def make_no_read_error(where: str, why: str) -> AssayError:
+    """Return the error for a ledger's file that this user cannot read."""
+    return AssayError(f"the ledger cannot be read: {why}", where=where, fix="check who owns the file and its folder")
 
 
 def make_not_a_ledger_error(tables: list[str], where: str) -> AssayError:

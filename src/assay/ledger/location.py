@@ -15,9 +15,11 @@ from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
     make_database_error,
+    make_no_read_error,
     make_not_a_ledger_error,
     make_schema_version_error,
 )
+from assay.ledger.sqlite_source import SqliteSource
 from assay.model.ledger_entry import LedgerEntry
 
 READ_TIMEOUT_S = 10.0
@@ -32,7 +34,15 @@ def locate_ledger(home: Path) -> Path | str:
 def locate_existing_ledger(home: Path) -> str:
     """Return the location of the ledger for readers that can do without one: "" if it has no file yet."""
     where = locate_ledger(home)
-    return str(where) if is_server_url(where) or Path(where).exists() else ""
+    return str(where) if is_server_url(where) or has_file(Path(where)) else ""
+
+
+def has_file(file: Path) -> bool:
+    """Whether there is a file. Raises AssayError if its folder cannot be read."""
+    try:
+        return file.exists()
+    except OSError as error:
+        raise make_no_read_error(str(file), error.strerror or str(error)) from error
 
 
 def is_server_url(where: Path | str) -> bool:
@@ -41,12 +51,12 @@ def is_server_url(where: Path | str) -> bool:
 
 
 def read_all_entries(where: Path | str) -> list[LedgerEntry]:
-    """Return every entry, in order. Makes no file if there is none. Raises AssayError."""
+    """Return every entry, in order. Makes no file if there is none, and needs no right to write. Raises AssayError."""
     if not is_server_url(where):
         return read_sqlite_entries(Path(where))
     from assay.ledger.store import Ledger
 
-    ledger = Ledger.open(where)
+    ledger = Ledger.open_for_reading(where)
     try:
         return ledger.entries()
     finally:
@@ -55,10 +65,10 @@ def read_all_entries(where: Path | str) -> list[LedgerEntry]:
 
 def read_sqlite_entries(file: Path, patience_s: float = READ_TIMEOUT_S) -> list[LedgerEntry]:
     """Return every entry of the ledger in `file`, in order; none where there is no file. Raises AssayError."""
-    if not file.exists():
+    if not has_file(file):
         return []
     try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True, timeout=patience_s)) as database:
+        with closing(SqliteSource(file, patience_s).connect()) as database:
             _check_schema(database, str(file))
             found = database.execute("SELECT id, at, kind, node, body, seq FROM entry ORDER BY seq")
             return [LedgerEntry(id_, at, kind, node, json.loads(body), seq) for id_, at, kind, node, body, seq in found]

@@ -16,6 +16,7 @@ from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
     open_engine,
     open_reader,
+    open_reading_engine,
     open_snapshot,
     open_writer,
     parse_ledger_url,
@@ -47,6 +48,11 @@ class Ledger:
     def open(cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S) -> Ledger:
         """Open the ledger at a path or URL, and make it on first use; `patience_s` is how long to wait for a lock."""
         return cls(open_engine(parse_ledger_url(where), patience_s), patience_s)
+
+    @classmethod
+    def open_for_reading(cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S) -> Ledger:
+        """Open an existing ledger that is only read: on a full or read-only disk too, and while another holds it."""
+        return cls(open_reading_engine(parse_ledger_url(where), patience_s), patience_s)
 
     @property
     def is_shared(self) -> bool:

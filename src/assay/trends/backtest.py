@@ -151,7 +151,7 @@ def read_recent_outcomes(where: Path | str, checks: Collection[str], now: dateti
         return []
     from assay.ledger.store import Ledger
 
-    ledger = Ledger.open(where)
+    ledger = Ledger.open_for_reading(where)
     try:
         return ledger.outcomes(checks=checks, since=format_time(now - timedelta(days=BACKTEST_DAYS)))
     finally:

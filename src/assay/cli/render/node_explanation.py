@@ -126,7 +126,7 @@ def _make_snapshot(workspace: Workspace, state: NodeState) -> FleetSnapshot | No
     if policy is None or node is None:
         return None
     declared = tuple(list_declared_outcomes(fleet, node.name))
-    latest = tuple(workspace.ledger.latest(node.name))
+    latest = tuple(workspace.ledger_for_reading.latest(node.name))
     snapshot = NodeSnapshot(node, fleet.profile_of(node.name), state, declared, latest, None)
     now = workspace.clock.now()
     return FleetSnapshot(now, policy, (snapshot,), fleet.lines, fleet.known_issues, fleet.observed_checks)
@@ -174,7 +174,7 @@ def format_recent_news(workspace: Workspace, news: JsonObject) -> Iterator[str]:
 
 
 def _list_undecided_faults(workspace: Workspace, state: NodeState) -> Iterator[JsonObject]:
-    decisions = workspace.ledger.entries(state.node, kinds=["decision"])
+    decisions = workspace.ledger_for_reading.entries(state.node, kinds=["decision"])
     causes = [cause for decision in decisions for cause in DecisionEntry.read(decision).causes]
     decided = {fault for cause in causes for fault in cause.fault_ids}
     for fault in state.faults:

@@ -29,7 +29,9 @@ NODE_ENTRY_KINDS = (
 
 def show_part_history(workspace: Workspace, serial: str, form: str) -> None:
     """Print where a serial number was, oldest first. Raises AssayError for one that was never seen."""
-    stays = list_serial_stays(workspace.ledger.entries(kinds=[PartsSeenEntry.kind, PartReplacedEntry.kind]), serial)
+    stays = list_serial_stays(
+        workspace.ledger_for_reading.entries(kinds=[PartsSeenEntry.kind, PartReplacedEntry.kind]), serial
+    )
     if not stays:
         fix = "write it as the part reports it; `assay history NODE` lists the parts of a node"
         raise AssayError(f"no part with the serial number {serial} was ever seen", fix=fix)
@@ -50,7 +52,7 @@ def _list_events(workspace: Workspace, stay: dict[str, Any], serial: str) -> lis
     """Return the ledger's events about a place while the part was there; for a whole node also its transitions."""
     kinds = PART_ENTRY_KINDS if stay["place"] else NODE_ENTRY_KINDS
     formatter, events, faults = EntryFormatter(), [], set[str]()
-    for entry in workspace.ledger.entries(stay["node"]):
+    for entry in workspace.ledger_for_reading.entries(stay["node"]):
         text = formatter.format(entry)
         if entry.kind == FaultEntry.kind:
             fault = FaultEntry.read(entry)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +25,7 @@ class OtherLedgerAnchor:
         """Return the seals that the other ledger holds. Raises AssayError where it holds none or cannot be read."""
         if isinstance(self.location, Path) and not self.location.exists():
             raise make_no_seal_error(self.name, "this ledger is missing", self.register)
-        with self._open() as ledger:
+        with closing(Ledger.open_for_reading(self.location)) as ledger:
             entries = ledger.entries(kinds=[OtherLedgerSealedEntry.kind])
         if not entries:
             raise make_no_seal_error(self.name, "this ledger holds no seal", self.register)
@@ -35,14 +34,6 @@ class OtherLedgerAnchor:
     def store(self, seal: KeptSeal) -> KeptSeal:
         """Append an entry; a ledger that does not exist yet is made."""
         content = OtherLedgerSealedEntry(str(seal.seal), seal.at, seal.who)
-        with self._open() as ledger:
+        with closing(Ledger.open(self.location)) as ledger:
             ledger.append(content.make_entry(derive_id("sealed", *seal.to_body().values()), seal.at))
         return seal
-
-    @contextmanager
-    def _open(self) -> Iterator[Ledger]:
-        ledger = Ledger.open(self.location)
-        try:
-            yield ledger
-        finally:
-            ledger.close()

@@ -46,7 +46,7 @@ def explain(
     """
     workspace = Workspace(fleet.resolve())
     state = find_node_state(workspace, node)
-    chain = build_decision_chain(workspace.ledger, state, last)
+    chain = build_decision_chain(workspace.ledger_for_reading, state, last)
     requirements = describe_requirements(workspace, state)
     news = describe_recent_news(workspace, state)
     status = node_status_as_json(state, describe_returned_parts(workspace, node))

@@ -97,7 +97,7 @@ def history(
 
 def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     state = find_node_state(workspace, node)
-    entries = _describe_entries(workspace.ledger.entries(node), moves=moves)
+    entries = _describe_entries(workspace.ledger_for_reading.entries(node), moves=moves)
     if form == "json":
         typer.echo(json.dumps(_history_as_json(state, entries), indent=1, ensure_ascii=False))
         return

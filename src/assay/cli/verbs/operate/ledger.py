@@ -65,7 +65,7 @@ def verify(
 
     workspace = _open_workspace(fleet)
     given = parse_seal(seal) if seal else None
-    ledger, (anchors, lost) = workspace.ledger, _find_anchors(workspace, anchor)
+    ledger, (anchors, lost) = workspace.ledger_for_reading, _find_anchors(workspace, anchor)
     told = LedgerVerification(
         chain_problems=tuple(ledger.verify()),
         given_seal=given,
@@ -97,7 +97,7 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
         raise AssayError(lost[0].unreadable)
     if not anchors:
         raise AssayError("no anchor is given", fix=f"give --anchor: {ANCHOR_FORMS}")
-    ledger, at = workspace.ledger, workspace.clock.now().isoformat()
+    ledger, at = workspace.ledger_for_reading, workspace.clock.now().isoformat()
     problems = ledger.verify()
     sealed = [] if problems else seal_ledger(ledger, anchors, workspace.seal_register, at, find_operator_name(who))
     ends = make_seal(ledger.chain_ends())
