@@ -115,3 +115,4 @@ def lay_out(root: Path) -> None:
     """Copy this repository's fleet to `root`."""
     for folder in ("inventory", "specs", "playbooks", "firmware"):
         shutil.copytree(REPOSITORY / folder, root / folder)
+    shutil.copy(REPOSITORY / "ansible.cfg", root)

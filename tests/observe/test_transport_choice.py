@@ -15,8 +15,9 @@ from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeSettings
-from assay.observe.transports import command_transport
+from assay.observe.transports import command_transport, probe_script_cache
 from assay.observe.transports.command_transport import CommandTransport
+from assay.observe.transports.probe_script_cache import fetch_or_build
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 from assay.probe.pack import build_pack
 
@@ -63,10 +64,11 @@ def test_the_probe_ends_before_who_asked_for_it_gives_up() -> None:
     assert "--deadline" not in active
 
 
-def test_many_threads_that_want_the_probe_at_once_all_get_it() -> None:
+def test_many_threads_that_want_the_probe_at_once_all_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever collects garbage lets other threads in, even in the middle of ast.parse: CPython 3.11 breaks then."""
+    monkeypatch.setattr(probe_script_cache, "FOLDER", tmp_path)
     build_pack.cache_clear()
-    command_transport._build_probe_script.cache_clear()
+    command_transport._fetch_probe_script.cache_clear()
     before, switching = gc.get_threshold(), sys.getswitchinterval()
     gc.callbacks.append(let_others_in)
     gc.set_threshold(200, 10, 10)
@@ -79,6 +81,23 @@ def test_many_threads_that_want_the_probe_at_once_all_get_it() -> None:
         gc.set_threshold(*before)
         sys.setswitchinterval(switching)
     assert set(scripts) == {command_transport.build_probe_script()}
+
+
+def test_a_script_that_is_kept_is_the_one_that_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe_script_cache, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    built = list[bool]()
+
+    def build(with_nvml: bool) -> bytes:
+        built.append(with_nvml)
+        return command_transport._build_probe_script(with_nvml)
+
+    scripts = [fetch_or_build(with_nvml, build) for with_nvml in (True, False, True, False)]
+    assert scripts[:2] == scripts[2:] == [command_transport._build_probe_script(nvml) for nvml in (True, False)]
+    assert built == [True, False]
+    monkeypatch.setattr(probe_script_cache, "fingerprint_program", lambda rooms: "other sources")
+    assert fetch_or_build(True, build) == scripts[0]
+    assert built == [True, False, True]
 
 
 def let_others_in(*_: Any) -> None:

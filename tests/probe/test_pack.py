@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from assay.probe.pack import START, build_pack, find_needed_modules, split_module
+from assay.probe.pruned_bindings import prune_bindings
 
 ALLOWED_BYTES = 200_000
 
@@ -70,16 +74,55 @@ def test_a_python_too_old_is_told_so_and_nothing_is_run() -> None:
 
 
 def test_the_bindings_in_pieces_are_the_whole_module(tmp_path: Path) -> None:
-    out = pack(tmp_path / "with.pyz", "--with-nvml")
-    show = "import pynvml; print(sorted(set(dir(pynvml)) - set(dir(__builtins__))), pynvml.__file__)"
-    alone = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
-    names, _, where = alone.stdout.rpartition("] ")
-    within = subprocess.run(
-        [sys.executable, "-S", "-c", show], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(out)}
+    out = tmp_path / "pieces.zip"
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in split_module("pynvml", Path(pynvml.__file__).read_text()).items():
+            archive.writestr(name, content)
+    names, where = names_of_bindings()
+    names_within, where_within = names_of_bindings(out)
+    assert where_within == f"{out}/pynvml.py" != where
+    assert names <= names_within
+
+
+def names_of_bindings(within: Path | None = None) -> tuple[set[str], str]:
+    """Return what the bindings define, installed or in an archive, and the path of their file."""
+    show = "import pynvml; print(*sorted(set(dir(pynvml)) - set(dir(__builtins__))), pynvml.__file__)"
+    options, there = ([], None) if within is None else (["-S"], {"PYTHONPATH": str(within)})
+    done = subprocess.run([sys.executable, *options, "-c", show], capture_output=True, text=True, check=True, env=there)
+    *names, where = done.stdout.split()
+    return set(names), where
+
+
+def test_what_the_sources_name_of_the_bindings_comes_along(tmp_path: Path) -> None:
+    names_within, _ = names_of_bindings(pack(tmp_path / "with.pyz", "--with-nvml"))
+    sources = b"".join(source for _, source in find_needed_modules("assay.probe.__main__").values()).decode()
+    named = {word for word in re.findall(r"\w+", sources) if hasattr(pynvml, word) and re.match("(?i)c?_?nvml", word)}
+    errors = {name for name in dir(pynvml) if name.startswith(("NVML_ERROR_", "NVMLError"))}
+    assert len(named) > 50
+    assert named | errors <= names_within
+
+
+def test_no_source_puts_the_name_of_a_binding_together() -> None:
+    """The pack would leave out what such a name means."""
+    modules = find_needed_modules("assay.probe.__main__") | find_needed_modules("assay.agent.__main__")
+    parts = [
+        part.value
+        for _, source in modules.values()
+        for text in ast.walk(ast.parse(source))
+        if isinstance(text, ast.JoinedStr)
+        for part in text.values
+        if isinstance(part, ast.Constant)
+    ]
+    assert len(parts) > 50
+    assert [part for part in parts if re.search(r"nvml[A-Z]|NVML_|nvml$", str(part))] == []
+
+
+def test_what_no_source_names_of_the_bindings_stays_behind() -> None:
+    source = (
+        "import sys\nA = 1\nB = A\nC = 2\ndef f():\n    return g()\ndef g():\n    return 'C'\ndef h(): ...\nD = 3\n"
     )
-    names_within, _, where_within = within.stdout.rpartition("] ")
-    assert where_within.strip() == f"{out}/pynvml.py" != where.strip()
-    assert set(json.loads(names.replace("'", '"') + "]")) <= set(json.loads(names_within.replace("'", '"') + "]"))
+    assert prune_bindings(source, [b"x.f()"]) == source.replace("A = 1\nB = A\n", "").partition("def h")[0]
+    assert prune_bindings(source, [b"getattr(x, 'B')"]) == "import sys\nA = 1\nB = A\n"
 
 
 def test_pieces_never_part_a_function_from_its_decorator(tmp_path: Path) -> None:

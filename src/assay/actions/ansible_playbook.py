@@ -17,7 +17,7 @@ from typing import Any
 
 from assay.actions import playbook_environment
 from assay.actions.action import ActionContext, EffectIntent, UnfinishedAction, find_action_effort
-from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.fleet_cache import load_cached_fleet
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.fleet.secret_lookup import handover_variable, read_secret
 from assay.ledger.leases_and_locks import hold_node_lock
@@ -132,7 +132,7 @@ def preload_fleet(plugin: str) -> None:
 
 @cache
 def _load_fleet_once(root: Path) -> Fleet:
-    return load_fleet(root, list_inventories(root)[1:])
+    return load_cached_fleet(root, list_inventories(root)[1:])
 
 
 def _build_environment(folder: Path, root: Path) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """`python -m assay.probe.pack OUT`: writes the probe as one file; `python3 -I OUT` runs it on a node.
 
-The file is a zip of the modules that the probe imports, and nothing else of assay; NVML's bindings are in it with
-`--with-nvml`. The same sources give the same bytes. The node needs Python 3.10 or newer (`make lint` checks that).
+The file is a zip of the modules that the probe imports, and nothing else of assay; what they need of NVML's bindings is
+in it with `--with-nvml`. The same sources give the same bytes. The node needs Python 3.10 or newer (`make lint` checks
+that).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from assay.probe.pruned_bindings import prune_bindings
 
 PIECE_CHARACTERS = 30_000
 """Minimum characters of source in a piece, except in the last."""
@@ -56,10 +59,12 @@ def main() -> None:
 @functools.cache
 def build_pack(entry: str = ENTRY, *, with_nvml: bool = False) -> bytes:
     """Return an executable zip whose `__main__.py` calls `main` of the module `entry`."""
-    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in find_needed_modules(entry).items()}
+    modules = find_needed_modules(entry)
+    files = {f"{name.replace('.', '/')}{end}": source for name, (end, source) in modules.items()}
     files["__main__.py"] = START.format(entry=entry).encode()
     if with_nvml:
-        files.update(split_module(BINDINGS, _source(BINDINGS).read_text(encoding="utf-8")))
+        whole = _source(BINDINGS).read_text(encoding="utf-8")
+        files.update(split_module(BINDINGS, prune_bindings(whole, (source for _, source in modules.values()))))
     out = io.BytesIO(SHEBANG)
     out.seek(0, io.SEEK_END)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -109,7 +114,7 @@ def _source(name: str) -> Path:
 def split_module(name: str, source: str) -> dict[str, bytes]:
     """Return the module `name` as files of an archive: pieces that are compiled one after the other.
 
-    Compiling NVML's bindings at once takes 17 MB of memory, in pieces 3 MB; the whole probe may take 60 MB on a node.
+    Compiling all of NVML's bindings at once takes 17 MB of memory, in pieces 3 MB; the probe may take 60 MB on a node.
     The module must not import from __future__.
     """
     pieces = list(_pieces(source))

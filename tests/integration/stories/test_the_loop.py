@@ -48,6 +48,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     fleet = tmp_path_factory.mktemp("story") / "fleet"
     for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
         shutil.copytree(ROOT / folder, fleet / folder)
+    shutil.copy(ROOT / "ansible.cfg", fleet)
     world = LabWorld(fleet / ".assay" / "lab")
     process_control.prepare_lab(load_fleet(fleet), world, STORY.starts_at, STORY.rate, STORY)
     process_control.start_lab(world)

@@ -35,7 +35,11 @@ RECOVERY_ACTIONS = (  # nvmlDeviceGpuRecoveryAction_t, as nvidia-smi writes them
     "bus_reset",
     "system_reboot",
 )
-PROCESS_KINDS = ("Compute", "Graphics", "MPSCompute")
+PROCESS_QUESTIONS = (  # in full: the pack keeps only those of NVML's bindings that our sources name
+    ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+    ("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"),
+    ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"),
+)
 
 
 def read_device(gpu: NvmlGpu) -> LazyTree:
@@ -133,7 +137,7 @@ def _recovery_action(gpu: NvmlGpu) -> ReadingTree:
 def _processes(gpu: NvmlGpu) -> ReadingTree:
     """Return the `count` and the `pids` of the GPU's processes; a kind that this driver cannot list counts as none."""
     pids: set[int] = set()
-    answers: list[ReadingTree] = [_ask_pids(gpu, kind)() for kind in PROCESS_KINDS]
+    answers: list[ReadingTree] = [_ask_pids(gpu, *names)() for names in PROCESS_QUESTIONS]
     for answer in answers:
         if "value" not in answer and ("failed" in answer or answer is answers[0]):
             return answer
@@ -141,9 +145,8 @@ def _processes(gpu: NvmlGpu) -> ReadingTree:
     return {"count": value(len(pids)), "pids": value(sorted(pids))}
 
 
-def _ask_pids(gpu: NvmlGpu, kind: str) -> NvmlQuestion:
+def _ask_pids(gpu: NvmlGpu, newer: str, older: str) -> NvmlQuestion:
     def numbers(processes: Any) -> list[int]:
         return [process.pid for process in processes]
 
-    name = f"nvmlDeviceGet{kind}RunningProcesses"
-    return gpu.ask_first_supported(gpu.ask_later(f"{name}_v3", then=numbers), gpu.ask_later(f"{name}_v2", then=numbers))
+    return gpu.ask_first_supported(gpu.ask_later(newer, then=numbers), gpu.ask_later(older, then=numbers))
