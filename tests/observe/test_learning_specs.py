@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,24 @@ NOT_TOLD = {"height_u", "psus"}  # wholly or in part from the present spec
 
 
 def recorded(spec: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((ROOT / "suites" / "recordings" / f"{spec}.json").read_text())
+    document: dict[str, Any] = json.loads(_recorded_text(spec))
     return document
+
+
+@cache
+def _recorded_text(spec: str) -> str:
+    return (ROOT / "suites" / "recordings" / f"{spec}.json").read_text()
 
 
 def seen(spec: str, *, present: bool = True, document: dict[str, Any] | None = None) -> ObservedNode:
     evidence = EvidenceDocument.from_json(document or recorded(spec))
-    guids = tuple(_guids(EvidenceDocument.from_json(recorded(spec))))
-    node = Node(evidence.node, "pool", "lab1", "r1", 1, "S1", spec, "managed", guids)
+    node = Node(evidence.node, "pool", "lab1", "r1", 1, "S1", spec, "managed", _recorded_guids(spec))
     return ObservedNode(evidence, node, FLEET.node_specs[spec] if present else None, FLEET.bundles)
+
+
+@cache
+def _recorded_guids(spec: str) -> tuple[str, ...]:
+    return tuple(_guids(EvidenceDocument.from_json(recorded(spec))))
 
 
 def _guids(evidence: EvidenceDocument) -> list[str]:
@@ -190,7 +200,7 @@ leaf = st.sampled_from(
 @example([(("probe", "pci", "0000:9d:00.0", "iommu", "value"), {"absent": "gone"})], False)
 @given(st.lists(st.tuples(st.sampled_from(PATHS), leaf), max_size=6), st.booleans())
 def test_whatever_was_not_read_the_draft_can_be_read(damage: list[tuple[tuple[str, ...], Any]], present: bool) -> None:
-    document = copy.deepcopy(recorded("hgx-h100"))
+    document = recorded("hgx-h100")
     for (*above, last), stands in damage:
         tree = document["channels"]
         for step in above:

@@ -90,6 +90,16 @@ def told() -> Callable[..., list[str]]:
 @pytest.fixture
 def keep(tmp_path: Path) -> Kept:
     """Return how to keep a run: by default of the nodes that its outcomes name, `last` being the one kept last."""
+    return _keep_in(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def keep_in() -> Callable[[Path], Kept]:
+    """Return how to keep runs in a folder."""
+    return _keep_in
+
+
+def _keep_in(folder: Path) -> Kept:
     made: list[Path] = []
 
     def kept(
@@ -107,7 +117,7 @@ def keep(tmp_path: Path) -> Kept:
             }
             | about
         )
-        path = tmp_path / "reports" / "runs" / run.id / "run.sqlite"
+        path = folder / "reports" / "runs" / run.id / "run.sqlite"
         path.parent.mkdir(parents=True)
         writer = OutcomeWriter(path, run)
         for outcome in every:

@@ -101,10 +101,11 @@ def test_a_sample_is_spread_over_all_nodes_and_has_what_is_on_none(nodes):
     assert min(MAX_SAMPLE_NODES, len(nodes)) <= len(chosen) < 2 * MAX_SAMPLE_NODES + 1
 
 
-@pytest.fixture
-def both(keep, of, tmp_path):
+@pytest.fixture(scope="module")
+def both(keep_in, of, tmp_path_factory):
     """Runs of twelve nodes, judged by chance and not all of them in each, told from their files and by history."""
-    chance, files = random.Random(7), []
+    home = tmp_path_factory.mktemp("both")
+    keep, chance, files = keep_in(home), random.Random(7), []
     for run in range(14):
         outcomes = []
         for node in range(12):
@@ -115,10 +116,10 @@ def both(keep, of, tmp_path):
             if chance.random() < 0.8 or run > 11:
                 outcomes.append(of("heat", f"n{node}", verdict, measurements=two, evidence=document, evidence_at="x"))
         files.append(keep(outcomes))
-        keep_in_history(files[-1], history_folder(tmp_path / "reports"))
+        keep_in_history(files[-1], history_folder(home / "reports"))
     with (
         compare_runs(files[-2], files[-1]) as comparison,
-        OutcomeHistory(history_folder(tmp_path / "reports"), datetime(2026, 11, 22, tzinfo=UTC)) as history,
+        OutcomeHistory(history_folder(home / "reports"), datetime(2026, 11, 22, tzinfo=UTC)) as history,
     ):
         yield collect_differences(comparison, files[:-1]), flaps_of_history(history), noise_of_history(history)
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from assay.controller.context import ControllerContext
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.repository_check import list_problems
 from assay.ledger.store import Ledger
+from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
 from assay.observe.evidence_store import EvidenceStore
@@ -83,7 +85,8 @@ class Room:
         home = self.root / ".assay"
         home.mkdir(exist_ok=True)
         ledger, evidence = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
-        fleet = load_fleet(self.root)
+        declared = tuple(sorted((file, file.read_text()) for file in self.root.glob("*/*.y*ml")))
+        fleet = _load_unchanged(self.root, declared)
         return ControllerContext(
             fleet, ledger, evidence, self.clock, home, self.root / "reports", progress=self.said.append
         )
@@ -100,6 +103,11 @@ class Room:
 
     def delivered(self) -> list[dict[str, Any]]:
         return [entry.body for entry in self.desk.ledger.entries(kinds=["ticket.delivered"])]
+
+
+@lru_cache(maxsize=1)
+def _load_unchanged(root: Path, _: tuple[tuple[Path, str], ...]) -> Fleet:
+    return load_fleet(root)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class Kept:
         return OutcomeHistory(self.home, NOW)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def reports_in() -> Callable[[Path], Kept]:
     """Return how to make reports in a folder of one's own."""
     return Kept
@@ -75,7 +75,7 @@ def reports(tmp_path: Path) -> Kept:
     return Kept(tmp_path / "reports")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def said() -> Callable[..., Outcome]:
     """Return how to make what a check said of a GPU."""
     return outcome

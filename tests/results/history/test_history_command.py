@@ -39,8 +39,15 @@ def ask(fleet):
 
 
 @pytest.fixture
-def past(reports, said):
+def past(reports, made_past):
     """Five days: a temperature that comes and goes, and a link that went down and came back."""
+    shutil.copytree(made_past, reports.reports)
+
+
+@pytest.fixture(scope="module")
+def made_past(tmp_path_factory, reports_in, said) -> Path:
+    """The reports of the past, from which each test has a copy."""
+    reports = reports_in(tmp_path_factory.mktemp("past") / "reports")
     for days, (heat, link) in enumerate(["pp", "fp", "pf", "fp", "pp"]):
         words = {"p": "pass", "f": "fail"}
         many = [
@@ -49,6 +56,7 @@ def past(reports, said):
             said(words[link], node="n0003", check=NIC.replace("link", "rate")),
         ]
         reports.kept(many, timedelta(days=days))
+    return reports.reports
 
 
 def test_a_line_says_when_which_check_failed_and_recovered(ask, past) -> None:

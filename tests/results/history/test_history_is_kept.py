@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -232,13 +233,22 @@ def test_a_file_that_was_deleted_is_made_anew(reports, said, table) -> None:
     assert file.exists()
 
 
-def a_busy_week(reports, said) -> list[str]:
-    """Keep two runs on each of three days."""
-    return [
-        reports.kept([said(value=70 + hours), said(node="n2")], timedelta(days=days, hours=hours))
+@pytest.fixture(scope="module")
+def made_week(tmp_path_factory, reports_in, said) -> tuple[Path, list[str]]:
+    """The reports of a busy week, from which each test has a copy, and their runs."""
+    made = reports_in(tmp_path_factory.mktemp("week") / "reports")
+    return made.reports, [
+        made.kept([said(value=70 + hours), said(node="n2")], timedelta(days=days, hours=hours))
         for days in range(3)
         for hours in range(2)
     ]
+
+
+@pytest.fixture
+def busy_week(reports, made_week) -> list[str]:
+    """Two runs that are kept on each of three days."""
+    shutil.copytree(made_week[0], reports.reports)
+    return made_week[1]
 
 
 def everything(reports) -> list[RecordedOutcome]:
@@ -246,23 +256,21 @@ def everything(reports) -> list[RecordedOutcome]:
         return query_outcomes(history, days=30, measured=True)
 
 
-def test_the_runs_of_a_day_that_is_over_become_one_file(reports, said) -> None:
-    week = a_busy_week(reports, said)
+def test_the_runs_of_a_day_that_is_over_become_one_file(reports, busy_week) -> None:
     before = everything(reports)
     compact_days(reports.home)
     assert [
         len(list(day.glob("*.parquet"))) for day in parquet_files.list_day_folders(reports.home, OUTCOMES_TABLE)
     ] == [1, 1, 2]
     assert everything(reports) == before
-    assert held(reports) == set(week)
+    assert held(reports) == set(busy_week)
     assert append_missing_runs(reports.reports) == []
     assert [
         len(list(day.glob("*.parquet"))) for day in parquet_files.list_day_folders(reports.home, OUTCOMES_TABLE)
     ] == [1, 1, 2]
 
 
-def test_a_run_that_comes_late_joins_the_file_of_its_day(reports, said) -> None:
-    a_busy_week(reports, said)
+def test_a_run_that_comes_late_joins_the_file_of_its_day(reports, said, busy_week) -> None:
     compact_days(reports.home)
     reports.kept([said()], timedelta(days=2, hours=9))
     before = everything(reports)
@@ -275,9 +283,8 @@ def test_a_run_that_comes_late_joins_the_file_of_its_day(reports, said) -> None:
     ]
 
 
-def test_files_that_another_holds_as_well_are_not_read_twice(reports, said, monkeypatch) -> None:
+def test_files_that_another_holds_as_well_are_not_read_twice(reports, busy_week, monkeypatch) -> None:
     """As a kill leaves them: the new file is in its place, the old ones are not deleted yet."""
-    a_busy_week(reports, said)
     before = everything(reports)
     with monkeypatch.context() as patched:
         patched.setattr("assay.results.history.compaction._delete", lambda paths: None)
@@ -290,8 +297,7 @@ def test_files_that_another_holds_as_well_are_not_read_twice(reports, said, monk
     ] == [1, 1, 2]
 
 
-def test_a_reader_whose_files_became_one_looks_again(reports, said, monkeypatch) -> None:
-    a_busy_week(reports, said)
+def test_a_reader_whose_files_became_one_looks_again(reports, busy_week, monkeypatch) -> None:
     before = everything(reports)
     look = OutcomeHistory._files
 
@@ -304,18 +310,16 @@ def test_a_reader_whose_files_became_one_looks_again(reports, said, monkeypatch)
     assert everything(reports) == before
 
 
-def test_what_is_great_already_is_left_alone(reports, said, monkeypatch) -> None:
+def test_what_is_great_already_is_left_alone(reports, busy_week, monkeypatch) -> None:
     monkeypatch.setattr("assay.results.history.compaction.MAX_FILE_ROWS", 2)
-    a_busy_week(reports, said)
     compact_days(reports.home)
     assert [
         len(list(day.glob("*.parquet"))) for day in parquet_files.list_day_folders(reports.home, OUTCOMES_TABLE)
     ] == [2, 2, 2]
 
 
-def test_no_more_is_taken_together_than_takes_a_moment(reports, said, monkeypatch) -> None:
+def test_no_more_is_taken_together_than_takes_a_moment(reports, busy_week, monkeypatch) -> None:
     monkeypatch.setattr("assay.results.history.compaction.MAX_ROWS_AT_ONCE", 5)
-    a_busy_week(reports, said)
     before = everything(reports)
     left = []
     for _ in range(8):

@@ -139,6 +139,12 @@ class CableSequence(Sequence[Cable]):
             return [self._cable(each) for each in range(*number.indices(len(self)))]
         return self._cable(range(len(self))[number])
 
+    def __iter__(self) -> Iterator[Cable]:
+        devices, links = self._devices, iter(self._links)
+        for run in self._links.runs:
+            for a, a_port, b, b_port in islice(links, run.cable_count):
+                yield Cable(devices[a].end(a_port), devices[b].end(b_port), run.rate, run.length_m)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
