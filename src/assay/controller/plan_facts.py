@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 
+from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.backtest_report import BacktestReport, MedianDuration
 from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.policy_replay_report import PolicyReplayReport
 from assay.model.timestamps import parse_time
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.fleet_revision import FleetRevision
@@ -37,13 +39,26 @@ def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevis
     changes = _find_counting_changes(ledger, before, after, now)
     if not entries:
         return FleetFacts(recounts=changes)
+    node_states = project_node_states(entries)
     return FleetFacts(
-        project_node_states(entries),
+        node_states,
         median_action_durations(entries),
         median_state_durations(entries),
         _run_backtest(ledger, before, after, entries, now),
         changes,
+        _replay_policy(before, after, node_states, now),
     )
+
+
+def _replay_policy(
+    before: FleetRevision, after: FleetRevision, node_states: Mapping[str, NodeState], now: datetime
+) -> PolicyReplayReport | None:
+    """Return what a change of the policy costs on the recorded faults, None if the policy does not change."""
+    if before.policy == after.policy:
+        return None
+    from assay.controller.policy_replay import replay_policy_change  # few plans need it, and all would wait for it
+
+    return replay_policy_change(before, after, node_states, now)
 
 
 def _find_counting_changes(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.model.backtest_report import BacktestReport
+from assay.model.policy_replay_report import PolicyReplayReport
 from assay.model.text_lists import format_count
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
 from assay.plan.cabling_work_order import plan_cabling_jobs
@@ -110,6 +111,7 @@ class ChangePlan:
     fabrics: tuple[SettingDifference, ...]
     work: RolloutPlan
     backtest: BacktestReport | None
+    policy_replay: PolicyReplayReport | None
     notes: tuple[str, ...]
     refused: tuple[PlanRefusal, ...]
 
@@ -161,6 +163,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         fabrics=compare_fabric_requirements(before, after),
         work=planned,
         backtest=facts.backtest,
+        policy_replay=facts.policy_replay,
         notes=list_plan_notes(after, standings, following, settings, planned),
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
     )

@@ -9,6 +9,7 @@ from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
 from assay.lifecycle.node_state import NodeState
 from assay.model.backtest_report import BacktestReport, MedianDuration
 from assay.model.node import Node
+from assay.model.policy_replay_report import PolicyReplayReport
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.known_issue_changes import CountingChange
 
@@ -25,6 +26,7 @@ class FleetFacts:
     stays: Mapping[str, MedianDuration] = field(default_factory=dict)
     backtest: BacktestReport | None = None
     recounts: tuple[CountingChange, ...] = ()
+    policy_replay: PolicyReplayReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

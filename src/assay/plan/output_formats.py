@@ -71,7 +71,11 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "cables": [
             {name: value for name, value in to_plain_json(job).items() if name != "place"} for job in plan.cables
         ],
-        "policy": {"answers": to_plain_json(plan.answers), "settings": to_plain_json(plan.policy)},
+        "policy": {
+            "answers": to_plain_json(plan.answers),
+            "settings": to_plain_json(plan.policy),
+            "replay": to_plain_json(plan.policy_replay),
+        },
         "faults": to_plain_json(plan.faults),
         "profiles": to_plain_json(plan.profiles),
         "bundles": to_plain_json(plan.bundles),

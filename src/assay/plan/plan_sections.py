@@ -14,6 +14,7 @@ from assay.plan.policy_and_history_sections import (
     format_backtest,
     format_drift_responses,
     format_policy_answers,
+    format_policy_replay,
     format_recounts,
     shorten_test_name,
 )
@@ -155,6 +156,7 @@ def _cables(plan: ChangePlan) -> Iterator[str]:
 
 def _policy(plan: ChangePlan) -> Iterator[str]:
     yield from map(_reset, plan.policy)
+    yield from format_policy_replay(plan)
 
 
 def _faults(plan: ChangePlan) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from assay.lifecycle.policy_response import PolicyResponse
+from assay.model.policy_replay_report import PolicyCostPoint
 from assay.model.text_lists import format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.drift_response import DriftResponse
@@ -27,6 +28,46 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
             yield f"{title}: {one.node}: {one.reason}: {one.old_result} → {one.new_result}{times}{still}"
     if not test.differences:
         yield "on no node would anything have been decided otherwise"
+
+
+POLICY_COSTS = {
+    "node-hours out or cordoned while idle": ("out_node_hours", "cordoned_idle_node_hours"),
+    "node-hours served with an open fault": ("catastrophic_node_hours", "degraded_node_hours"),
+    "jobs that met a fault": ("catastrophic_jobs", "degraded_jobs"),
+    "jobs that automation ended": ("jobs_ended",),
+    "hours of people": ("person_hours",),
+}
+"""What a plan says of the costs of a policy; the JSON has each of them."""
+
+
+def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
+    """Yield what both policies cost on recorded faults, and where old and new value of each number lie."""
+    found = plan.policy_replay
+    if found is None:
+        return
+    faults = f"{format_count(found.faults, 'fault')} on {format_count(found.nodes, 'node')}"
+    yield f"replay of the last {found.days:g} days, {faults}: {found.note}"
+    if found.old_costs:
+        yield "\n".join(["old policy → new policy:", *_compare_costs(found.old_costs, found.new_costs)])
+    for curve in found.curves:
+        titles = ", ".join(POLICY_COSTS)
+        points = (f"  {point.value:g}{_mark(point)}: {_format_costs(point.costs)}" for point in curve.points)
+        yield "\n".join([f"{curve.path} alone ({titles}):", *points])
+
+
+def _compare_costs(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:
+    for title, names in POLICY_COSTS.items():
+        was, will = (sum(costs[name] for name in names) for costs in (old, new))
+        said = "the same" if was == will else "lower" if will < was else "higher"
+        yield f"  {title}: {was:,.1f} → {will:,.1f}, {said}"
+
+
+def _mark(point: PolicyCostPoint) -> str:
+    return f" ({point.revision})" if point.revision else ""
+
+
+def _format_costs(costs: Mapping[str, float]) -> str:
+    return ", ".join(f"{sum(costs[name] for name in names):,.1f}" for names in POLICY_COSTS.values())
 
 
 def format_recounts(plan: ChangePlan) -> Iterator[str]:

@@ -91,11 +91,17 @@ def replace_policy_value(policy: LifecyclePolicy, path: str, value: float) -> Li
         raise AssayError(f"{path} cannot be {value:g}: {first}", where="--sweep", fix=fix) from None
 
 
+def list_changed_values(old: LifecyclePolicy, new: LifecyclePolicy) -> dict[str, tuple[float, float]]:
+    """Return old and new value of every number that both policies have and that differs, by its dotted path."""
+    was, will = dict(_list_numbers(old.model_dump())), dict(_list_numbers(new.model_dump()))
+    return {path: (value, will[path]) for path, value in was.items() if path in will and will[path] != value}
+
+
 def sweep_policy(
-    values: Sequence[float], run: Callable[[float], ReplayTally], costs: CostModel
+    values: Sequence[float], run: Callable[[float], ReplayTally], costs: CostModel, *, in_one_process: bool = False
 ) -> tuple[list[SweepPoint], datetime]:
     """Return what each value costs, all measured up to the same moment, and that moment. `run` replays one value."""
-    tallies = list(_run_all(values, run))
+    tallies = [run(value) for value in values] if in_one_process else list(_run_all(values, run))
     until = max(tally.until for tally in tallies)
     points = zip(values, tallies, strict=True)
     return [SweepPoint(value, costs.count(tally, until)) for value, tally in points], until

@@ -1,0 +1,111 @@
+"""Replays the ledger's faults under the old and the new policy, for a plan: what the change costs, and what it spares.
+
+The cost is bounded: by days, by events, by changed settings, and by values of each. Only nodes with faults are played;
+the others count in the size of their pools.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from assay.controller.replay_durations import list_replay_durations
+from assay.lifecycle.decisions.rack_cordons import find_rack_companions
+from assay.lifecycle.node_state import NodeState
+from assay.model.errors import AssayError
+from assay.model.node import Node
+from assay.model.policy_replay_report import PolicyCostPoint, PolicyCurve, PolicyReplayReport
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.plan.fleet_revision import FleetRevision
+from assay.starter.example_costs import find_cost_assumptions
+from assay.trends.replay.fault_history import HistoryEvent
+from assay.trends.replay.ledger_history import list_fault_events
+from assay.trends.replay.policy_costs import CostModel, assume_jobs
+from assay.trends.replay.policy_sweep import list_changed_values, replace_policy_value, sweep_policy
+from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules
+from assay.trends.replay.replay_result import ReplayResult
+from assay.trends.replay.simulator import run_replay
+
+REPLAYED_DAYS = 30.0
+MAX_EVENTS = 2_000
+MAX_SETTINGS = 3
+
+
+def replay_policy_change(
+    before: FleetRevision, after: FleetRevision, node_states: Mapping[str, NodeState], now: datetime
+) -> PolicyReplayReport | None:
+    """Return what both policies cost on the faults of the last days; None where there were none."""
+    start = now - timedelta(days=REPLAYED_DAYS)
+    events = list_fault_events(node_states.values(), after.fleet.nodes.values(), start, now)
+    if not events:
+        return None
+    faults, nodes = sum(event.kind == "fault" for event in events), len({event.node for event in events})
+    if len(events) > MAX_EVENTS:
+        return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, note=f"not replayed: more than {MAX_EVENTS:,} events")
+    costs = assume_jobs(*find_cost_assumptions(after.fleet), history_says_use=False)
+    replays = _PolicyReplays(before, after, events, costs)
+    old, new = replays.run_points([("old", before.policy), ("new", after.policy)])
+    return PolicyReplayReport(
+        REPLAYED_DAYS, faults, nodes, old.costs, new.costs, replays.draw_curves(), costs.jobs_note
+    )
+
+
+class _PolicyReplays:
+    """Replays of one history, each under another policy."""
+
+    def __init__(
+        self, before: FleetRevision, after: FleetRevision, events: Sequence[HistoryEvent], costs: CostModel
+    ) -> None:
+        self._before, self._after, self._events, self._costs = before, after, events, costs
+        self._durations = list_replay_durations()
+
+    def draw_curves(self) -> tuple[PolicyCurve, ...]:
+        """Return the curve of each changed number of the policy, the first ones if there are many."""
+        changed = list_changed_values(self._before.policy, self._after.policy)
+        return tuple(self._draw_curve(path, *values) for path, values in list(changed.items())[:MAX_SETTINGS])
+
+    def run_points(self, policies: Sequence[tuple[str, LifecyclePolicy]]) -> list[PolicyCostPoint]:
+        """Return what each policy costs, measured up to the same moment. The values of the points count them."""
+        numbers = [float(number) for number in range(len(policies))]
+        points, _ = sweep_policy(
+            numbers, lambda number: self._run(policies[int(number)][1]).tally, self._costs, in_one_process=True
+        )
+        return [
+            PolicyCostPoint(point.value, name, {str(cost): spent for cost, spent in point.costs.items()})
+            for (name, _), point in zip(policies, points, strict=True)
+        ]
+
+    def _draw_curve(self, path: str, old: float, new: float) -> PolicyCurve:
+        """Return the costs with only this number changed, at its old and new value and around them."""
+        tried = {}
+        for value in choose_values(old, new):
+            try:
+                tried[value] = replace_policy_value(self._before.policy, path, value)
+            except AssayError:  # the policy may not have that value
+                continue
+        names = {old: "old", new: "new"}
+        points = self.run_points([(names.get(value, ""), policy) for value, policy in tried.items()])
+        return PolicyCurve(path, tuple(replace(one, value=value) for value, one in zip(tried, points, strict=True)))
+
+    def _run(self, policy: LifecyclePolicy) -> ReplayResult:
+        fleet, catalog = self._after.fleet, self._before.catalog
+        rules = ReplayRules(policy, catalog, fleet.profiles, self._durations)
+        return run_replay(rules, _collect_nodes(policy, fleet.nodes.values(), self._events), self._events)
+
+
+def choose_values(old: float, new: float) -> list[float]:
+    """Return values to try: both, one between them, and one on either side; whole numbers if both are."""
+    low, high = sorted((old, new))
+    tried = {low, high, (low + high) / 2, low / 2, high * 1.5}
+    whole = old == int(old) and new == int(new)
+    return sorted({float(round(value)) for value in tried} if whole else tried)
+
+
+def _collect_nodes(policy: LifecyclePolicy, nodes: Iterable[Node], events: Iterable[HistoryEvent]) -> ReplayNodes:
+    """Return the nodes with events and their racks if these are one machine; all others only by their number."""
+    every, named = {node.name: node for node in nodes}, {event.node for event in events}
+    named |= find_rack_companions(policy, every.values(), [every[name] for name in named])
+    quiet = Counter(node.pool for name, node in every.items() if name not in named)
+    return ReplayNodes({name: every[name] for name in sorted(named)}, {}, quiet)

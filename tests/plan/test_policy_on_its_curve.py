@@ -1,0 +1,116 @@
+"""A change of a policy's number is replayed on the ledger's faults: what it costs, and where it lies on the curve."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assay.controller.policy_replay import MAX_EVENTS, choose_values
+from assay.ledger.store import Ledger
+from assay.lifecycle.decision_and_fault_entries import make_cleared_entry, make_enrolled_entry, make_fault_entry
+from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.faults.recovery import FaultClearance
+from assay.model.timestamps import format_time
+
+NAMES = [f"n{number:04}" for number in range(3, 17)]
+POOL_PERCENT = "pool_percent: 25"
+
+
+def plan(root, form="text"):
+    command = [sys.executable, "-m", "assay", "plan", "--fleet", str(root), "--base", "main", "--format", form]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def make_fault(name, at, number=0):
+    stamp = format_time(at)
+    ident = f"{name}-{number}"
+    return FaultObservation(
+        ident, name, "gpu.missing", f"h100-a/{name}/gpu0", "catastrophic", "hardware", "reboot", 1, stamp, stamp,
+        "planted", {}, (stamp,),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def faulty(repository):
+    """Six nodes lose a GPU within hours of each other, each for a day."""
+    now = datetime.now(UTC)
+    (repository.root / ".assay").mkdir()
+    ledger = Ledger.open(repository.root / ".assay/ledger.sqlite")
+    ledger.append(*(make_enrolled_entry(name, "h100-a", "production", now - timedelta(days=20)) for name in NAMES))
+    for number, name in enumerate(NAMES[:6]):
+        at = now - timedelta(days=9) + timedelta(hours=number)
+        ledger.append(make_fault_entry(make_fault(name, at), at))
+        ledger.append(make_cleared_entry(name, FaultClearance(f"{name}-0", "repaired"), at + timedelta(days=1)))
+    ledger.close()
+    return repository
+
+
+def test_a_smaller_limit_trades_time_out_for_time_served_with_faults(faulty) -> None:
+    faulty.policy(POOL_PERCENT, "pool_percent: 8")
+    found = json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"]
+    assert (found["faults"], found["nodes"]) == (6, 6)
+    old, new = found["old_costs"], found["new_costs"]
+    assert new["out_node_hours"] < old["out_node_hours"]
+    assert new["catastrophic_node_hours"] > old["catastrophic_node_hours"]
+    (curve,) = found["curves"]
+    assert curve["path"] == "limits.pool_percent"
+    assert [(point["value"], point["revision"]) for point in curve["points"] if point["revision"]] == [
+        (8, "new"),
+        (25, "old"),
+    ]
+    at = {point["revision"]: point["costs"] for point in curve["points"]}
+    assert at["old"]["out_node_hours"] == old["out_node_hours"]
+    assert at["new"]["catastrophic_node_hours"] == new["catastrophic_node_hours"]
+    assert "jobs of" in found["note"]
+
+
+def test_the_section_on_the_policy_says_so_in_words(faulty) -> None:
+    faulty.policy(POOL_PERCENT, "pool_percent: 8")
+    said = plan(faulty.root).stdout
+    assert "replay of the last 30 days, 6 faults on 6 nodes" in said
+    assert "limits.pool_percent alone" in said
+    assert "  8 (new): " in said
+    assert "  25 (old): " in said
+    assert "node-hours served with an open fault:" in said
+    assert ", higher" in said
+    assert ", lower" in said
+
+
+def test_what_is_no_number_is_compared_without_a_curve(faulty) -> None:
+    rule = "severity: [catastrophic]\n    states: [production]\n    timing: "
+    faulty.policy(f"{rule}immediate", f"{rule}record")
+    found = json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"]
+    assert found["curves"] == []
+    assert found["new_costs"]["out_node_hours"] == 0
+    assert found["new_costs"]["catastrophic_node_hours"] == pytest.approx(6 * 24)
+
+
+def test_without_faults_or_without_a_change_nothing_is_replayed(faulty, repository) -> None:
+    faulty.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
+    assert json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"] is None
+    (repository.root / ".assay/ledger.sqlite").unlink()
+    faulty.policy(POOL_PERCENT, "pool_percent: 8")
+    assert json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"] is None
+
+
+def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
+    now = datetime.now(UTC) - timedelta(days=1)
+    ledger = Ledger.open(faulty.root / ".assay/ledger.sqlite")
+    ledger.append(
+        *(make_fault_entry(make_fault(NAMES[7], now + timedelta(seconds=n), n), now) for n in range(MAX_EVENTS + 1))
+    )
+    ledger.close()
+    faulty.policy(POOL_PERCENT, "pool_percent: 8")
+    assert f"not replayed: more than {MAX_EVENTS:,} events" in plan(faulty.root).stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tried"),
+    [(25, 10, [5, 10, 18, 25, 38]), (1, 2, [0, 1, 2, 3]), (0.5, 1.5, [0.25, 0.5, 1.0, 1.5, 2.25])],
+)
+def test_few_values_are_tried_around_both(old, new, tried) -> None:
+    assert choose_values(old, new) == tried
