@@ -8,6 +8,7 @@ The options are registered here because pytest takes the values of a conftest's 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -89,6 +90,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Merge the files of worker processes, and set the exit status by all outcomes of the file, earlier ones too."""
+    if session.config.getoption("--shard"):
+        gc.freeze()  # the process ends now, and pytest would look for garbage ten times on the way
     file = session.config.getoption("--store")
     refused = session.exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
     if not file or refused or hasattr(session.config, "workerinput"):
