@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
+from itertools import count
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
+from forks import Forked
 
 from assay.ledger.location import read_sqlite_entries
 from assay.ledger.store import Ledger
@@ -20,74 +20,65 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
 
 AT = "2026-11-21T12:00:00+00:00"
-WRITER = """
-import sys
-from assay.ledger.store import Ledger
-from assay.model.ledger_entry import LedgerEntry
-from assay.model.outcome import Outcome, SuiteRun
-ledger, name, number = Ledger.open(sys.argv[1]), sys.argv[2], 0
-while True:
-    number += 1
-    pair = [LedgerEntry(f"{name}-{number}-{half}", "2026-11-21T12:00:00+00:00", "hold", "n1") for half in "ab"]
-    ledger.append(*pair)
-    judged = [Outcome("c", f"a/n{i}", f"n{i}", "pass") for i in range(3)]
-    ledger.record(SuiteRun(f"{name}-{number}", "2026-11-21T12:00:00+00:00"), judged)
-    print(number, flush=True)
-"""
-RACER = """
-import sys
-from assay.ledger.store import Ledger
-from assay.model.ledger_entry import LedgerEntry
-ledger = Ledger.open(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-new = [ledger.append(LedgerEntry(f"e{i}", "2026-11-21T12:00:00+00:00", "hold", sys.argv[2]))[0] for i in range(60)]
-print(sum(new))
-"""
 
 
-def start(program: str, *words: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", program, *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+def write_on(line: Connection, place: Any, name: str) -> None:
+    """Append a pair of entries and a run, and acknowledge them, until killed."""
+    ledger = Ledger.open(place)
+    for number in count(1):
+        ledger.append(*(LedgerEntry(f"{name}-{number}-{half}", AT, "hold", "n1") for half in "ab"))
+        judged = [Outcome("c", f"a/n{i}", f"n{i}", "pass") for i in range(3)]
+        ledger.record(SuiteRun(f"{name}-{number}", AT), judged)
+        line.send(number)
+
+
+def race(line: Connection, place: Any, node: str) -> None:
+    """Open the ledger; once told, append sixty entries and say how many of them were new."""
+    ledger = Ledger.open(place)
+    line.send("ready")
+    line.recv()
+    line.send(sum(ledger.append(LedgerEntry(f"e{i}", AT, "hold", node))[0] for i in range(60)))
+
+
+def count_new(racers: list[Forked]) -> int:
+    """Let racers start when all are ready; return how many entries were new to them."""
+    assert [racer.hear() for racer in racers] == ["ready"] * len(racers)
+    for racer in racers:
+        racer.say()
+    new = sum(racer.hear() for racer in racers)
+    assert [racer.end() for racer in racers] == [0] * len(racers)
+    return new
 
 
 def test_a_writer_killed_at_any_moment_loses_nothing_acknowledged_and_breaks_nothing(place):
     chance = random.Random(79)
     Ledger.open(place).close()
     for turn in range(3):
-        writer = start(WRITER, place, f"w{turn}")
-        assert writer.stdout is not None
-        acknowledged = [writer.stdout.readline()]
+        writer = Forked(write_on, place, f"w{turn}")
+        acknowledged = [writer.hear()]
         time.sleep(chance.uniform(0, 0.2))
-        os.kill(writer.pid, signal.SIGKILL)
-        acknowledged += writer.stdout.read().splitlines()
-        writer.wait()
-        count = len([line for line in acknowledged if line.strip()])
+        acknowledged += writer.kill()
         ledger = Ledger.open(place)
         mine = [entry.id for entry in ledger.entries() if entry.id.startswith(f"w{turn}-")]
-        assert len(mine) in (2 * count, 2 * count + 2), "an append is whole or not there"
+        assert len(mine) in (2 * len(acknowledged), 2 * len(acknowledged) + 2), "an append is whole or not there"
         runs = [run.id for run in ledger.runs() if run.id.startswith(f"w{turn}-")]
-        assert len(runs) in (count, count + 1)
+        assert len(runs) in (len(acknowledged), len(acknowledged) + 1)
         assert all(len(ledger.outcomes(run)) == 3 for run in runs[-2:]), "a run is whole or not there"
         ledger.close()
 
 
 def test_two_processes_that_append_the_same_ids_make_one_row_each(place):
     Ledger.open(place).close()
-    racers = [start(RACER, place, name) for name in ("left", "right")]
-    for racer in racers:
-        assert racer.stdout is not None
-        racer.stdout.readline()
-    told = [int(racer.communicate("go\n")[0]) for racer in racers]
-    assert sum(told) == 60, "each id was new to exactly one of them"
+    racers = [Forked(race, place, name) for name in ("left", "right")]
+    assert count_new(racers) == 60, "each id was new to exactly one of them"
     entries = Ledger.open(place).entries()
     assert sorted(entry.id for entry in entries) == sorted(f"e{i}" for i in range(60))
     assert [entry.seq for entry in entries] == sorted(entry.seq for entry in entries)
 
 
 def test_processes_that_open_a_new_ledger_at_once_found_it_once(tmp_path):
-    racers = [start(RACER, tmp_path / "ledger.sqlite", "n") for _ in range(3)]
-    assert sum(int(racer.communicate("go\n")[0].split()[-1]) for racer in racers) == 60
+    racers = [Forked(race, tmp_path / "ledger.sqlite", "n") for _ in range(3)]
+    assert count_new(racers) == 60
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
