@@ -15,18 +15,19 @@ from assay.fleet.json_schemas import build_schemas, format_schema, to_kebab_case
 ROOT = Path(__file__).parents[2]
 SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
 INVENTORIES = sorted((ROOT / "inventory").glob("*.yml"))
+SCHEMAS = build_schemas()
 
 
-@pytest.mark.parametrize("name", sorted(build_schemas()))
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_a_committed_schema_is_the_one_that_the_models_give(name: str) -> None:
     committed = ROOT / "specs" / "schemas" / name
-    assert committed.read_text(encoding="utf-8") == format_schema(build_schemas()[name]), (
+    assert committed.read_text(encoding="utf-8") == format_schema(SCHEMAS[name]), (
         "run `python -m assay.fleet.json_schemas`"
     )
 
 
 def test_no_schema_is_left_over() -> None:
-    assert {path.name for path in (ROOT / "specs" / "schemas").iterdir()} == set(build_schemas())
+    assert {path.name for path in (ROOT / "specs" / "schemas").iterdir()} == set(SCHEMAS)
 
 
 @pytest.mark.parametrize("path", SPECS + INVENTORIES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -39,9 +40,9 @@ def test_every_file_names_its_schema_in_its_first_line_and_fits_it(path: Path) -
     jsonschema.validate(document, json.loads(schema.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("name", sorted(build_schemas()))
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_every_schema_is_a_valid_schema(name: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(build_schemas()[name])
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
 
 
 @pytest.mark.parametrize(
@@ -61,12 +62,12 @@ def test_every_schema_is_a_valid_schema(name: str) -> None:
     ],
 )
 def test_the_inventory_schema_knows_groups_at_any_depth(group: Any, right: bool) -> None:
-    assert jsonschema.Draft202012Validator(build_schemas()["inventory.json"]).is_valid({"pool": group}) is right
+    assert jsonschema.Draft202012Validator(SCHEMAS["inventory.json"]).is_valid({"pool": group}) is right
 
 
 def test_schemas_are_written_below_the_root_that_is_named(tmp_path: Path) -> None:
     assert {path.relative_to(tmp_path).as_posix() for path in write_schemas(tmp_path)} == {
-        f"specs/schemas/{name}" for name in build_schemas()
+        f"specs/schemas/{name}" for name in SCHEMAS
     }
 
 

@@ -28,6 +28,7 @@ from assay.model.specs.spec_document import SPEC_KINDS
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "specs").rglob("*.yaml"))
 SHAPE = {"ASY0002", "ASY0003"}
+SCHEMAS = cache(build_schemas)
 SPOILERS: dict[str, Callable[[Any], Any]] = {
     "text": lambda _: "text!",
     "number": lambda _: -7,
@@ -103,7 +104,7 @@ def validator(kind: str) -> Any:
             yield from errors
 
     kept = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"$ref": judge_once})
-    return kept(build_schemas()[f"{to_kebab_case(kind)}.json"])
+    return kept(SCHEMAS()[f"{to_kebab_case(kind)}.json"])
 
 
 def agree(*documents: Any, fit: bool | None = None, read: ParseCache | None = None) -> bool:
@@ -171,7 +172,7 @@ def left_out(holder: Any, step: Any) -> Any:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_both_accept_every_example(path: Path) -> None:
-    document = yaml.safe_load(path.read_text())
+    document = loaded(path)
     assert fits(document)
     assert agree(document)
 
@@ -199,7 +200,7 @@ def test_what_a_spec_lays_over_another_is_judged_alike(kind: str) -> None:
 def test_an_inventory_s_hosts_are_judged_alike(name: str, tmp_path: Path) -> None:
     document = yaml.safe_load((ROOT / "inventory" / name).read_text())
     pool, host = next(iter(document)), next(iter(document[next(iter(document))]["hosts"]))
-    check = jsonschema.Draft202012Validator(build_schemas()["inventory.json"])
+    check = jsonschema.Draft202012Validator(SCHEMAS()["inventory.json"])
     assert check.is_valid(document)
     for label, bad in spoilt({"kind": "", **document[pool]["hosts"][host]}):
         if label.startswith(("without", "with")):
