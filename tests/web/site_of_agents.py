@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -43,20 +44,27 @@ class Site:
         self.authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(home / "server.pem")
         self.running: list[subprocess.Popen[str]] = []
         self.server: subprocess.Popen[str] | None = None
-        self.port = 0
+        self.port, self.scheme = 0, "https"
 
     def declare(self, *names: str) -> None:
         """Let these nodes have agents."""
         declared = {name: {"agent_token": {"sha256": digest(TOKENS[name])}} for name in names}
         (self.fleet / "inventory/agents.yml").write_text(json.dumps({"h100-a": {"hosts": declared}}))
 
+    def limit(self, **limits: dict[str, float]) -> None:
+        """Let the policy's `intake` have these limits, of `connections` and `node`."""
+        policy = self.fleet / "specs/lifecycle/default.yaml"
+        whole = re.sub(r"(?m)^intake:\n(?:  .*\n)*", "", policy.read_text())
+        policy.write_text(f"{whole}\nintake: {json.dumps(limits)}\n")
+
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def serve(self) -> None:
         """Start what listens, on the same port each time."""
-        words = ["serve", "--port", str(self.port), "--cert", str(self.home / "server.pem"), "--fleet", str(self.fleet)]
+        words = ["serve", "--port", str(self.port), "--fleet", str(self.fleet)]
+        words += ["--cert", str(self.home / "server.pem")] if self.scheme == "https" else []
         self.server = self._start([*ASSAY, *words], "serve")
         said = self.wait_for(lambda: self.said("serve", self.server), "the server listens")
         self.port = int(said.rpartition(":")[2])

@@ -25,16 +25,15 @@ def received(site: Site, node: str = "n0003") -> int:
     return found.received if found else 0
 
 
-def places(count: int, first: int = 0) -> list[str]:
-    """Return lines of as many GPUs, each in a place of its own: every line is a fault of its own."""
-    every = (f"{number // 256:04x}:{number % 256:02x}:00" for number in range(first, first + count))
-    return [f"NVRM: Xid (PCI:{place}): 79, pid=1" for place in every]
+def disks(count: int, first: int = 0) -> list[str]:
+    """Return lines of as many disks: every line is a fault of its own."""
+    return [f"blk_update_request: I/O error, dev disk{number}, sector 1" for number in range(first, first + count)]
 
 
 def each_once(site: Site, count: int) -> None:
     """Hold that every line came once: one fault each, told once, counted once."""
-    site.wait_for(lambda: len(site.faults("gpu.xid.79")) >= count, f"{count} faults are stored")
-    faults = site.faults("gpu.xid.79")
+    site.wait_for(lambda: len(site.faults("disk.errors")) >= count, f"{count} faults are stored")
+    faults = site.faults("disk.errors")
     assert len({one.body["subject"] for one in faults}) == len(faults) == count
     assert {one.body["count"] for one in faults} == {1}
     site.wait_for(lambda: received(site) >= count, "all is acknowledged")
@@ -76,7 +75,7 @@ def test_what_was_said_while_nobody_listened_is_delivered_later_in_order(site):
     site.serve()
     site.kill(site.server)
     agent = site.agent(node)
-    node.says(*places(20))
+    node.says(*disks(20))
     site.wait_for(lambda: "cannot be reached" in site.log("agent-n0003"), "the agent has said so")
     site.wait_for(lambda: (node.state / "buffer.sqlite").exists() and node.waiting() == 20, "the lines are kept")
     assert site.kill(agent, signal.SIGTERM) == 0
@@ -94,7 +93,7 @@ def hunted(site: Site, *, lines: int, rounds: int) -> None:
     agent = site.agent(node)
     for turn in range(rounds):
         for _ in range(lines // rounds // 5):
-            node.says(*places(5, written))
+            node.says(*disks(5, written))
             written += 5
             time.sleep(chance.uniform(0, 0.02))
         site.kill(agent)
@@ -112,6 +111,7 @@ def test_a_killed_agent_and_a_killed_server_lose_and_double_nothing(site):
 
 @pytest.mark.slow
 def test_killed_at_many_moments_they_lose_and_double_nothing(site):
+    site.limit(node={"open_faults": 2000})
     hunted(site, lines=1000, rounds=40)
 
 
@@ -120,7 +120,7 @@ def test_at_the_end_what_is_left_is_delivered(site):
     node = site.node()
     agent = site.agent(node, "--linger", "30")
     site.wait_for(lambda: "accepts the items" in site.log("agent-n0003"), "the agent was heard once, and lingers now")
-    node.says(*places(3))
+    node.says(*disks(3))
     site.wait_for(lambda: node.waiting() == 3, "the lines are kept")
     assert site.kill(agent, signal.SIGTERM) == 0
     each_once(site, 3)
@@ -205,11 +205,12 @@ def test_two_nodes_are_told_apart(shared):
 
 @pytest.mark.slow
 def test_a_full_disk_ends_no_agent_and_what_the_kernel_still_has_comes_later(site):
+    site.limit(node={"open_faults": 2000})
     node = site.node()
     site.serve()
     site.kill(site.server)
     small = site.agent(node, before=["bash", "-c", 'ulimit -f 100; exec "$@"', "-"])
-    node.says(*places(1500))
+    node.says(*disks(1500))
     site.wait_for(lambda: "the buffer cannot be written" in site.log("agent-n0003"), "the agent says so")
     assert small.poll() is None
     site.kill(small)

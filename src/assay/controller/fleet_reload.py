@@ -104,6 +104,11 @@ class CurrentContext:
         """The context as of the last refresh."""
         return self._context
 
+    def look_again(self) -> None:
+        """Let the next refresh look at the files, even if the last look was a moment ago."""
+        with self._lock:
+            self._throttle = IntervalThrottle()
+
     def refresh(self) -> ControllerContext:
         """Read the fleet again if it changed, at most every RELOAD_INTERVAL_S; return the context.
 

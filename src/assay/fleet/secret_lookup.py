@@ -132,6 +132,11 @@ def _follow(reference: Reference, root: Path) -> str:
     return decrypt_vault(reference.vault, root).partition("\n")[0].rstrip("\r")
 
 
+def forget_command_answers() -> None:
+    """Run each command again when its secret is next needed."""
+    _command_cache.clear()
+
+
 def _read_first_line(path: Path) -> str:
     try:
         with path.open() as lines:

@@ -35,6 +35,10 @@ class SharedAnswerCache(Generic[T]):
             raise AssayError(answer.what, where=answer.where, fix=answer.fix)
         return answer
 
+    def clear(self) -> None:
+        """Forget every answer."""
+        self._answers.clear()
+
 
 def _call(ask: Callable[[], T]) -> T | AssayError:
     try:

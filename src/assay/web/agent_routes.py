@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from assay.controller.ingest.fault_recording import record_flood
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.web.app_state import AppState
 from assay.web.batch_validation import BatchRefused, parse_batch
+from assay.web.delivery_budget import DeliveryBudget
 from assay.web.http_replies import make_refusal, read_body
-from assay.web.tokens_and_rate_limits import RateLimiter, read_bearer_token
+from assay.web.tokens_and_rate_limits import read_bearer_token
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
-AGENT_BURST, AGENT_RATE = 200, 40.0
-UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
@@ -26,31 +27,56 @@ def routes(state: AppState) -> Sequence[BaseRoute]:
 
 
 class AgentRoutes:
-    """Receives batches from agents that present their node's token, limited in rate per node."""
+    """Receives batches from agents that present their node's token, as many as the policy lets a node deliver."""
 
     def __init__(self, state: AppState) -> None:
         self._state = state
-        self._node_limit = RateLimiter(AGENT_BURST, AGENT_RATE)
-        self._refusal_limit = RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE)
+        self._budget = DeliveryBudget(state.limits.node)
+        self._authenticator = state.make_authenticator("this token is not this node's")
         self._words: list[str] = []
         self._words_catalog: FaultCatalog | None = None
 
     async def post_batch(self, request: Request) -> Response:
         """Receive one batch, and reply when it is written."""
         node = await self._authenticate(request)
-        if wait := self._node_limit.wait_s(node):
+        budget = self._current_budget()
+        if wait := budget.wait_s(node):
             raise make_refusal(429, "too many batches; wait a little", wait_s=wait)
-        body = await read_body(request, MAX_BODY_BYTES)
+        await self._refuse_flood(node, budget)
+        body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
+        budget.charge(node, len(body), 0)
         try:
             batch = parse_batch(body, node)
         except BatchRefused as error:
             raise make_refusal(422, str(error)) from None
         try:
-            acked = await self._state.intake.submit(batch)
+            written = await self._state.intake.submit(batch)
         except AssayError as error:
             raise make_refusal(503, error.what, wait_s=5) from None
+        budget.charge(node, 0, written.entries)
         words = self._kernel_words()
-        return JSONResponse({"acked": acked} | ({} if batch.agent.words == words else {"words": words}))
+        return JSONResponse({"acked": written.acked} | ({} if batch.agent.words == words else {"words": words}))
+
+    def _current_budget(self) -> DeliveryBudget:
+        """Return the budget, a new one if the policy's limits have changed."""
+        if self._budget.limits != self._state.limits.node:
+            self._budget = DeliveryBudget(self._state.limits.node)
+        return self._budget
+
+    async def _refuse_flood(self, node: str, budget: DeliveryBudget) -> None:
+        """Let a node wait that has delivered more than it may. The ledger says so once an hour."""
+        wait, reason = budget.find_flood(node)
+        if not wait:
+            return
+        if budget.is_news(node):
+            self._state.report(f"{node} {reason}; it must wait")
+            try:
+                await run_in_threadpool(
+                    record_flood, self._state.context, node, f"{reason}; the rest waits on the node"
+                )
+            except AssayError as error:
+                self._state.report(str(error))
+        raise make_refusal(429, f"{node} {reason}; wait", wait_s=wait)
 
     def _kernel_words(self) -> list[str]:
         """Return the words of the current catalogue, which changes when the fleet is read again."""
@@ -60,14 +86,12 @@ class AgentRoutes:
         return self._words
 
     async def _authenticate(self, request: Request) -> str:
-        """Return the sender's node. The reply does not say why a token is refused; repeated failures must wait."""
+        """Return the sender's node. The reply does not say why a token is refused; the refusal log does."""
         name = str(request.path_params["node"])
         node = self._state.context.fleet.nodes.get(name)
-        if await self._state.tokens.is_valid_for(node, read_bearer_token(request)):
-            return name
-        if wait := self._refusal_limit.wait_s(request.client.host if request.client else ""):
-            raise make_refusal(429, "too many refusals; wait a little", wait_s=wait)
-        raise make_refusal(401, "this token is not this node's")
+        refusal = await self._state.tokens.find_refusal(node, read_bearer_token(request))
+        self._authenticator.settle(request, name, refusal)
+        return name
 
 
 def list_kernel_words(catalog: FaultCatalog) -> list[str]:

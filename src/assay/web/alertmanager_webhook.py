@@ -27,7 +27,6 @@ from assay.web.tokens_and_rate_limits import RateLimiter, read_bearer_token, tok
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 ALERTMANAGER_BURST, ALERTMANAGER_RATE = 200, 20.0
-UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
@@ -41,7 +40,7 @@ class AlertmanagerWebhook:
     def __init__(self, state: AppState) -> None:
         self._state = state
         self._call_limit = RateLimiter(ALERTMANAGER_BURST, ALERTMANAGER_RATE)
-        self._refusal_limit = RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE)
+        self._authenticator = state.make_authenticator("this token is not Alertmanager's")
         self._record_lock = threading.Lock()
 
     async def post_alerts(self, request: Request) -> Response:
@@ -49,7 +48,7 @@ class AlertmanagerWebhook:
         name, alerts = await self._authenticate(request)
         if wait := self._call_limit.wait_s(name):
             raise make_refusal(429, "too many calls; wait a little", wait_s=wait)
-        body = await read_body(request, MAX_BODY_BYTES)
+        body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
         try:
             payload = parse_alertmanager_payload(body)
         except AssayError as error:
@@ -73,14 +72,14 @@ class AlertmanagerWebhook:
         """Return the Monitoring that is addressed, and its alert mapping. A refusal does not say why."""
         name = str(request.path_params["monitoring"])
         found = self._state.context.fleet.monitorings.get(name)
-        if found and found.alerts:
-            expected = await run_in_threadpool(self._read_digest, name, found.alerts)
-            presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
-            if expected and hmac.compare_digest(presented, expected):
-                return name, found.alerts
-        if wait := self._refusal_limit.wait_s(request.client.host if request.client else ""):
-            raise make_refusal(429, "too many refusals; wait a little", wait_s=wait)
-        raise make_refusal(401, "this token is not Alertmanager's")
+        alerts = found.alerts if found else None
+        expected = await run_in_threadpool(self._read_digest, name, alerts) if alerts else ""
+        presented = hashlib.sha256(read_bearer_token(request).encode()).hexdigest()
+        is_good = bool(expected) and hmac.compare_digest(presented, expected)
+        refusal = "" if is_good else "not the token of the Monitoring" if alerts else "no such Monitoring takes alerts"
+        self._authenticator.settle(request, f"Monitoring {name}", refusal)
+        assert alerts is not None, "everything else is refused"
+        return name, alerts
 
     def _read_digest(self, name: str, alerts: AlertMapping) -> str:
         if alerts.token is None:

@@ -5,22 +5,68 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from starlette.requests import Request
+
 from assay.controller.context import ControllerContext
 from assay.controller.fleet_reload import CurrentContext
+from assay.model.specs.intake_limits import IntakeLimits
 from assay.web.batch_writer import BatchWriter
-from assay.web.tokens_and_rate_limits import AgentTokens
+from assay.web.connection_table import ConnectionTable, group_address
+from assay.web.http_replies import make_refusal
+from assay.web.refusal_log import RefusalLog
+from assay.web.tokens_and_rate_limits import AgentTokens, RateLimiter
+
+UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
 
 
 @dataclass(frozen=True)
 class AppState:
-    """The current context, the agents' tokens, and the intake of their batches. `report` shows a line to people."""
+    """The current context, the agents' tokens, the intake of their batches, the connections, and who was refused.
+
+    `report` shows a line to people.
+    """
 
     current: CurrentContext
     tokens: AgentTokens
     intake: BatchWriter
+    connections: ConnectionTable
+    refusals: RefusalLog
     report: Callable[[str], None] = lambda _: None
 
     @property
     def context(self) -> ControllerContext:
         """The controller's context, with the fleet as it was last read."""
         return self.current.context
+
+    @property
+    def limits(self) -> IntakeLimits:
+        """What the policy lets the server accept."""
+        return self.context.policy.intake
+
+    def make_authenticator(self, refusal: str) -> Authenticator:
+        """Return what notes good and bad tokens of one route; `refusal` is the answer to a bad one."""
+        return Authenticator(self, refusal, RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE))
+
+
+@dataclass(frozen=True)
+class Authenticator:
+    """Notes whose token a connection has shown. A refusal does not say why; repeated ones of an address must wait."""
+
+    state: AppState
+    refusal: str
+    limit: RateLimiter
+
+    def settle(self, request: Request, claims: str, why_refused: str) -> None:
+        """Note the good token of `claims`, where `why_refused` is ""; else record it and raise a refusal."""
+        connection = getattr(request.state, "connection", None)
+        if not why_refused:
+            if connection is not None:
+                self.state.connections.prove(connection, claims)
+            return
+        address = group_address(request.client.host) if request.client else ""
+        self.state.refusals.record(address, why_refused, claims)
+        if connection is not None:
+            self.state.connections.doubt(connection)
+        if wait := self.limit.wait_s(address):
+            raise make_refusal(429, "too many refusals; wait a little", wait_s=wait)
+        raise make_refusal(401, self.refusal)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from assay.controller.context import ControllerContext
 from assay.controller.fleet_reload import CurrentContext
@@ -30,19 +32,26 @@ LISTENING_NOTE_S = 2.0
 MAX_BATCHES_AT_ONCE = 200
 
 
+class WrittenBatch(NamedTuple):
+    """The sequence number of the last item written, and how many ledger entries the batch has cost."""
+
+    acked: int
+    entries: int
+
+
 @dataclass
 class PendingBatch:
-    """A batch, and the future of its acknowledgement: the sequence number of the last item written."""
+    """A batch, and the future of its acknowledgement."""
 
     batch: AgentBatch
-    acknowledged: asyncio.Future[int]
+    acknowledged: asyncio.Future[WrittenBatch]
     loop: asyncio.AbstractEventLoop
 
-    def resolve(self, result: int | Exception) -> None:
+    def resolve(self, result: WrittenBatch | Exception) -> None:
         """Resolve the future, from any thread."""
         self.loop.call_soon_threadsafe(self._resolve, result)
 
-    def _resolve(self, result: int | Exception) -> None:
+    def _resolve(self, result: WrittenBatch | Exception) -> None:
         if self.acknowledged.done():
             return
         if isinstance(result, Exception):
@@ -78,8 +87,8 @@ class BatchWriter:
         """Return how far each agent has delivered."""
         return self._positions
 
-    async def submit(self, batch: AgentBatch) -> int:
-        """Wait until a batch is written; return the sequence number up to which items are written.
+    async def submit(self, batch: AgentBatch) -> WrittenBatch:
+        """Wait until a batch is written; return the sequence number up to which items are written, and the cost.
 
         Raises AssayError if it cannot be written now.
         """
@@ -125,7 +134,7 @@ class BatchWriter:
             record_listening(context)
             self._listening_recorded = time.monotonic()
 
-    def _write(self, context: ControllerContext, batches: Sequence[AgentBatch]) -> dict[str, int]:
+    def _write(self, context: ControllerContext, batches: Sequence[AgentBatch]) -> dict[str, WrittenBatch]:
         """Write faults, losses, readings and positions of batches, in this order; return the new positions by node."""
         now, positions = context.clock.now(), dict(self._positions)
         evidence: list[EvidenceDocument] = []
@@ -143,7 +152,7 @@ class BatchWriter:
             acked = max(before.acked, fresh[-1].seq if fresh else 0)
             state = batch.agent.model_dump(exclude={"words"})
             positions[batch.node] = replace(before, acked=acked, received=before.received + len(fresh), state=state)
-        record_agent_faults(context, evidence)
+        added = [*record_agent_faults(context, evidence), *losses]
         context.ledger.append(*losses)
         for document in probe_documents:
             store_pushed_document(context.evidence, context.fleet, document.as_json())
@@ -151,7 +160,8 @@ class BatchWriter:
         if updated:
             self._last_seen.record_delivery(updated, now)
         self._positions = positions
-        return {node: position.acked for node, position in updated.items()}
+        cost = Counter(entry.node for entry in added)
+        return {node: WrittenBatch(position.acked, cost[node]) for node, position in updated.items()}
 
 
 def _make_loss_entries(batch: AgentBatch, before: DeliveryPosition, at: str) -> Iterator[LedgerEntry]:

@@ -9,12 +9,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-BODY_TIMEOUT_S = 30.0
-
 
 def make_refusal(status: int, reason: str, *, wait_s: float = 0.0) -> HTTPException:
     """Return the exception for a refused request, with its reason and when to try again."""
-    headers = {"Retry-After": str(math.ceil(wait_s))} if wait_s else None
+    headers = {"Retry-After": str(math.ceil(wait_s))} if wait_s else {}
+    if status in (408, 413):  # the rest of the body is not wanted
+        headers["Connection"] = "close"
     return HTTPException(status, reason, headers)
 
 
@@ -29,14 +29,14 @@ async def reply_internal_error(_request: Request, _error: Exception) -> Response
     return JSONResponse({"error": "internal error of assay; see its log"}, 500)
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """Return the body. Raises a refusal (HTTPException) if it has more than `limit` bytes, or does not arrive."""
+async def read_body(request: Request, limit: int, timeout_s: float) -> bytes:
+    """Return the body. Raises a refusal (HTTPException) if it has more than `limit` bytes, or comes too slowly."""
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > limit:
         raise make_refusal(413, f"a body of more than {limit} bytes")
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             async for piece in request.stream():
                 body += piece
                 if len(body) > limit:
@@ -44,5 +44,5 @@ async def read_body(request: Request, limit: int) -> bytes:
     except ClientDisconnect:
         raise make_refusal(400, "the body ended early") from None
     except TimeoutError:
-        raise make_refusal(408, f"the body did not come within {BODY_TIMEOUT_S:g} s") from None
+        raise make_refusal(408, f"the body did not come within {timeout_s:g} s") from None
     return bytes(body)

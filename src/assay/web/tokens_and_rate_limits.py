@@ -6,16 +6,17 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from assay.fleet.secret_lookup import read_secret
+from assay.fleet.secret_lookup import forget_command_answers, read_secret
 from assay.model.errors import AssayError
 from assay.model.node import Node
+from assay.model.specs.credential_reference import TokenReference
 
 
 class TokenBucket(NamedTuple):
@@ -26,59 +27,100 @@ class TokenBucket(NamedTuple):
 
 
 class RateLimiter:
-    """A token bucket for each of at most `most` names: `at_once` requests in a burst, then `per_second`."""
+    """A token bucket for each of at most `most` names: `at_once` in a burst, then `per_second`."""
 
-    def __init__(self, at_once: int, per_second: float, most: int = 20_000) -> None:
+    def __init__(self, at_once: float, per_second: float, most: int = 20_000) -> None:
         self._at_once, self._per_second, self._most = at_once, per_second, most
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def wait_s(self, name: str) -> float:
         """Count one request and return 0; or return the seconds until the next one is allowed, and count nothing."""
-        now = time.monotonic()
-        bucket = self._buckets.pop(name, TokenBucket(self._at_once, now))
-        left = min(self._at_once, bucket.left + (now - bucket.at) * self._per_second)
+        left = self._count_left(name)
         enough = left >= 1.0
-        self._buckets[name] = TokenBucket(left - 1.0 if enough else left, now)
-        if len(self._buckets) > self._most:
-            self._buckets.popitem(last=False)
+        self._keep(name, left - 1.0 if enough else left)
         return 0.0 if enough else (1.0 - left) / self._per_second
 
+    def charge(self, name: str, cost: float) -> None:
+        """Take what a request has cost, even if not as much is left."""
+        self._keep(name, self._count_left(name) - cost)
 
-TOKEN_CACHE_S = 300.0
+    def overdrawn_s(self, name: str) -> float:
+        """Return the seconds until what was charged is paid back, 0 if something is left."""
+        left = self._count_left(name)
+        return 0.0 if left > 0 else (1.0 - left) / self._per_second
+
+    def _count_left(self, name: str) -> float:
+        now = time.monotonic()
+        bucket = self._buckets.get(name)
+        return min(self._at_once, bucket.left + (now - bucket.at) * self._per_second) if bucket else self._at_once
+
+    def _keep(self, name: str, left: float) -> None:
+        self._buckets[name] = TokenBucket(left, time.monotonic())
+        self._buckets.move_to_end(name)
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+
+
+COMMAND_CACHE_S = 300.0
+FILE_CACHE_S = 2.0
 TOKEN_RETRY_S = 1.0
 DIGEST_PREFIX = "sha256:"
 
 
+class CachedDigests(NamedTuple):
+    """The digests of a node's tokens: when they were read, and from which references."""
+
+    read_at: float
+    references: tuple[TokenReference, ...]
+    digests: tuple[str, ...]
+
+
 class AgentTokens:
-    """The digest of each node's token, read from where its reference leads, and cached."""
+    """The digests of each node's tokens. Those that stand in the inventory are never cached, those of a file briefly.
+
+    References that were changed or removed in the inventory are not used again.
+    """
 
     def __init__(self, root: Path, report: Callable[[str], None] = lambda _: None) -> None:
         self._root, self._report = root, report
-        self._cached: dict[str, tuple[float, str]] = {}
+        self._cached: dict[str, CachedDigests] = {}
 
-    async def is_valid_for(self, node: Node | None, token: str) -> bool:
-        """Whether a token is the node's. On a mismatch, the reference is read again: the token may have changed."""
+    async def find_refusal(self, node: Node | None, token: str) -> str:
+        """Return why a token is not the node's, "" if it is. On a mismatch, secrets are read again: one may be new."""
         if node is None:
-            return False
+            return "the inventory has no such node"
+        if not (references := node.settings.agent_token):
+            return "the node has no agent_token"
+        if not token:
+            return "no token"
         presented = hashlib.sha256(token.encode()).hexdigest()
-        if self._age_s(node) < TOKEN_CACHE_S and _equal_digests(presented, self._cached[node.name][1]):
-            return True
-        if self._age_s(node) < TOKEN_RETRY_S:
-            return False
-        digest = await run_in_threadpool(self._read_digest, node)
-        self._cached[node.name] = (time.monotonic(), digest)
-        return _equal_digests(presented, digest)
-
-    def _age_s(self, node: Node) -> float:
-        cached = self._cached.get(node.name)
-        return time.monotonic() - cached[0] if cached else TOKEN_CACHE_S
-
-    def _read_digest(self, node: Node) -> str:
-        reference = node.settings.agent_token
-        if reference is None:
+        if any(_equal_digests(presented, reference.sha256) for reference in references):
             return ""
+        secrets = tuple(reference for reference in references if not reference.sha256)
+        if secrets and await self._is_one_of(node, secrets, presented):
+            return ""
+        return "not a token of the node"
+
+    def forget(self) -> None:
+        """Read every secret again when it is next needed."""
+        self._cached.clear()
+        forget_command_answers()
+
+    async def _is_one_of(self, node: Node, references: tuple[TokenReference, ...], presented: str) -> bool:
+        cached, now = self._cached.get(node.name), time.monotonic()
+        if cached is not None and cached.references == references:
+            fresh_s = COMMAND_CACHE_S if all(one.command or one.vault for one in references) else FILE_CACHE_S
+            if now - cached.read_at < fresh_s and _is_any(presented, cached.digests):
+                return True
+            if now - cached.read_at < TOKEN_RETRY_S:
+                return False
+        digests = await run_in_threadpool(lambda: tuple(self._read_digest(node, one) for one in references))
+        self._cached[node.name] = CachedDigests(now, references, digests)
+        return _is_any(presented, digests)
+
+    def _read_digest(self, node: Node, reference: TokenReference) -> str:
         try:
-            return reference.sha256 or token_digest(read_secret(reference, self._root))
+            return token_digest(read_secret(reference, self._root))
         except (AssayError, ValueError) as error:
             self._report(f"{node.name} agent_token: {error}")
             return ""
@@ -92,6 +134,10 @@ def read_bearer_token(request: Request) -> str:
 
 def _equal_digests(presented: str, expected: str) -> bool:
     return bool(expected) and hmac.compare_digest(presented, expected)
+
+
+def _is_any(presented: str, digests: Iterable[str]) -> bool:
+    return any(_equal_digests(presented, digest) for digest in digests)
 
 
 def token_digest(text: str) -> str:

@@ -8,11 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
 from assay.controller.context import ControllerContext
 from assay.ledger.interned_texts import split_batches
-from assay.lifecycle.decision_and_fault_entries import make_fault_entries
+from assay.lifecycle.decision_and_fault_entries import make_fault_entries, make_fault_entry
+from assay.lifecycle.faults.detection import count_sightings
+from assay.lifecycle.faults.flooding import make_flood_sighting
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome
+from assay.model.timestamps import format_time
 
 NODES_PER_TRANSACTION = 200
 
@@ -78,6 +81,17 @@ def record_agent_faults(context: ControllerContext, documents: Sequence[Evidence
             context.ledger.append(*entries)
         added += entries
     return added
+
+
+def record_flood(context: ControllerContext, node: str, reason: str) -> None:
+    """Append the fault that a node delivers more than it may."""
+    with context.hold_fault_lock():
+        states, now = read_node_states(context.ledger), context.clock.now()
+        if node in states:
+            sighting = make_flood_sighting(reason, format_time(now))
+            catalog, most = context.fleet.fault_catalog, context.policy.intake.node.open_faults
+            faults = count_sightings(catalog, context.fleet.nodes[node], states[node], [sighting], most)
+            context.ledger.append(*(make_fault_entry(fault, now) for fault in faults))
 
 
 def _split_by_node(documents: Sequence[EvidenceDocument]) -> Iterator[list[EvidenceDocument]]:

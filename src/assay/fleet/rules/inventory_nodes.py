@@ -11,6 +11,7 @@ from assay.fleet.ansible_inventory.group_variables import InventoryHost, Variabl
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
+from assay.model.specs.credential_reference import TokenReference
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.node_spec import NodeSpec
 
@@ -142,12 +143,13 @@ def _find_near_name(name: str) -> str:
 
 
 def _token(node: NodeVariables) -> list[str]:
-    """Return a text for a token's reference that may be shown and compared."""
-    reference = node.agent_token
-    if reference is None:
-        return []
+    """Return a text for each reference to a token. The texts may be shown and compared."""
+    return [_describe_token(reference) for reference in node.agent_token]
+
+
+def _describe_token(reference: TokenReference) -> str:
     ((where, what),) = reference.model_dump(exclude_unset=True).items()
-    return [f"agent_token {where} {sha256(what.encode()).hexdigest()[:12] if reference.vault else what}"]
+    return f"agent_token {where} {sha256(what.encode()).hexdigest()[:12] if reference.vault else what}"
 
 
 def _bmc(node: NodeVariables) -> list[str]:

@@ -46,9 +46,11 @@ def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tup
     found: dict[str, Callable[[], tuple[str, int, int]]] = {}
     for host in draft.hosts:
         for path in REFERENCES:
-            file = _get_nested(host.variables, *path, "file")
-            if isinstance(file, str) and not file.startswith("/") and file not in found:
-                found[file] = partial(host.find_position, path[0])
+            given = _get_nested(host.variables, *path)
+            for reference in given if isinstance(given, list) else [given]:
+                file = _get_nested(reference, "file")
+                if isinstance(file, str) and not file.startswith("/") and file not in found:
+                    found[file] = partial(host.find_position, path[0])
     for route in draft.specs_of_kind("TicketRoute").values():
         file = route.credentials.file if route.credentials else ""
         if file and not file.startswith("/"):

@@ -85,7 +85,7 @@ def several_local_nodes(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def push_without_agent(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with the transport push whose agent has no token."""
     for host in draft.hosts:
-        if host.settings and host.settings.transport == "push" and host.settings.agent_token is None:
+        if host.settings and host.settings.transport == "push" and not host.settings.agent_token:
             message = f"{host.name} has `transport: push`, but no agent_token is declared for it"
             yield RuleFinding(
                 host.find_position("transport"), message, "declare agent_token, or choose another transport"

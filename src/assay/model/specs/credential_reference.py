@@ -65,3 +65,15 @@ class TokenReference(CredentialReference):
     """
 
     sha256: str = Field(default="", pattern=r"^[0-9a-f]{64}$")
+
+
+def _list_references(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, dict | TokenReference) else value
+
+
+TokenReferences = Annotated[
+    list[TokenReference],
+    Field(max_length=2),
+    BeforeValidator(_list_references, json_schema_input_type=TokenReference | list[TokenReference] | None),
+]
+"""One token, or two, each of which is good."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from assay.model.specs.credential_reference import CredentialReference, TokenReference
+from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.monitoring import MetricLabel
 from assay.model.specs.spec_document import SpecName, StrictModel
 from assay.model.specs.transport_plugins import TransportName, check_plugin_settings
@@ -150,7 +150,8 @@ class NodeSettings(BaseModel):
       `kubernetes_exec` and `metrics` are settings of three transports. `reach`, the argv prefix of a remote command,
       takes precedence over `transport`. `probe_command` is the argv of a probe installed on the node; by default assay
       sends its own.
-    - `agent_token`: what the node's agent must present. A node that declares one is expected to run an agent.
+    - `agent_token`: what the node's agent must present; two while a token is replaced. A node that declares one is
+      expected to run an agent.
     - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
       the fabric's ports, by name (`errors`: ibqueryerrors).
 
@@ -176,7 +177,7 @@ class NodeSettings(BaseModel):
     kubernetes_exec: KubernetesExecSettings | None = None
     metrics: PrometheusSettings | None = None
     probe_command: list[str] = Field(default_factory=list)
-    agent_token: TokenReference | None = None
+    agent_token: TokenReferences = Field(default_factory=list)
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)
 

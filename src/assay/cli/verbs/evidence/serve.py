@@ -35,8 +35,8 @@ def serve(
     Without a certificate, the server speaks plain HTTP, on a loopback address only.
     """
     from assay.controller.fleet_reload import CurrentContext
-    from assay.web.server import ListenConfig
     from assay.web.server import serve as listen
+    from assay.web.server_certificate import ListenConfig
 
     try:
         ipaddress.ip_address(host)

@@ -1,0 +1,86 @@
+"""The application: its routes, and what runs beside them as long as the server does.
+
+Each kind of route is a module with `routes(state)`. Add a new one to `ROUTE_BUILDERS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from assay.web import agent_routes, alertmanager_webhook
+from assay.web.app_state import AppState
+from assay.web.http_replies import reply_internal_error, reply_refusal
+from assay.web.server_certificate import ServerCertificate
+
+SWEEP_S = 0.5
+CERTIFICATE_LOOK_S = 10.0
+
+
+def health_routes(state: AppState) -> Sequence[BaseRoute]:
+    """Return the route `/healthz`: 200 while batches can be written, else 503."""
+
+    async def health(_request: Request) -> Response:
+        alive = state.intake.alive()
+        return JSONResponse({"ok": alive}, 200 if alive else 503)
+
+    return [Route("/healthz", health)]
+
+
+ROUTE_BUILDERS: Sequence[Callable[[AppState], Sequence[BaseRoute]]] = (
+    health_routes,
+    agent_routes.routes,
+    alertmanager_webhook.routes,
+)
+
+
+def build_app(state: AppState, certificate: ServerCertificate) -> Starlette:
+    """Return the application. The intake of batches and the deadlines of connections run as long as it does."""
+
+    @asynccontextmanager
+    async def run_beside(_app: Starlette) -> AsyncIterator[dict[str, Any]]:
+        state.intake.start()
+        sweeper = asyncio.create_task(_sweep(state, certificate))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, read_again, state, certificate)
+        yield {"connections": state.connections}
+        sweeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await sweeper
+        state.refusals.flush(now=True)
+        state.intake.stop()
+
+    return Starlette(
+        routes=[route for build in ROUTE_BUILDERS for route in build(state)],
+        lifespan=run_beside,
+        exception_handlers={HTTPException: reply_refusal, Exception: reply_internal_error},
+    )
+
+
+def read_again(state: AppState, certificate: ServerCertificate) -> None:
+    """Read certificate, secrets and fleet again, after SIGHUP. No connection ends."""
+    state.report("SIGHUP: reads the certificate, the tokens and the fleet again")
+    certificate.reload()
+    state.tokens.forget()
+    state.current.look_again()
+
+
+async def _sweep(state: AppState, certificate: ServerCertificate) -> None:
+    """Close connections whose deadline has passed, and look for a new certificate, until cancelled."""
+    looked_at = 0.0
+    while True:
+        await asyncio.sleep(SWEEP_S)
+        state.connections.close_overdue()
+        state.refusals.flush()
+        if (now := asyncio.get_running_loop().time()) - looked_at >= CERTIFICATE_LOOK_S:
+            looked_at = now
+            certificate.reload()
