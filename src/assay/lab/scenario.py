@@ -133,7 +133,7 @@ class LabScenario(SpecDocument):
 def load_scenario(path: Path) -> LabScenario:
     """Read a scenario file. Raises AssayError with the file and the place of the first mistake."""
     try:
-        plain: Any = yaml.safe_load(path.read_bytes())
+        plain: Any = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
         return LabScenario.model_validate(plain)
     except OSError as error:
         raise AssayError(error.strerror or "cannot be read", where=str(path)) from error

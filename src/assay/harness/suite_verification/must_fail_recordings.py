@@ -120,7 +120,7 @@ def apply_case(document: dict[str, Any], case: MustFailCase) -> dict[str, Any]:
 
 def _list_printed_texts(channels: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """Return path and content of what the tools of a fabric's scan printed."""
-    said = {("discovery",): channels.get("discovery", {})}
+    said: dict[tuple[str, ...], Any] = {("discovery",): channels.get("discovery", {})}
     said |= {("ports", name): branch for name, branch in channels.get("ports", {}).items()}
     texts = {(*path, "text", "value"): branch.get("text", {}).get("value") for path, branch in said.items()}
     return [(path, text) for path, text in texts.items() if text is not None]
