@@ -72,7 +72,7 @@ def test_the_section_on_the_policy_says_so_in_words(faulty) -> None:
     faulty.policy(POOL_PERCENT, "pool_percent: 8")
     said = plan(faulty.root).stdout
     assert "replay of the last 30 days, 6 faults on 6 nodes" in said
-    assert "limits.pool_percent alone" in said
+    assert "limits.pool_percent, with nothing else changed:" in said
     assert "  8 (new): " in said
     assert "  25 (old): " in said
     assert "node-hours served with an open fault:" in said

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from assay.cli.surrounding_fleet import load_surrounding_fleet
 from assay.model.errors import AssayError
+from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
     from assay.model.node import Node
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
     from assay.trends.replay.fault_history import FaultHistory
-    from assay.trends.replay.policy_costs import CostModel, ReplayTally
+    from assay.trends.replay.policy_costs import CostModel
     from assay.trends.replay.replay_nodes import ReplayRules
     from assay.trends.replay.replay_result import ReplayResult
 
@@ -41,17 +42,17 @@ class ReplayInputs:
         catalog, profiles = self.fleet.fault_catalog, self.fleet.profiles
         return ReplayRules(read.policy, catalog, profiles, list_replay_durations(), read.lines)
 
-    def run(self, rules: ReplayRules) -> ReplayResult:
-        """Replay the history."""
+    def run(self, rules: ReplayRules, policy: LifecyclePolicy | None = None) -> ReplayResult:
+        """Replay the history, under another policy than that of the rules if one is given.
+
+        How large pools are that no inventory knows follows from the rules, so that it is the same for every policy.
+        """
         from assay.trends.replay.replay_nodes import collect_replay_nodes
         from assay.trends.replay.simulator import run_replay
 
         cast = collect_replay_nodes(self.nodes, self.history.events, rules)
-        return run_replay(rules, cast, self.history.events, self.costs.jobs)
-
-    def run_with_policy(self, rules: ReplayRules, policy: LifecyclePolicy) -> ReplayTally:
-        """Replay the history under another policy; return what its costs need."""
-        return self.run(replace(rules, policy=policy)).tally
+        tried = replace(rules, policy=policy) if policy else rules
+        return run_replay(tried, cast, self.history.events, self.costs.jobs)
 
 
 def load_replay_inputs(fleet: Path | None, events: Path, jobs: Path | None) -> ReplayInputs:
@@ -73,7 +74,7 @@ def _load_costs(fleet: Fleet, history: FaultHistory, jobs: Path | None) -> CostM
     if jobs is None:
         return assume_jobs(assumptions, where, history.says_use)
     read = _read_file(jobs, "name a file of jobs", lambda lines: read_jobs(lines, str(jobs), history.in_seconds))
-    return CostModel(assumptions, RecordedJobLoad(read), f"{len(read):,} jobs of {jobs}", where)
+    return CostModel(assumptions, RecordedJobLoad(read), f"{format_count(len(read), 'job')} of {jobs}", where)
 
 
 def _read_file(file: Path, fix: str, read: Callable[[Iterable[bytes]], FileT]) -> FileT:

@@ -50,9 +50,8 @@ def format_policy_replay(plan: ChangePlan) -> Iterator[str]:
     if found.old_costs:
         yield "\n".join(["old policy → new policy:", *_compare_costs(found.old_costs, found.new_costs)])
     for curve in found.curves:
-        titles = ", ".join(POLICY_COSTS)
         points = (f"  {point.value:g}{_mark(point)}: {_format_costs(point.costs)}" for point in curve.points)
-        yield "\n".join([f"{curve.path} alone ({titles}):", *points])
+        yield "\n".join([f"{curve.path}, with nothing else changed:", *points])
 
 
 def _compare_costs(old: Mapping[str, float], new: Mapping[str, float]) -> Iterator[str]:
@@ -67,7 +66,7 @@ def _mark(point: PolicyCostPoint) -> str:
 
 
 def _format_costs(costs: Mapping[str, float]) -> str:
-    return ", ".join(f"{sum(costs[name] for name in names):,.1f}" for names in POLICY_COSTS.values())
+    return ", ".join(f"{sum(costs[name] for name in names):,.1f} {title}" for title, names in POLICY_COSTS.items())
 
 
 def format_recounts(plan: ChangePlan) -> Iterator[str]:

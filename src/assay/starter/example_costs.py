@@ -12,7 +12,6 @@ from assay.model.specs.cost_assumptions import CostAssumptions
 from assay.starter.new_repository import find_example
 
 COSTS_FOLDER = "specs/costs"
-SHIPPED = "as shipped with assay"
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,11 @@ def find_cost_assumptions(fleet: Fleet) -> tuple[CostAssumptions, str]:
     if len(known) > 1:
         names = ", ".join(costs.name for costs in known)
         raise AssayError(f"the fleet has {len(known)} cost assumptions: {names}", where="specs", fix="keep one of them")
-    if known and fleet.root != find_example():
-        return known[0], fleet.lines.get((f"CostAssumptions/{known[0].name}", ""), COSTS_FOLDER)
     if known:
-        return known[0], SHIPPED
+        return known[0], fleet.lines.get((f"CostAssumptions/{known[0].name}", ""), COSTS_FOLDER)
     shipped, _ = read_specs(_CostsFolder(WorkingFolder(find_example())))
     found = next(entry.spec for entry in shipped if isinstance(entry.spec, CostAssumptions))
-    return found, SHIPPED
+    return found, "as shipped with assay"
 
 
 def _is_extended(fleet: Fleet, name: str) -> bool:

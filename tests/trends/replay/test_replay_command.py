@@ -19,6 +19,12 @@ def replay(*words, where=ROOT):
     return run_assay("replay", *words, cwd=where, env=known)
 
 
+def replay_costs(*words):
+    answer = replay("--policy", DEFAULT, *words, "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
 @pytest.fixture
 def events(tmp_path):
     file = tmp_path / "events.jsonl"
@@ -106,3 +112,60 @@ def test_what_cannot_be_read_is_told_in_a_sentence(events, careful, tmp_path, wr
     assert "a mistake of assay" not in answer.stderr
     if wrong == "a line":
         assert f"{history}:4: event is missing" in answer.stderr
+
+
+def test_a_comparison_says_of_each_cost_which_policy_is_lower_and_never_one_number_alone(events, careful):
+    document = replay_costs("--events", events, "--against", careful)
+    compared = document["against"]["compared"]
+    assert "out_node_hours" in compared["lower_there"]
+    assert "catastrophic_node_hours" in compared["same"] + compared["lower_here"]
+    assert sorted(name for names in compared.values() for name in names) == sorted(document["costs"])
+    said = replay("--policy", DEFAULT, "--events", events, "--against", careful).stdout
+    assert "node-hours served with an open catastrophic fault" in said
+    assert "lower: careful" in said
+    assert said.index("node-hours out of service") < said.index("weighted sum"), "the costs come first"
+    assert "weights: node-hours out of service × 1" in said
+    assert "assumed by fleet-engineering: cost assumptions default (specs/costs/default.yaml:" in said
+
+
+def test_people_read_days_and_not_seconds_or_1970(events):
+    said = replay("--policy", DEFAULT, "--events", events).stdout
+    assert "0 d 00:00:00  n0003: production → production-reboot" in said
+    assert "1970" not in said
+
+
+def test_every_assumption_has_a_source_and_an_owner(events):
+    assumed = replay_costs("--events", events)["cost_assumptions"]
+    assert assumed["owner"] == "fleet-engineering"
+    assert assumed["jobs"]["source"]
+    assert all(one["source"] for one in (*assumed["people"].values(), *assumed["weights"].values()))
+
+
+def test_jobs_of_a_file_replace_the_assumed_ones(events, tmp_path):
+    jobs = tmp_path / "jobs.jsonl"
+    jobs.write_text(json.dumps({"start": 0, "nodes": ["n0003", "n0005"], "hours": 5}) + "\n")
+    document = replay_costs("--events", events, "--jobs", jobs)
+    assert document["cost_assumptions"]["jobs"] == {"note": f"1 job of {jobs}"}
+    assert document["costs"]["catastrophic_jobs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"start": 0, "nodes": [], "hours": 1}', "nodes is []"),
+        ('{"start": 0, "nodes": ["n1"], "hours": 0}', "hours is 0"),
+        ('{"start": 0, "nodes": ["n1"], "hours": true}', "hours is true"),
+        ('{"nodes": ["n1"], "hours": 1}', "start is missing"),
+        ('{"start": 0, "nodes": [7], "hours": 1}', "nodes is 7"),
+        ('{"start": "2026-11-21T12:00:00Z", "nodes": ["n1"], "hours": 1}', "the jobs' times are not in seconds"),
+        ("nonsense", "this is no JSON"),
+    ],
+)
+def test_jobs_that_cannot_be_read_are_told_in_a_sentence(events, tmp_path, line, says):
+    jobs = tmp_path / "jobs.jsonl"
+    jobs.write_text(f"\n{line}\n")
+    answer = replay("--policy", DEFAULT, "--events", events, "--jobs", jobs)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert says in answer.stderr
+    assert str(jobs) in answer.stderr
+    assert "Traceback" not in answer.stderr

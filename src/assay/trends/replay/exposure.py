@@ -112,18 +112,19 @@ class ExposureMeter:
     _spans: list[ExposedSpan] = field(default_factory=list)
     _ended: list[EndedService] = field(default_factory=list)
 
-    def observe(self, node: str, condition: NodeCondition, now: datetime) -> None:
-        """Take in how a node stands from now on."""
+    def observe(self, node: str, condition: NodeCondition, now: datetime) -> bool:
+        """Take in how a node stands from now on; return whether that changes."""
         track = self._tracks.get(node)
         if track is None:
             track = self._tracks[node] = _NodeTrack(condition, now, ALWAYS)
         elif condition == track.condition:
-            return
+            return False
         else:
             self._close(node, track, now)
         _open_or_close(track, condition, now)
         track.is_first = not (track.condition.is_exposed and condition.is_exposed)
         track.condition, track.since = condition, now
+        return True
 
     def end_jobs(self, node: str, now: datetime) -> None:
         """Note that automation ends the jobs of a node, which has not left service yet."""

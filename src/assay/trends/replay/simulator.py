@@ -33,6 +33,7 @@ from assay.trends.replay.exposure import ExposureMeter
 from assay.trends.replay.fault_history import HistoryEvent
 from assay.trends.replay.history_lines import HISTORY_EPOCH
 from assay.trends.replay.job_load import JobLoad
+from assay.trends.replay.job_watch import JobWatch
 from assay.trends.replay.policy_costs import ReplayTally
 from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
 from assay.trends.replay.replay_result import ReplayDecision, ReplayResult
@@ -61,7 +62,6 @@ class ReplaySimulator:
         self, rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent], jobs: JobLoad | None
     ) -> None:
         self._rules, self._policy, self._pace = rules, rules.policy, rules.durations
-        self._jobs = jobs if jobs and jobs.says_use else None
         self._events = deque(events)
         self._start = self._now = self._until = events[0].at if events else HISTORY_EPOCH
         self._end = (events[-1].at if events else HISTORY_EPOCH) + REPLAY_HORIZON
@@ -69,6 +69,7 @@ class ReplaySimulator:
         self._agenda = EventQueue()
         self._breakers = BreakerWatch(rules, self._stage, self._agenda)
         self._exposure = ExposureMeter()
+        self._jobs = JobWatch(jobs, rules.policy, self._stage, self._agenda, self._exposure)
         self._waiting: set[str] = set()
         self._made: list[ReplayDecision] = []
         self._work: Counter[str] = Counter()
@@ -101,7 +102,8 @@ class ReplaySimulator:
     def _measure(self) -> None:
         """Tell the meter how the nodes stand that something happened to."""
         for name in self._stage.take_touched():
-            self._exposure.observe(name, self._stage.find_condition(name), self._now)
+            if self._exposure.observe(name, self._stage.find_condition(name), self._now):
+                self._until = self._now
 
     def _next(self) -> datetime | None:
         if not self._events and self._agenda.only_reminders_left:
@@ -112,7 +114,7 @@ class ReplaySimulator:
     def _apply_event(self, event: HistoryEvent) -> set[str]:
         """Apply an event; return the nodes about which a decision may be due."""
         actor, self._until = self._stage.simulated_nodes[event.node], self._now
-        used = self._look_at_jobs(event.node) if self._jobs else self._stage.set_use(event.node, event.in_use)
+        used = self._jobs.note_event(event.node, event.in_use, self._now)
         if event.kind == "fault":
             return {event.node} if self._apply_fault(event) or used else set()
         if event.kind == "clear":
@@ -151,7 +153,7 @@ class ReplaySimulator:
             case "reset":
                 return self._breakers.close(one.name, self._now)
             case "look" if one.name:
-                self._look_at_jobs(one.name)
+                self._jobs.look_again(one.name, self._now)
         return {one.name} if one.name else set()
 
     def _settle(self, asked: set[str]) -> None:
@@ -194,7 +196,7 @@ class ReplaySimulator:
     def _apply_transition(self, view: NodeSnapshot, to: str) -> None:
         actor, state = self._stage.simulated_nodes[view.name], self._policy.states[to]
         actor.verifying, actor.last_disturbed_at = "", self._now
-        if "drain-now" in state.entry and (actor.in_use or self._jobs is None):
+        if "drain-now" in state.entry and (actor.in_use or not self._jobs.says_use):
             self._exposure.end_jobs(view.name, self._now)
         if RESTART_ACTIONS & set(state.entry):
             self._agenda.add(self._now + ONE_HOUR, "look", "")
@@ -216,16 +218,6 @@ class ReplaySimulator:
             self._waiting.add(name)
         if why.kind == "breaker":
             self._breakers.hold(name, why.id, why.text, self._now)
-
-    def _look_at_jobs(self, name: str) -> bool:
-        """Take from the jobs whether a node is in use, and look again when they end; return whether that changes."""
-        node_state = self._stage.node_state(name)
-        if self._jobs is None or not self._policy.states[node_state.state].in_service:
-            return False
-        end = self._jobs.find_end(self._exposure.find_opening(name, self._now), self._now)
-        if end and (node_state.pending or self._stage.simulated_nodes[name].present_faults):
-            self._agenda.add(end, "look", name)
-        return self._stage.set_use(name, end is not None)
 
     def _advance(self, name: str) -> None:
         """Do the next step for a node: its outstanding effects, else its suites, else the certification by a person."""

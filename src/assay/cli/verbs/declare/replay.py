@@ -85,9 +85,7 @@ def _sweep(inputs: ReplayInputs, policy: Path, text: str, svg: Path | None, form
 
     sweep, rules = parse_sweep(text), inputs.load_rules(policy)
     policies = {value: replace_policy_value(rules.policy, sweep.path, value) for value in sweep.values}
-    points, until = sweep_policy(
-        sweep.values, lambda value: inputs.run_with_policy(rules, policies[value]), inputs.costs
-    )
+    points, until = sweep_policy(sweep.values, lambda value: inputs.run(rules, policies[value]).tally, inputs.costs)
     document = format_sweep_result(inputs.history, rules, inputs.costs, sweep, points, until)
     if svg:
         _write(svg, draw_sweep_svg(document))
