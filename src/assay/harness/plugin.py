@@ -7,25 +7,20 @@ The options are registered here because pytest takes the values of a conftest's 
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
-import signal
-import sys
 from pathlib import Path
-from typing import Any, Never
+from typing import Any
 
 import pytest
 
 from assay.harness.markers import CHECK_MARKERS
+from assay.harness.parent_process import PARENT_PID_VARIABLE, end_with_parent
 from assay.harness.pytest_internals import exempt_assay_from_rewriting
 from assay.model.gc_pause import collect_rarely
 
 VERDICT_SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
 VERDICT_WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
-PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
-"""Environment variable of a shard: the process id of the run that started it."""
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -118,27 +113,3 @@ def _find_fleet(module: Path, config: pytest.Config) -> tuple[Path, Path] | None
     named = config.getoption("--fleet")
     home = Path(named).resolve() if named else suites.parent
     return (suites, home) if (home / "inventory").is_dir() and (home / "specs").is_dir() else None
-
-
-def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent, the run that started it, ends in whatever way.
-
-    The first SIGINT or SIGTERM writes to disk what was judged; later ones are ignored, since a cluster signals every
-    process of a job. The variable is removed, so it does not reach what this process starts. Raises SystemExit where
-    the parent has ended already.
-    """
-    parent = os.environ.pop(PARENT_PID_VARIABLE, "")
-    if not parent:
-        return
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(parent):
-        raise SystemExit(f"process {parent}, which started this shard, has ended")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt_once)
-
-
-def _interrupt_once(*_: object) -> Never:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt

@@ -10,17 +10,20 @@ import sqlite3
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable
-from assay.harness.selection.selected_subjects import NamedSubject
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_manifest import create_run, read_program_versions
 from assay.results.store.writer import OutcomeWriter, merge_run_files
+
+if TYPE_CHECKING:  # a run imports this too, and needs no pytest
+    import pytest
+
+    from assay.harness.selection.selected_subjects import NamedSubject
 
 STORE_FIX = "name a file of outcomes of the same run, or a new one in a folder that you may write to"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from assay.harness.plugin import PARENT_PID_VARIABLE
+from assay.harness.parent_process import PARENT_PID_VARIABLE
 from assay.harness.runs.sharding import EndedShard, RunShard, describe_exit, describe_timeout
 
 SHARD_INTERRUPT_GRACE_S = 10.0
