@@ -7,21 +7,22 @@ and exit code. `test_forked_assay.py` holds it against `python -m assay`.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from threading import Lock
-from typing import IO
+from typing import IO, NoReturn
 
 LOADS_PLUGINS = (".__main__", ".specs.ticket_route")
 """The ends of modules that run a command or load plug-ins as soon as they are imported: each command has its own."""
-_ONE_AT_A_TIME = Lock()
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def run_assay(
@@ -54,10 +55,13 @@ class _Importer:
     def run(self, request: Mapping[str, object], out: IO[bytes], err: IO[bytes]) -> int:
         """Run one command that prints to `out` and `err`; return its exit code, or minus the signal that killed it."""
         text = json.dumps(request).encode()
-        socket.send_fds(self._line, [len(text).to_bytes(8, "big")], [out.fileno(), err.fileno()])
-        self._line.sendall(text)
-        answer = self._line.recv(4, socket.MSG_WAITALL)
-        assert answer, "the process that had imported assay ended: see what it printed"
+        try:
+            socket.send_fds(self._line, [len(text).to_bytes(8, "big")], [out.fileno(), err.fileno()])
+            self._line.sendall(text)
+            answer = self._line.recv(4, socket.MSG_WAITALL)
+        except ConnectionError:
+            answer = b""
+        assert answer, "assay cannot be imported, or the process that had imported it was ended: see stderr"
         return int.from_bytes(answer, "big", signed=True)
 
     def end(self) -> None:
@@ -107,7 +111,23 @@ def _run_command(streams: list[int], words: list[str], cwd: str, env: dict[str, 
     sys.path[:] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep)), *installed]
     importlib.invalidate_caches()
     sys.argv = ["assay", *words]
-    runpy.run_module("assay", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("assay", run_name="__main__", alter_sys=True)
+    except SystemExit as left:
+        if left.code is None or isinstance(left.code, int):
+            _leave(left.code or 0)
+        raise
+
+
+def _leave(code: int) -> NoReturn:
+    """End as Python does, but for the clearing of every module: that would copy all that was imported."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
 
 
 def _import_assay() -> None:
