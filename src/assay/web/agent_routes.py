@@ -15,7 +15,7 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.web.app_state import AppState
 from assay.web.batch_validation import BatchRefused, parse_batch
 from assay.web.delivery_budget import DeliveryBudget
-from assay.web.http_replies import make_refusal, read_body
+from assay.web.http_replies import drop_body, make_refusal, read_body
 from assay.web.tokens_and_rate_limits import read_bearer_token
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -42,7 +42,7 @@ class AgentRoutes:
         budget = self._current_budget()
         if wait := budget.wait_s(node):
             raise make_refusal(429, "too many batches; wait a little", wait_s=wait)
-        await self._refuse_flood(node, budget)
+        await self._refuse_flood(request, node, budget)
         body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
         budget.charge(node, len(body), 0)
         try:
@@ -63,7 +63,7 @@ class AgentRoutes:
             self._budget = DeliveryBudget(self._state.limits.node)
         return self._budget
 
-    async def _refuse_flood(self, node: str, budget: DeliveryBudget) -> None:
+    async def _refuse_flood(self, request: Request, node: str, budget: DeliveryBudget) -> None:
         """Let a node wait that has delivered more than it may. The ledger says so once an hour."""
         wait, reason = budget.find_flood(node)
         if not wait:
@@ -76,6 +76,7 @@ class AgentRoutes:
                 )
             except AssayError as error:
                 self._state.report(str(error))
+        await drop_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
         raise make_refusal(429, f"{node} {reason}; wait", wait_s=wait)
 
     def _kernel_words(self) -> list[str]:

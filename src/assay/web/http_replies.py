@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 
 from starlette.exceptions import HTTPException
@@ -46,3 +47,14 @@ async def read_body(request: Request, limit: int, timeout_s: float) -> bytes:
     except TimeoutError:
         raise make_refusal(408, f"the body did not come within {timeout_s:g} s") from None
     return bytes(body)
+
+
+async def drop_body(request: Request, limit: int, timeout_s: float) -> None:
+    """Let the peer send its body, and keep nothing of it: a reply in the middle of it could be lost."""
+    dropped = 0
+    with contextlib.suppress(ClientDisconnect, TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            async for piece in request.stream():
+                dropped += len(piece)
+                if dropped > limit:
+                    return

@@ -45,7 +45,7 @@ class FaultCounter:
             self.count += 1
             self.recent.extend([0.0] if counts else [])
             return
-        starts_burst = self._burst_start is None or at - self._burst_start > self._burst
+        starts_burst = self._burst_start is None or not self._burst or at - self._burst_start > self._burst
         if starts_burst:
             self._burst_start = at
             self.count += 1
