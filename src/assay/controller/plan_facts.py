@@ -13,11 +13,10 @@ from statistics import median
 
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
-from assay.model.backtest_report import BacktestReport, MedianDuration
+from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.policy_replay_report import PolicyReplayReport
 from assay.model.timestamps import parse_time
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.fleet_revision import FleetRevision

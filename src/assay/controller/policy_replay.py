@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from assay.controller.replay_durations import list_replay_durations
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.node_state import NodeState
+from assay.model.backtest_report import PolicyCostPoint, PolicyCurve, PolicyReplayReport
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.model.policy_replay_report import PolicyCostPoint, PolicyCurve, PolicyReplayReport
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
 from assay.starter.example_costs import find_cost_assumptions

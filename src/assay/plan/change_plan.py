@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.model.backtest_report import BacktestReport
-from assay.model.policy_replay_report import PolicyReplayReport
+from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.text_lists import format_count
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
 from assay.plan.cabling_work_order import plan_cabling_jobs

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
 from assay.lifecycle.node_state import NodeState
-from assay.model.backtest_report import BacktestReport, MedianDuration
+from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.node import Node
-from assay.model.policy_replay_report import PolicyReplayReport
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.known_issue_changes import CountingChange
 

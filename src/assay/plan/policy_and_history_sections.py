@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from assay.lifecycle.policy_response import PolicyResponse
-from assay.model.policy_replay_report import PolicyCostPoint
+from assay.model.backtest_report import PolicyCostPoint
 from assay.model.text_lists import format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.drift_response import DriftResponse
