@@ -24,8 +24,15 @@ from assay.model.gc_pause import collect_rarely
 STORAGE_ERRORS = {
     errno.ENOSPC: "make room on this disk",
     errno.EDQUOT: "make room within the quota of this disk",
+    errno.EACCES: "check who owns it and its folder",
     errno.EROFS: "mount this file system writable, or name another folder",
 }
+DATABASE_SIGNS = {
+    "disk is full": errno.ENOSPC,
+    "disk I/O error": errno.ENOSPC,
+    "readonly database": errno.EROFS,
+}
+"""What SQLite says where a file would give the error number."""
 
 
 class Verb(NamedTuple):
@@ -131,10 +138,16 @@ def main() -> None:
 
 
 def _describe_storage_error(error: Exception) -> str:
-    """Return what to do if a file could not be written because its disk is full or read-only, "" otherwise."""
+    """Return what to do if a disk is full or read-only, or a file is somebody else's; "" for any other error."""
+    if type(error).__name__ == "OperationalError" and (
+        sign := next((s for s in DATABASE_SIGNS if s in str(error)), "")
+    ):
+        return f"a database file could not be written: {error}\n  → {STORAGE_ERRORS[DATABASE_SIGNS[sign]]}"
     if not isinstance(error, OSError) or error.errno not in STORAGE_ERRORS:
         return ""
     where = str(error.filename or "a file")
+    if error.errno == errno.EACCES:
+        return f"{where}: {error.strerror}\n  → {STORAGE_ERRORS[error.errno]}"
     folder = next((path for path in (Path(where), *Path(where).parents) if path.is_dir()), Path())
     free = f"{shutil.disk_usage(folder).free:,} bytes are free for {folder.absolute()}"
     return f"{where}: {error.strerror} ({free})\n  → {STORAGE_ERRORS[error.errno]}; then give the command again"

@@ -15,6 +15,7 @@ from assay.ledger import tables
 from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
+    LedgerError,
     make_database_error,
     make_not_a_ledger_error,
     make_schema_version_error,
@@ -200,7 +201,7 @@ def translate_errors(engine: Engine) -> Iterator[None]:
     except DBAPIError as error:
         raise make_database_error(str(error.orig), _display_name(engine)) from error
     except SQLAlchemyError as error:
-        raise AssayError(f"the ledger failed: {error}", where=_display_name(engine)) from error
+        raise LedgerError(f"the ledger failed: {error}", where=_display_name(engine)) from error
 
 
 def _display_name(engine: Engine) -> str:

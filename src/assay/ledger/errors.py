@@ -9,9 +9,14 @@ from assay.model.errors import AssayError
 
 LEDGER_VARIABLE = "ASSAY_LEDGER"
 """The environment variable that names the ledger: a path, or a `postgresql://` URL."""
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 FULL_BELOW_BYTES = 128 * 1024
 """A disk with less than this free is full: SQLite writes a log of some pages even for one entry."""
+
+
+class LedgerError(AssayError):
+    """A ledger that cannot be read or written, whatever the reason. Verbs that only read go on without it."""
+
 
 _DATABASE_ERRORS = (
     ("database is locked", "the ledger is locked by another process", "wait for it, or end the process that holds it"),
@@ -31,18 +36,18 @@ _DATABASE_ERRORS = (
 _STORAGE_SIGNS = ("disk I/O error", "disk is full", "unable to open", "readonly database", "readonly directory")
 
 
-def make_database_error(said: str, where: str) -> AssayError:
-    """Return the database error of the ledger at `where` as AssayError."""
+def make_database_error(said: str, where: str) -> LedgerError:
+    """Return the database error of the ledger at `where` for people."""
     trouble = describe_storage(where) if any(sign in said for sign in _STORAGE_SIGNS) else ""
     if "full" in trouble:
-        return AssayError(trouble, where=where, fix="make room; nothing acknowledged was lost")
+        return LedgerError(trouble, where=where, fix="make room; nothing acknowledged was lost")
     if trouble:
-        return AssayError(trouble, where=where, fix="mount it writable, or name another ledger: ASSAY_LEDGER")
+        return LedgerError(trouble, where=where, fix="mount it writable, or name another ledger: ASSAY_LEDGER")
     for sign, what, fix in _DATABASE_ERRORS:
         if sign in said:
-            return AssayError(what, where=where, fix=fix)
+            return LedgerError(what, where=where, fix=fix)
     what = f"the ledger's database says: {' '.join(said.split())}"
-    return AssayError(what, where=where, fix="check that it runs and may be reached")
+    return LedgerError(what, where=where, fix="check that it runs and may be reached")
 
 
 def describe_storage(where: str) -> str:
@@ -59,18 +64,18 @@ def describe_storage(where: str) -> str:
     return ""
 
 
-def make_no_read_error(where: str, why: str) -> AssayError:
+def make_no_read_error(where: str, why: str) -> LedgerError:
     """Return the error for a ledger's file that this user cannot read."""
-    return AssayError(f"the ledger cannot be read: {why}", where=where, fix="check who owns the file and its folder")
+    return LedgerError(f"the ledger cannot be read: {why}", where=where, fix="check who owns the file and its folder")
 
 
-def make_not_a_ledger_error(tables: list[str], where: str) -> AssayError:
+def make_not_a_ledger_error(tables: list[str], where: str) -> LedgerError:
     """Return the error for a database that holds something else."""
     what = f"a database, but no ledger (its tables: {', '.join(tables[:5])})"
-    return AssayError(what, where=where, fix="give the ledger a place of its own")
+    return LedgerError(what, where=where, fix="give the ledger a place of its own")
 
 
-def make_schema_version_error(version: int, where: str) -> AssayError:
+def make_schema_version_error(version: int, where: str) -> LedgerError:
     """Return the error for a ledger that another version of assay wrote."""
     what = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
-    return AssayError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")
+    return LedgerError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")

@@ -67,8 +67,9 @@ def read_sqlite_entries(file: Path, patience_s: float = READ_TIMEOUT_S) -> list[
     """Return every entry of the ledger in `file`, in order; none where there is no file. Raises AssayError."""
     if not has_file(file):
         return []
+    source = SqliteSource(file, patience_s)  # keeps a copy of the ledger as long as it lives
     try:
-        with closing(SqliteSource(file, patience_s).connect()) as database:
+        with closing(source.connect()) as database:
             _check_schema(database, str(file))
             found = database.execute("SELECT id, at, kind, node, body, seq FROM entry ORDER BY seq")
             return [LedgerEntry(id_, at, kind, node, json.loads(body), seq) for id_, at, kind, node, body, seq in found]

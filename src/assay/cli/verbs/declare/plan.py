@@ -12,6 +12,7 @@ import typer
 
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
@@ -43,13 +44,15 @@ def plan(
 ) -> None:
     """Compare two revisions of the fleet repository: the changes, the work they cause, and the policy's limits.
 
-    With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days.
+    With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days. If the ledger
+    cannot be read, the plan is made without it and says so.
 
-    Exit codes: 0 the limits allow it; 1 they do not; 2 a revision cannot be read.
+    Exit codes: 0 the limits allow it; 1 they do not; 2 a revision or the ledger cannot be read.
     """
     from assay.controller.plan_facts import load_plan_facts
     from assay.fleet.yaml_document import ParseCache
     from assay.plan.change_plan import make_change_plan
+    from assay.plan.current_fleet_state import FleetFacts
 
     if not fleet.is_dir():
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
@@ -57,9 +60,16 @@ def plan(
     workspace, cache = Workspace(fleet.resolve()), ParseCache()
     before = _load_revision(workspace, base, cache)
     after = _load_revision(workspace, head, cache)
-    facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now())
+    unread = None
+    try:
+        facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now())
+    except LedgerError as error:
+        facts, unread = FleetFacts(), error
     change_plan = make_change_plan(before, after, facts)
     typer.echo(format_fleet_plan(change_plan, format_))
+    if unread:
+        fix = "states of nodes, running work and the last 30 days are missing in this plan; do not merge by it"
+        raise AssayError(f"{unread}", fix=fix) from unread
     sys.exit(1 if change_plan.refused else 0)
 
 

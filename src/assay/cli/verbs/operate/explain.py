@@ -20,6 +20,7 @@ from assay.cli.render.node_explanation import (
 )
 from assay.cli.render.node_status import node_status_as_json
 from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -43,8 +44,21 @@ def explain(
 
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), faults that
     no pass has decided on yet, and the state of its agent.
+
+    If the ledger cannot be read, show what the inventory says of the node; its state is unknown.
+
+    Exit codes: 0 shown; 2 the node is unknown, or the ledger or the fleet cannot be read.
     """
     workspace = Workspace(fleet.resolve())
+    try:
+        _explain(workspace, node, last, form)
+    except LedgerError as error:
+        from assay.cli.render.without_ledger import show_nodes_without_ledger
+
+        show_nodes_without_ledger(workspace, error, form, node)
+
+
+def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     state = find_node_state(workspace, node)
     chain = build_decision_chain(workspace.ledger_for_reading, state, last)
     requirements = describe_requirements(workspace, state)

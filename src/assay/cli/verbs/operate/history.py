@@ -11,6 +11,7 @@ import typer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state
 from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_second
 
@@ -73,7 +74,10 @@ def history(
 ) -> None:
     """Show everything recorded about a node, oldest first: evidence, faults, decisions, effects and orders.
 
-    Exit codes: 0 shown; 2 the node or the part is unknown.
+    If the ledger cannot be read, show what the inventory says of the node; `--outcomes` and `--measurements` read the
+    stored runs and need no ledger.
+
+    Exit codes: 0 shown; 2 the node or the part is unknown, or the ledger cannot be read.
     """
     workspace = Workspace(fleet.resolve())
     if outcomes or measurements:
@@ -90,7 +94,12 @@ def history(
 
         show_part_history(workspace, serial, form)
     elif node:
-        _show_node(workspace, node, moves, form)
+        try:
+            _show_node(workspace, node, moves, form)
+        except LedgerError as error:
+            from assay.cli.render.without_ledger import show_nodes_without_ledger
+
+            show_nodes_without_ledger(workspace, error, form, node)
     else:
         raise AssayError("no node is given", fix="give one; for the whole fleet: assay history --outcomes")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +14,15 @@ import typer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
+from assay.ledger.location import read_all_entries
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from assay.controller.schedules.due_slots import ScheduleLine, SlotHistory
     from assay.model.entries.schedule_entries import ScheduleRanEntry
+    from assay.model.ledger_entry import LedgerEntry
     from assay.model.specs.schedules import FleetSchedule
 
 schedules_app = typer.Typer(add_completion=False)
@@ -30,7 +33,7 @@ PIPE_WIDTH = 160
 
 @dataclass(frozen=True)
 class ScheduleRow:
-    """One schedule for one pool or fabric (`part`). Times are ISO 8601 UTC, "" for none."""
+    """One schedule for one pool or fabric (`part`). Times are ISO 8601 UTC, "" for none; `due` is None if unknown."""
 
     schedule: str
     job: str
@@ -40,18 +43,34 @@ class ScheduleRow:
     ended: str = ""
     reason: str = ""
     next: str = ""
-    due: bool = False
+    due: bool | None = False
 
 
 @schedules_app.callback(invoke_without_command=True)
 def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
-    """Show every schedule: its last slot, how that ended, and the next one."""
+    """Show every schedule: its last slot, how that ended, and the next one.
+
+    If the ledger cannot be read, the last slots are unknown.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
     context.obj = fleet
     if context.invoked_subcommand:
         return
-    rows = list(_list_rows(Workspace(fleet.resolve())))
+    workspace, unread = Workspace(fleet.resolve()), None
+    try:
+        rows = list(_list_rows(workspace, read_all_entries(workspace.ledger_location)))
+    except LedgerError as error:
+        rows, unread = [_forget_past(row) for row in _list_rows(workspace, [])], error
+    _show_rows(rows, form, str(unread or ""))
+    if unread:
+        raise unread
+
+
+def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
     if form == "json":
-        typer.echo(json.dumps({"schedules": [_row_as_json(row) for row in rows]}, indent=1))
+        answer = {"schedules": [_row_as_json(row) for row in rows], **({"problem": problem} if problem else {})}
+        typer.echo(json.dumps(answer, indent=1))
     elif rows:
         _print_rows(rows)
     else:
@@ -108,7 +127,12 @@ def _run_as_json(result: ScheduleRanEntry) -> dict[str, Any]:
     }
 
 
-def _list_rows(workspace: Workspace) -> Iterator[ScheduleRow]:
+def _forget_past(row: ScheduleRow) -> ScheduleRow:
+    """Return a row whose past only the ledger knows: whether it is due is unknown as well."""
+    return replace(row, due=None, ended="unknown", reason=row.reason or "the ledger cannot be read")
+
+
+def _list_rows(workspace: Workspace, entries: list[LedgerEntry]) -> Iterator[ScheduleRow]:
     from assay.controller.schedules.due_slots import (
         SLOT_KINDS,
         ScheduleHistory,
@@ -117,10 +141,8 @@ def _list_rows(workspace: Workspace) -> Iterator[ScheduleRow]:
         list_schedule_targets,
         list_schedules,
     )
-    from assay.ledger.location import read_all_entries
 
     now, lines, history = workspace.clock.now(), list(list_schedule_lines(workspace.fleet)), ScheduleHistory()
-    entries = read_all_entries(workspace.ledger_location)
     history.add_entries(entry for entry in entries if entry.kind in SLOT_KINDS)
     due = {str(task) for task in compute_due_tasks(lines, history, now)}
     with_lines = {line.name for line in lines}

@@ -15,6 +15,7 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import format_ago, load_node_states_and_returned_parts
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
 from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
@@ -34,10 +35,17 @@ PIPE_WIDTH = 160
 def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
 
+    If the ledger cannot be read, show the nodes of the inventory with unknown states.
+
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
     workspace = Workspace(fleet.resolve())
-    states, returned = load_node_states_and_returned_parts(workspace)
+    try:
+        states, returned = load_node_states_and_returned_parts(workspace)
+    except LedgerError as error:
+        from assay.cli.render.without_ledger import show_nodes_without_ledger
+
+        show_nodes_without_ledger(workspace, error, form)
     if not states:
         _ = workspace.fleet  # raises an error if the folder is no fleet repository
     if form == "json":

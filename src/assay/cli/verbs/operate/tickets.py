@@ -13,6 +13,7 @@ import typer
 
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
+from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_minute
 
@@ -32,7 +33,9 @@ def tickets(
 ) -> None:
     """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
 
-    stderr lists the sinks that lack a ticket.
+    stderr lists the sinks that lack a ticket. If the ledger cannot be read, show the files in `.assay/tickets/`.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
     context.obj = fleet
     if context.invoked_subcommand:
@@ -42,7 +45,12 @@ def tickets(
     from assay.tickets.ticket_lifecycle import list_tickets
 
     workspace = Workspace(fleet.resolve())
-    entries = read_all_entries(workspace.ledger_location)
+    try:
+        entries = read_all_entries(workspace.ledger_location)
+    except LedgerError as error:
+        from assay.cli.render.without_ledger import show_tickets_without_ledger
+
+        show_tickets_without_ledger(workspace, error, form)
     if not entries:
         _ = workspace.fleet  # raises an error if the folder is no fleet repository
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]

@@ -1,0 +1,85 @@
+"""What verbs that read show of a fleet whose ledger cannot be read: what the inventory and the evidence store know.
+
+The error itself comes after that on stderr, with exit code 2: whatever the ledger would have said is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from assay.cli.name_check import suggest_names
+from assay.cli.recorded_node_states import format_ago
+from assay.ledger.errors import LedgerError
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.cli.workspace import Workspace
+
+UNKNOWN = "unknown"
+
+
+def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: str, node: str = "") -> NoReturn:
+    """Print what is known of every node, or of one, without the ledger; then raise `error`.
+
+    Raises AssayError instead for a node that the inventory does not have.
+    """
+    known = _describe_nodes(workspace, error)
+    if node and node not in known:
+        hint = suggest_names(node, set(known), "`assay check` reads the inventory")
+        raise AssayError(f"{error}\n{node} is not in the inventory either", fix=hint) from error
+    shown = [known[node]] if node else list(known.values())
+    if form == "json":
+        answer = shown[0] if node else {"nodes": shown}
+        typer.echo(json.dumps({**answer, "problem": str(error)}, indent=1, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(_format_nodes(shown, workspace.clock.now())))
+    raise error
+
+
+def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: str) -> NoReturn:
+    """Print the tickets that were last written to `.assay/tickets/`, with their files; then raise `error`."""
+    files = sorted((workspace.data_dir / "tickets").glob("*.md"))
+    titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
+    if form == "json":
+        typer.echo(json.dumps({"tickets": None, "files": titles, "problem": str(error)}, ensure_ascii=False))
+    else:
+        lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]
+        typer.echo("\n".join(["The open tickets are unknown. Files of tickets, open or closed:", *(lines or ["none"])]))
+    raise error
+
+
+def _describe_nodes(workspace: Workspace, error: LedgerError) -> dict[str, dict[str, Any]]:
+    """Return what is known of each declared node. Raises AssayError if the fleet cannot be read either."""
+    from assay.observe.evidence_store import EvidenceStore
+
+    try:
+        nodes = workspace.fleet.nodes.values()
+    except AssayError as other:
+        raise AssayError(f"{error}\nand the fleet cannot be read either: {other}") from error
+    store = EvidenceStore(workspace.evidence_dir)
+    return {
+        node.name: {
+            "node": node.name,
+            "pool": node.pool,
+            "state": None,
+            "node_spec": node.spec,
+            "observed": _format_time(store.stored_at(node.name)),
+        }
+        for node in sorted(nodes, key=lambda one: (one.pool, one.name))
+    }
+
+
+def _format_time(at_s: float) -> str | None:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds") if at_s else None
+
+
+def _format_nodes(shown: Sequence[dict[str, Any]], now: datetime) -> Iterator[str]:
+    yield "The states of the nodes are unknown. From the inventory and the evidence store:"
+    for one in shown:
+        seen = f"observed {format_ago(one['observed'], now)}" if one["observed"] else "never observed from here"
+        yield f"{one['node']}  pool {one['pool']}, {one['node_spec']}: state {UNKNOWN}, {seen}"
