@@ -222,7 +222,7 @@ def test_a_seal_of_an_older_assay_is_read_and_said_to_cover_the_entries_only(ask
 LOSSES = {
     "file": (ANCHORS[0], lambda root: (root / "../seals/of-this-ledger").unlink(), "this file is missing"),
     "emptied": (ANCHORS[0], lambda root: (root / "../seals/of-this-ledger").write_text(""), "holds no seal"),
-    "damaged": (ANCHORS[0], lambda root: (root / "../seals/of-this-ledger").write_text("Dear"), "is not a kept seal"),
+    "damaged": (ANCHORS[0], lambda root: (root / "../seals/of-this-ledger").write_text("Dear"), "is not a stored seal"),
     "binary": (ANCHORS[0], lambda root: (root / "../seals/of-this-ledger").write_bytes(b"\xff\xfe"), "is not text"),
     "git": (ANCHORS[1], lambda root: git(root, "update-ref", "-d", "refs/notes/assay-seals"), "no seal in refs/notes"),
     "repository": (ANCHORS[1], lambda root: shutil.rmtree(root / ".git"), "git says"),
@@ -357,10 +357,10 @@ import sys
 from pathlib import Path
 from ballast import fill
 from assay.ledger.anchors.seal_file import append_to_seal_file, read_seal_file
-from assay.ledger.seals import KeptSeal, parse_seal
+from assay.ledger.seals import StoredSeal, parse_seal
 from assay.model.errors import AssayError
 disk = Path(sys.argv[1])
-seal = KeptSeal(parse_seal("3:" + "a" * 64), "2026-11-21T12:00:00+00:00", "ann", stamp="s" * 9000)
+seal = StoredSeal(parse_seal("3:" + "a" * 64), "2026-11-21T12:00:00+00:00", "ann", stamp="s" * 9000)
 append_to_seal_file(disk / "seals", seal)
 fill(disk)
 try:

@@ -41,8 +41,8 @@ class LedgerSeal:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSeal:
-    """A seal as an anchor keeps it: when it was made (ISO 8601 UTC) and by whom.
+class StoredSeal:
+    """A seal as an anchor stores it: when it was made (ISO 8601 UTC) and by whom.
 
     `stamp` is the answer of a time-stamp authority in base64; `anchor` names the anchor. Both may be "".
     """
@@ -63,28 +63,30 @@ class KeptSeal:
         return json.dumps(self.to_body(), ensure_ascii=False)
 
 
-def parse_kept_seal(body: object) -> KeptSeal:
-    """Return the kept seal of JSON data. Raises AssayError if it is none."""
+def parse_stored_seal(body: object) -> StoredSeal:
+    """Return the stored seal of JSON data. Raises AssayError if it is none."""
     try:
         said: Mapping[str, Any] = dict(body)  # type: ignore[call-overload]  # raises where it is no mapping
         at, who = str(said["at"]), str(said["who"])
         parse_time(at)
-        return KeptSeal(parse_seal(str(said["seal"])), at, who, str(said.get("stamp", "")), str(said.get("anchor", "")))
+        return StoredSeal(
+            parse_seal(str(said["seal"])), at, who, str(said.get("stamp", "")), str(said.get("anchor", ""))
+        )
     except (TypeError, ValueError, KeyError, AssayError):
-        raise AssayError("this is not a kept seal: it names no seal, no time or no person") from None
+        raise AssayError("this is not a stored seal: it names no seal, no time or no person") from None
 
 
-def parse_kept_seals(text: str, where: str) -> list[KeptSeal]:
-    """Return the kept seals of a text, one JSON document a line. Raises AssayError with the line that is none."""
+def parse_stored_seals(text: str, where: str) -> list[StoredSeal]:
+    """Return the stored seals of a text, one JSON document a line. Raises AssayError with the line that is none."""
     kept = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            kept.append(parse_kept_seal(json.loads(line)))
+            kept.append(parse_stored_seal(json.loads(line)))
         except (ValueError, AssayError):
             fix = "somebody wrote to it, or its disk is damaged: find out who, and bring back the line from a copy"
-            raise AssayError("this line is not a kept seal", where=f"{where}:{number}", fix=fix) from None
+            raise AssayError("this line is not a stored seal", where=f"{where}:{number}", fix=fix) from None
     return kept
 
 

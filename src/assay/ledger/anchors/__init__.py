@@ -1,4 +1,4 @@
-"""Takes seals of a ledger, keeps them where who alters the ledger does not reach, and gives them back to compare.
+"""Takes a ledger's seal and the names of anchors; stores the seal in each, out of reach of whoever alters the ledger.
 
-`file:PATH`, `git-note[:REF]`, `ledger:LOCATION` and `rfc3161:URL[#CA]` are such places; each keeps seals of one ledger.
+Gives back up to where each anchor proves a ledger, and where the two contradict each other.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from assay.ledger.seals import KeptSeal
+from assay.ledger.seals import StoredSeal
 from assay.model.errors import AssayError
 
 LOST_FIX = "bring it back; if it was given up, name the other anchors with --anchor, and its lines leave {register}"
@@ -25,10 +25,10 @@ class Anchor(Protocol):
     @property
     def name(self) -> str: ...  # noqa: D102
 
-    def read(self) -> list[KeptSeal]:
+    def read(self) -> list[StoredSeal]:
         """Return every seal that is kept here, oldest first. Raises AssayError where none is, or one is unreadable."""
 
-    def store(self, seal: KeptSeal) -> KeptSeal:
+    def store(self, seal: StoredSeal) -> StoredSeal:
         """Keep one seal more, for good, and return it as the register is to keep it. Raises AssayError."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.ledger.anchors.anchor import make_no_seal_error
-from assay.ledger.seals import KeptSeal, parse_kept_seals
+from assay.ledger.seals import StoredSeal, parse_stored_seals
 from assay.model.errors import AssayError
 
 DEFAULT_REF = "assay-seals"
@@ -25,20 +25,20 @@ class GitNoteAnchor:
     ref: str
     register: Path
 
-    def read(self) -> list[KeptSeal]:
+    def read(self) -> list[StoredSeal]:
         """Return the seals of all notes, by their time. Raises AssayError where there are none, or git fails."""
         listed = self._git("notes", f"--ref={self.ref}", "list").split()
         kept = [
             seal
             for blob in dict.fromkeys(listed[::2])
-            for seal in parse_kept_seals(self._git("cat-file", "blob", blob), f"{self.name}, note {blob[:12]}")
+            for seal in parse_stored_seals(self._git("cat-file", "blob", blob), f"{self.name}, note {blob[:12]}")
         ]
         if not kept:
             what = f"the repository has no seal in refs/notes/{self.ref}"
             raise make_no_seal_error(self.name, what, self.register)
         return sorted(kept, key=lambda seal: (seal.at, seal.seal.entry.seq))
 
-    def store(self, seal: KeptSeal) -> KeptSeal:
+    def store(self, seal: StoredSeal) -> StoredSeal:
         """Append the seal to the note of the commit that is checked out."""
         known = self._run("var", "GIT_COMMITTER_IDENT").returncode == 0
         writer = () if known else ANONYMOUS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.ledger.anchors.anchor import make_no_seal_error
-from assay.ledger.seals import KeptSeal, parse_kept_seal
+from assay.ledger.seals import StoredSeal, parse_stored_seal
 from assay.ledger.store import Ledger
 from assay.model.entries.operator_entries import OtherLedgerSealedEntry
 from assay.model.ledger_entry import derive_id
@@ -21,7 +21,7 @@ class OtherLedgerAnchor:
     location: Path | str
     register: Path
 
-    def read(self) -> list[KeptSeal]:
+    def read(self) -> list[StoredSeal]:
         """Return the seals that the other ledger holds. Raises AssayError where it holds none or cannot be read."""
         if isinstance(self.location, Path) and not self.location.exists():
             raise make_no_seal_error(self.name, "this ledger is missing", self.register)
@@ -29,9 +29,9 @@ class OtherLedgerAnchor:
             entries = ledger.entries(kinds=[OtherLedgerSealedEntry.kind])
         if not entries:
             raise make_no_seal_error(self.name, "this ledger holds no seal", self.register)
-        return [parse_kept_seal(entry.body) for entry in entries]
+        return [parse_stored_seal(entry.body) for entry in entries]
 
-    def store(self, seal: KeptSeal) -> KeptSeal:
+    def store(self, seal: StoredSeal) -> StoredSeal:
         """Append an entry; a ledger that does not exist yet is made."""
         content = OtherLedgerSealedEntry(str(seal.seal), seal.at, seal.who)
         with closing(Ledger.open(self.location)) as ledger:

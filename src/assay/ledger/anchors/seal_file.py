@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.ledger.anchors.anchor import make_no_seal_error
-from assay.ledger.seals import KeptSeal, parse_kept_seals
+from assay.ledger.seals import StoredSeal, parse_stored_seals
 from assay.model.errors import AssayError
 
 REGISTER_NAME = "seals.jsonl"
@@ -22,7 +22,7 @@ class FileAnchor:
     path: Path
     register: Path
 
-    def read(self) -> list[KeptSeal]:
+    def read(self) -> list[StoredSeal]:
         """Return the seals of the file. Raises AssayError where it is missing, empty or damaged."""
         kept = read_seal_file(self.path)
         if not kept:
@@ -30,16 +30,16 @@ class FileAnchor:
             raise make_no_seal_error(self.name, what, self.register)
         return kept
 
-    def store(self, seal: KeptSeal) -> KeptSeal:
+    def store(self, seal: StoredSeal) -> StoredSeal:
         """Append one line."""
         append_to_seal_file(self.path, seal)
         return seal
 
 
-def read_seal_file(path: Path) -> list[KeptSeal]:
+def read_seal_file(path: Path) -> list[StoredSeal]:
     """Return the seals of a file, none where there is no file. Raises AssayError."""
     try:
-        return parse_kept_seals(path.read_text(encoding="utf-8"), str(path))
+        return parse_stored_seals(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
@@ -47,7 +47,7 @@ def read_seal_file(path: Path) -> list[KeptSeal]:
         raise AssayError(f"the seals cannot be read: {why}", where=str(path), fix="check its owner and mode") from error
 
 
-def append_to_seal_file(path: Path, seal: KeptSeal) -> None:
+def append_to_seal_file(path: Path, seal: StoredSeal) -> None:
     """Append one line, and wait until it is on the disk; a line that cannot be written whole leaves nothing behind."""
     try:
         with path.open("ab", buffering=0) as file:

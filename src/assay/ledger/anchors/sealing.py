@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.ledger.anchors.anchor import Anchor
 from assay.ledger.anchors.seal_file import append_to_seal_file, read_seal_file
 from assay.ledger.anchors.time_stamp import TimeStampAnchor
-from assay.ledger.seals import KeptSeal, LedgerSeal, find_contradictions, make_seal
+from assay.ledger.seals import StoredSeal, LedgerSeal, find_contradictions, make_seal
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_second
@@ -27,7 +27,7 @@ class AnchorReport:
     """
 
     anchor: str
-    proven: KeptSeal | None = None
+    proven: StoredSeal | None = None
     seals: int = 0
     contradictions: tuple[str, ...] = ()
     unreadable: str = ""
@@ -69,11 +69,11 @@ def seal_ledger(ledger: Ledger, anchors: Iterable[Anchor], register: Path, at: s
     fails in one anchor does not keep the others from their seal. Raises AssayError if the register is unreadable.
     """
     used = list_registered_anchors(register)
-    seal = KeptSeal(make_seal(ledger.chain_ends()), at, who)
+    seal = StoredSeal(make_seal(ledger.chain_ends()), at, who)
     return [_seal_in_anchor(ledger, anchor, seal, register, anchor.name in used) for anchor in anchors]
 
 
-def _seal_in_anchor(ledger: Ledger, anchor: Anchor, seal: KeptSeal, register: Path, is_used: bool) -> SealedAnchor:
+def _seal_in_anchor(ledger: Ledger, anchor: Anchor, seal: StoredSeal, register: Path, is_used: bool) -> SealedAnchor:
     report = check_anchor(ledger, anchor)
     if report.contradictions:
         return SealedAnchor(anchor.name, format_contradictions(report), is_contradicted=True)
@@ -97,7 +97,7 @@ def format_contradictions(report: AnchorReport) -> str:
     return f"{report.anchor}: {', '.join(report.contradictions)}{upto}"
 
 
-def format_extent(kept: KeptSeal) -> str:
+def format_extent(kept: StoredSeal) -> str:
     """Return how far a seal reaches, in words."""
     entry, run = kept.seal.entry, kept.seal.run
     reach = f"entry {entry.seq:,} and run {run.seq:,}" if run else f"entry {entry.seq:,} (runs are not covered)"

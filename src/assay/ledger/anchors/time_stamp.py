@@ -21,7 +21,7 @@ import requests
 
 from assay.ledger.anchors.anchor import make_no_seal_error
 from assay.ledger.anchors.seal_file import read_seal_file
-from assay.ledger.seals import KeptSeal
+from assay.ledger.seals import StoredSeal
 from assay.model.errors import AssayError
 
 ANSWER_TIMEOUT_S = 20
@@ -39,14 +39,14 @@ class TimeStampAnchor:
     ca: Path | None
     register: Path
 
-    def read(self) -> list[KeptSeal]:
+    def read(self) -> list[StoredSeal]:
         """Return the stamped seals, dated by the authority. Raises AssayError for a stamp that does not hold."""
         stamped = [seal for seal in read_seal_file(self.register) if seal.anchor == self.name]
         if not stamped:
             raise make_no_seal_error(self.name, f"no stamp of it is in {self.register}", self.register)
         return [self._check(seal) for seal in stamped]
 
-    def store(self, seal: KeptSeal) -> KeptSeal:
+    def store(self, seal: StoredSeal) -> StoredSeal:
         """Let the authority stamp a seal, and check the stamp."""
         with tempfile.TemporaryDirectory(prefix="assay-tsa-") as folder:
             query = Path(folder, "query.tsq")
@@ -70,7 +70,7 @@ class TimeStampAnchor:
             raise AssayError(f"the authority answers {told.status_code} {told.reason}", where=self.name, fix=fix)
         return answer
 
-    def _check(self, seal: KeptSeal, *question: str) -> KeptSeal:
+    def _check(self, seal: StoredSeal, *question: str) -> StoredSeal:
         """Return a seal with the time of its stamp. Raises AssayError unless a trusted authority stamped this seal."""
         try:
             answer = base64.b64decode(seal.stamp, validate=True)
@@ -116,7 +116,7 @@ class TimeStampAnchor:
         return done.stdout
 
 
-def _digest(seal: KeptSeal) -> str:
+def _digest(seal: StoredSeal) -> str:
     return hashlib.sha256(str(seal.seal).encode()).hexdigest()
 
 
