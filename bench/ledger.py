@@ -1,4 +1,4 @@
-"""The cost of the ledger's hash chains when it is written, and the speed of their verification."""
+"""The cost of the ledger's hash chains when it is written, the speed of their verification, and the cost of seals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from statistics import median
 from unittest.mock import patch
 
 from assay.ledger import hash_chain
+from assay.ledger.anchors.seal_file import FileAnchor
+from assay.ledger.anchors.sealing import check_anchor
+from assay.ledger.seals import StoredSeal, make_seal
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement as Measured
@@ -20,6 +23,7 @@ HOT = Measured("gpu_temperature", 61.0, "°C", at_most=90.0, source="specs/nodes
 ENTRIES, OUTCOMES, MANY = 10_000, 10_000, 100_000
 DEARER, VERIFY_S = 1.3, 1.5
 TIMES = 9
+SEALS, COMPARE_S = 1_000, 2.0
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
@@ -36,6 +40,17 @@ def measurements(folder: Path) -> Iterator[Measurement]:
         raise RuntimeError(f"the chain is broken: {problems[0]}")
     took = time.process_time() - start
     yield Measurement(f"{MANY:,} entries verified", took, "CPU s", "at most", VERIFY_S)
+    yield _measure_anchor(whole, folder)
+
+
+def _measure_anchor(ledger: Ledger, folder: Path) -> Measurement:
+    """Return the cost of comparing a ledger with many seals in a file, and of the last one that was stored there."""
+    anchor = FileAnchor("file:seals", folder / "seals", folder / "register")
+    for _ in range(SEALS - 1):
+        anchor.store(StoredSeal(make_seal(ledger.chain_ends()), AT, "bench"))
+    seal_s = _cpu_s(lambda: anchor.store(StoredSeal(make_seal(ledger.chain_ends()), AT, "bench")))
+    took = _cpu_s(lambda: check_anchor(ledger, anchor))
+    return Measurement(f"{SEALS:,} seals compared", took, "CPU s", "at most", COMPARE_S, {"seal_cpu_s": seal_s})
 
 
 def _measure_hashing(what: str, write: Callable[[str], None]) -> Measurement:

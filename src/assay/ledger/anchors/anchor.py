@@ -28,6 +28,9 @@ class Anchor(Protocol):
     def read(self) -> list[StoredSeal]:
         """Return every seal that is kept here, oldest first. Raises AssayError where none is, or one is unreadable."""
 
+    def prove(self, seal: StoredSeal) -> StoredSeal:
+        """Return a seal that `read` gave, with the time that is proven. Raises AssayError if it is forged."""
+
     def store(self, seal: StoredSeal) -> StoredSeal:
         """Keep one seal more, for good, and return it as the register is to keep it. Raises AssayError."""
 

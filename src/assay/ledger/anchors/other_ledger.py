@@ -31,6 +31,10 @@ class OtherLedgerAnchor:
             raise make_no_seal_error(self.name, "this ledger holds no seal", self.register)
         return [parse_stored_seal(entry.body) for entry in entries]
 
+    def prove(self, seal: StoredSeal) -> StoredSeal:
+        """Return the seal: the other ledger's own hash chain is the proof."""
+        return seal
+
     def store(self, seal: StoredSeal) -> StoredSeal:
         """Append an entry; a ledger that does not exist yet is made."""
         content = OtherLedgerSealedEntry(str(seal.seal), seal.at, seal.who)

@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.ledger.anchors.anchor import Anchor
 from assay.ledger.anchors.seal_file import append_to_seal_file, read_seal_file
 from assay.ledger.anchors.time_stamp import TimeStampAnchor
-from assay.ledger.seals import StoredSeal, LedgerSeal, find_contradictions, make_seal
+from assay.ledger.seals import LedgerSeal, StoredSeal, find_contradictions, make_seal
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_second
@@ -48,18 +48,24 @@ def list_registered_anchors(register: Path) -> list[str]:
 
 
 def check_anchor(ledger: Ledger, anchor: Anchor) -> AnchorReport:
-    """Compare a ledger with every seal that an anchor keeps."""
+    """Compare a ledger with every seal that an anchor keeps.
+
+    Of the seals that fit, only the furthest one has to be proven: the hash chain then proves the others.
+    """
     try:
         kept = anchor.read()
+        wrong = [(seal, found) for seal in kept if (found := find_contradictions(ledger, seal.seal))]
+        contradicted = {id(seal) for seal, _ in wrong}
+        fitting = [seal for seal in kept if id(seal) not in contradicted]
+        proven = anchor.prove(max(reversed(fitting), key=lambda one: _extent(one.seal))) if fitting else None
+        lines = [line for seal, found in wrong[:MAX_CONTRADICTIONS] for line in _describe(anchor.prove(seal), found)]
     except AssayError as error:
         return AnchorReport(anchor.name, unreadable=str(error))
-    found, proven = list[str](), None
-    for seal in kept:
-        if wrong := find_contradictions(ledger, seal.seal):
-            found += [f"{line} (sealed {format_second(seal.at)} by {seal.who})" for line in wrong]
-        elif proven is None or _extent(seal.seal) >= _extent(proven.seal):
-            proven = seal
-    return AnchorReport(anchor.name, proven, len(kept), tuple(found[:MAX_CONTRADICTIONS]))
+    return AnchorReport(anchor.name, proven, len(kept), tuple(lines[:MAX_CONTRADICTIONS]))
+
+
+def _describe(seal: StoredSeal, contradictions: Iterable[str]) -> list[str]:
+    return [f"{line} (sealed {format_second(seal.at)} by {seal.who})" for line in contradictions]
 
 
 def seal_ledger(ledger: Ledger, anchors: Iterable[Anchor], register: Path, at: str, who: str) -> list[SealedAnchor]:

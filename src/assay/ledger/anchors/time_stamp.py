@@ -40,11 +40,15 @@ class TimeStampAnchor:
     register: Path
 
     def read(self) -> list[StoredSeal]:
-        """Return the stamped seals, dated by the authority. Raises AssayError for a stamp that does not hold."""
+        """Return the seals that this authority stamped. Raises AssayError where there are none."""
         stamped = [seal for seal in read_seal_file(self.register) if seal.anchor == self.name]
         if not stamped:
             raise make_no_seal_error(self.name, f"no stamp of it is in {self.register}", self.register)
-        return [self._check(seal) for seal in stamped]
+        return stamped
+
+    def prove(self, seal: StoredSeal) -> StoredSeal:
+        """Return a seal with the time of its stamp. Raises AssayError unless the authority stamped this seal."""
+        return self._check(seal)
 
     def store(self, seal: StoredSeal) -> StoredSeal:
         """Let the authority stamp a seal, and check the stamp."""
