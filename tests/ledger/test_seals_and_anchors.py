@@ -316,6 +316,7 @@ BAD = {
     "file:.": "a file of its own",
     "ledger:postgresql://ann:hunter2@host/x": "an anchor holds no password",
     "ledger:postgresql://host/x?password=hunter2": "an anchor holds no password",
+    "rfc3161:https://ann:hunter2@host/tsr": "an anchor holds no password",
     "ledger:mysql://host/x": "no ledger can live on mysql",
 }
 

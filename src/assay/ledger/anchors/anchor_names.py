@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from assay.ledger.anchors.anchor import Anchor, AnchoredFleet
 from assay.ledger.anchors.git_note import DEFAULT_REF, GitNoteAnchor
@@ -29,6 +30,8 @@ def parse_anchor(name: str, fleet: AnchoredFleet) -> Anchor:
         return _make_ledger_anchor(name, fleet, rest)
     if kind == "rfc3161" and rest.startswith(("http://", "https://")):
         url, _, roots = rest.partition("#")
+        if "@" in urlsplit(url).netloc:
+            raise AssayError("an anchor holds no password", where="rfc3161", fix="name an authority that asks for none")
         return TimeStampAnchor(name, url, fleet.root / roots if roots else None, fleet.register)
     raise AssayError(f"{name!r} is not an anchor", fix=ANCHOR_FIX)
 
