@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,22 @@ def test_jobs_that_cannot_be_read_are_told_in_a_sentence(events, tmp_path, line,
     assert says in answer.stderr
     assert str(jobs) in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_a_fleet_without_cost_assumptions_uses_the_shipped_ones_and_one_with_two_is_told(events, tmp_path):
+    fleet = tmp_path / "fleet"
+    shutil.copytree(ROOT / "specs", fleet / "specs")
+    shutil.copytree(ROOT / "inventory", fleet / "inventory")
+    (fleet / "specs/costs/default.yaml").rename(fleet / "specs/costs/ours.yaml")
+    ours = fleet / "specs/costs/ours.yaml"
+    ours.write_text(
+        ours.read_text().replace("name: default", "name: ours").replace("ticket: {hours: 1,", "ticket: {hours: 7,")
+    )
+    assumed = replay_costs("--events", events, "--fleet", fleet)["cost_assumptions"]
+    assert (assumed["name"], assumed["people"]["ticket"]["hours"]) == ("ours", 7)
+    shutil.copy(DEFAULT.parents[1] / "costs/default.yaml", fleet / "specs/costs/default.yaml")
+    two = replay("--policy", DEFAULT, "--events", events, "--fleet", fleet)
+    assert two.returncode == 2
+    assert "the fleet has 2 cost assumptions" in two.stderr
+    shutil.rmtree(fleet / "specs/costs")
+    assert replay_costs("--events", events, "--fleet", fleet)["cost_assumptions"]["where"] == "as shipped with assay"
