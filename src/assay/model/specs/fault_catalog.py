@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
+from assay.model.specs.customer_words import FaultCustomerWords
 from assay.model.specs.kernel_log_patterns import KernelLogMatcher, KernelLogPattern, RegexText
 from assay.model.specs.nvlink_xid import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
@@ -88,10 +89,11 @@ class FaultClass(FaultTreatment):
     - A sighting within `settle_seconds` after boot belongs to the boot. One that `follows` another fault belongs to it.
     - A fault seen only in logs ends after `recover_hours` without a sighting. Without `recover_hours`, it stays open.
     - `units` decode the sub-codes of an NVLink XID. `investigate`: what a person should look at. `source`: where the
-      judgement comes from.
+      judgement comes from. `for_customers`: what customers of the node are told.
     """
 
     summary: str
+    for_customers: FaultCustomerWords = Field(default_factory=FaultCustomerWords)
     source: str = Field(min_length=1)
     investigate: str = ""
     xid: list[int] = Field(default=[])

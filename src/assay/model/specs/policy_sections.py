@@ -13,6 +13,7 @@ from pydantic import Field
 from assay.model.backoff import Backoff
 from assay.model.decision import ActionName, DecisionTiming
 from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.specs.customer_words import StateCustomerWords
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
 from assay.model.specs.spec_document import StrictModel
 
@@ -52,18 +53,19 @@ class FaultEscalation(StrictModel):
 class LifecycleState(StrictModel):
     """One state of the lifecycle.
 
-    - `in_service`: customers use the node. `counts_out`: the node counts against the blast-radius limit.
+    - `in_service`: customers use the node.
     - `entry`: actions on arrival, in order. All must be verified before the node may leave.
     - `watch`: phases that are judged at every observation; their failures are faults.
     - `requires`: what must pass before `pass_to`. If it fails, the node goes to `fail_to`. Without `fail_to`, the node
       stays and a ticket is opened.
     - `soak_hours`: the shortest stay. `until_idle`: the node leaves only when it runs no job.
     - `certified_to`: where a person's certification leads. `final`: the state needs no way out.
+    - `for_customers`: what customers of the node are told.
     """
 
     summary: str
+    for_customers: StateCustomerWords = Field(default_factory=StateCustomerWords)
     in_service: bool = False
-    counts_out: bool = False
     entry: list[ActionName] = Field(default=[])
     watch: list[Phase] = Field(default=[])
     requires: list[PhaseRequirement] = Field(default=[])
@@ -146,7 +148,8 @@ class EffectConcurrency(StrictModel):
 class AutomationLimits(StrictModel):
     """Limits on what automation may do at once.
 
-    - `pool_percent`: the share of a pool that may be out of service. One node of a pool may always be out.
+    - `pool_percent`: the share of a pool that automation may have out of service, of the nodes that serve and those that
+      it took out. A node counts until it serves again, is retired, or a person moves it. One node may always be out.
     - `rack_concurrent`: nodes of one rack that may be out at once. `reboots_per_hour`: restarts of the whole fleet.
     - `effects_at_once`: effects that run at the same time. `per_minute`: effects that may start per pool and minute.
       Cordon and uncordon take no time and do not count here.
