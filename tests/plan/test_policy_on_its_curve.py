@@ -108,6 +108,20 @@ def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
     assert f"not replayed: more than {MAX_EVENTS:,} events" in plan(faulty.root).stdout
 
 
+def test_many_faults_leave_time_for_fewer_values(faulty, monkeypatch) -> None:
+    from assay.controller.plan_facts import load_plan_facts
+
+    faulty.policy(POOL_PERCENT, "pool_percent: 8").policy("reboots_per_hour: 6", "reboots_per_hour: 2")
+    revisions = faulty.declared("main"), faulty.declared()
+    ledger = faulty.root / ".assay/ledger.sqlite"
+    whole = load_plan_facts(ledger, *revisions, datetime.now(UTC)).policy_replay
+    assert [len(curve.points) for curve in whole.curves] == [5, 5]
+    monkeypatch.setattr("assay.controller.policy_replay.MAX_REPLAYED_EVENTS", 12 * 5)
+    short = load_plan_facts(ledger, *revisions, datetime.now(UTC)).policy_replay
+    assert [[point.revision for point in curve.points] for curve in short.curves] == [["new", "old"]]
+    assert short.new_costs == whole.new_costs
+
+
 @pytest.mark.parametrize(
     ("old", "new", "tried"),
     [(25, 10, [5, 10, 18, 25, 38]), (1, 2, [0, 1, 2, 3]), (0.5, 1.5, [0.25, 0.5, 1.0, 1.5, 2.25])],

@@ -1,7 +1,7 @@
 """Replays the ledger's faults under the old and the new policy, for a plan: what the change costs, and what it spares.
 
 The cost is bounded: by days, by events, by changed settings, and by values of each. Only nodes with faults are played;
-the others count in the size of their pools.
+the others count in the size of their pools. Every node starts in service, and counts as idle.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from assay.trends.replay.simulator import run_replay
 
 REPLAYED_DAYS = 30.0
 MAX_EVENTS = 2_000
+MAX_REPLAYED_EVENTS = 10_000
+"""Events of all replays of one plan together: ten CPU seconds at most."""
 MAX_SETTINGS = 3
 
 
@@ -38,7 +40,8 @@ def replay_policy_change(
 ) -> PolicyReplayReport | None:
     """Return what both policies cost on the faults of the last days; None where there were none."""
     start = now - timedelta(days=REPLAYED_DAYS)
-    events = list_fault_events(node_states.values(), after.fleet.nodes.values(), start, now)
+    known = [node for node in after.fleet.nodes.values() if node.profile in after.fleet.profiles]
+    events = list_fault_events(node_states.values(), known, start, now)
     if not events:
         return None
     faults, nodes = sum(event.kind == "fault" for event in events), len({event.node for event in events})
@@ -60,14 +63,16 @@ class _PolicyReplays:
     ) -> None:
         self._before, self._after, self._events, self._costs = before, after, events, costs
         self._durations = list_replay_durations()
+        self._left = MAX_REPLAYED_EVENTS // len(events)
 
     def draw_curves(self) -> tuple[PolicyCurve, ...]:
         """Return the curve of each changed number of the policy, the first ones if there are many."""
-        changed = list_changed_values(self._before.policy, self._after.policy)
-        return tuple(self._draw_curve(path, *values) for path, values in list(changed.items())[:MAX_SETTINGS])
+        changed = list(list_changed_values(self._before.policy, self._after.policy).items())[:MAX_SETTINGS]
+        return tuple(self._draw_curve(path, *values) for path, values in changed if self._left > 1)
 
     def run_points(self, policies: Sequence[tuple[str, LifecyclePolicy]]) -> list[PolicyCostPoint]:
         """Return what each policy costs, measured up to the same moment. The values of the points count them."""
+        self._left -= len(policies)
         numbers = [float(number) for number in range(len(policies))]
         points, _ = sweep_policy(
             numbers, lambda number: self._run(policies[int(number)][1]).tally, self._costs, in_one_process=True
@@ -78,9 +83,9 @@ class _PolicyReplays:
         ]
 
     def _draw_curve(self, path: str, old: float, new: float) -> PolicyCurve:
-        """Return the costs with only this number changed, at its old and new value and around them."""
-        tried = {}
-        for value in choose_values(old, new):
+        """Return the costs with only this number changed: at its old and new value, and around them if that fits."""
+        values, tried = choose_values(old, new), {}
+        for value in values if len(values) <= self._left else sorted((old, new)):
             try:
                 tried[value] = replace_policy_value(self._before.policy, path, value)
             except AssayError:  # the policy may not have that value

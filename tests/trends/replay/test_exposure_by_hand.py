@@ -31,6 +31,7 @@ def test_doing_nothing_serves_with_the_open_fault_for_as_long_as_it_lasts(replay
     assert costs["catastrophic_node_hours"] == 12
     assert costs["degraded_node_hours"] == 0
     assert costs["catastrophic_jobs"] == 1 + 12 / JOB_H, "the job that met it, and half of one more"
+    assert costs["catastrophic_job_nodes"] == 1.5 * 16
     assert (costs["jobs_ended"], costs["tickets"], costs["person_hours"]) == (0, 0, 0)
     assert story["node_hours"]["all"] == 2 * 48
     assert story["node_hours"]["serving_without_fault"] == 2 * 48 - 12
@@ -132,6 +133,7 @@ def test_jobs_of_a_file_are_counted_once_each_and_only_where_they_could_run(repl
     costs = replayed(events, by=nothing, jobs=jobs)["costs"]
     assert costs["catastrophic_jobs"] == 2, "the first on both its nodes, and the third"
     assert costs["degraded_jobs"] == 1
+    assert costs["catastrophic_job_nodes"] == 2 + 1
     assert replayed(events, jobs=jobs)["costs"]["catastrophic_jobs"] == 1, "the third runs elsewhere: n1 was out"
 
 

@@ -12,6 +12,7 @@ COST_TITLES = {
     "degraded_node_hours": "node-hours served with an open degraded fault",
     "catastrophic_jobs": "jobs that met a catastrophic fault",
     "degraded_jobs": "jobs that met a degraded fault",
+    "catastrophic_job_nodes": "nodes of the jobs that met a catastrophic fault",
     "jobs_ended": "other jobs that automation ended",
     "tickets": "tickets",
     "person_hours": "hours of people",

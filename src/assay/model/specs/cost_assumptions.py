@@ -15,6 +15,7 @@ PolicyCostName = Literal[
     "degraded_node_hours",
     "catastrophic_jobs",
     "degraded_jobs",
+    "catastrophic_job_nodes",
     "jobs_ended",
     "tickets",
     "person_hours",

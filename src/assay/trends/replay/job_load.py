@@ -16,10 +16,14 @@ from assay.trends.replay.exposure import JOB_SEVERITIES, EndedService, ExposedSp
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """How many jobs met a fault, by its severity, and how many others automation ended. Of assumed jobs: expected."""
+    """How many jobs met a fault, by its severity, and how many others automation ended. Of assumed jobs: expected.
+
+    `catastrophic_nodes`: the nodes of the jobs that met a catastrophic fault.
+    """
 
     hit: Mapping[str, float]
     ended: float
+    catastrophic_nodes: float
 
 
 class JobLoad(Protocol):
@@ -58,7 +62,7 @@ class AssumedJobLoad:
                 starts = max(min(span.end, span.open_until) - span.begin, timedelta())
                 hit[span.condition.severity] += float(span.is_first) + starts / timedelta(hours=self.job.hours)
         ended = [one for one in exposure.ended if self._runs_jobs(one) and one.condition.severity != "catastrophic"]
-        return JobCounts(hit, float(len(ended)))
+        return JobCounts(hit, float(len(ended)), hit["catastrophic"] * self.job.nodes)
 
     def find_end(self, opening: NodeOpening, now: datetime) -> datetime | None:  # noqa: ARG002
         """Return None: the history says when a node is in use."""
@@ -101,7 +105,8 @@ class RecordedJobLoad:
         hit: dict[str, float] = {
             severity: float(sum(one == severity for one in met.values())) for severity in JOB_SEVERITIES
         }
-        return JobCounts(hit, float(sum(met.get(job) != "catastrophic" for job in ended)))
+        nodes = sum(len(self._jobs[job].nodes) for job, severity in met.items() if severity == "catastrophic")
+        return JobCounts(hit, float(sum(met.get(job) != "catastrophic" for job in ended)), float(nodes))
 
     def find_end(self, opening: NodeOpening, now: datetime) -> datetime | None:
         """Return when the last job that runs on a node now will end, None where none runs."""

@@ -45,6 +45,7 @@ class CostModel:
             "degraded_node_hours": exposure.sum_hours("serving", severity="degraded"),
             "catastrophic_jobs": jobs.hit["catastrophic"],
             "degraded_jobs": jobs.hit["degraded"],
+            "catastrophic_job_nodes": jobs.catastrophic_nodes,
             "jobs_ended": jobs.ended,
             "tickets": float(work.get("ticket", 0) + work.get("dossier", 0)),
             "person_hours": sum(each.hours * work.get(kind, 0) for kind, each in hours.items()),
