@@ -26,6 +26,7 @@ NODE, TOKEN, BOOT = "n0003", "a-token-of-the-bench-7c41", "6f1c1f6e-0000-4000-80
 RATE, SECONDS, BURST = 500, 20, 5000
 MEDIAN_S, WORST_S = 0.3, 1.0
 XIDS = (13, 31, 32, 46, 48, 62, 63, 64, 92, 94, 95, 109, 110, 136, 140, 143)  # none is a secondary fault of another
+GPU_BUSES = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")  # of the node's spec
 PATIENCE_S = 120.0
 UP_S = 5000
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -174,7 +175,7 @@ class Site:
 def record(number: int) -> str:
     """Return the kernel record `number`: each XID on each of eight GPUs, in turn."""
     gpu, xid = number % 8, XIDS[number // 8 % len(XIDS)]
-    text = f"NVRM: Xid (PCI:0000:{16 + gpu:02x}:00): {xid}, pid=4242, name=python3"
+    text = f"NVRM: Xid (PCI:0000:{GPU_BUSES[gpu]}:00): {xid}, pid=4242, name=python3"
     return f"3,{number},{UP_S * 1_000_000 + number},-;{text}\n"
 
 

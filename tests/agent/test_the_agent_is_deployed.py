@@ -12,10 +12,13 @@ import pytest
 import yaml
 
 from assay.agent.pack import ENTRY
+from assay.model.specs.intake_limits import ConnectionLimits
 from assay.probe.pack import build_pack, find_needed_modules
+from assay.web.bounded_connections import SPARE_FILES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "assay-agent.service"
+SERVE_UNIT = DEPLOY / "assay-serve.service"
 CONTAINER_NEEDS = {"name", "image", "command", "args", "env", "resources", "securityContext", "volumeMounts"}
 
 
@@ -51,6 +54,18 @@ def test_systemd_accepts_the_unit():
         pytest.skip("systemd-analyze is not installed (Debian: systemd)")
     said = subprocess.run(["systemd-analyze", "verify", UNIT], capture_output=True, text=True, check=False)
     assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_the_servers_unit_reloads_by_the_signal_and_has_a_file_for_each_connection():
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(SERVE_UNIT)
+    service = unit["Service"]
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert int(service["LimitNOFILE"]) >= ConnectionLimits().total + SPARE_FILES
+    if shutil.which("systemd-analyze"):
+        said = subprocess.run(["systemd-analyze", "verify", SERVE_UNIT], capture_output=True, text=True, check=False)
+        assert [line for line in said.stderr.splitlines() if "is not executable" not in line] == []
 
 
 def test_the_unit_bounds_the_agent_and_takes_its_rights_away():
