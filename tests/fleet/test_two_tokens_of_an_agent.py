@@ -1,0 +1,42 @@
+"""An agent may have two tokens while one replaces the other; the rules look at both."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from assay.fleet.repository_check import list_problems
+from assay.model.specs.node_settings import NodeSettings, make_node_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+ONE, OTHER = {"sha256": "1" * 64}, {"file": "/etc/assay/token"}
+
+
+@pytest.mark.parametrize(("given", "count"), [(ONE, 1), ([ONE], 1), ([ONE, OTHER], 2), (None, 0)])
+def test_one_token_two_or_none_are_read_and_stored(given, count):
+    settings = make_node_settings({"agent_token": given})
+    assert len(settings.agent_token) == count
+    stored = settings.model_dump_json(exclude_unset=True)
+    assert NodeSettings.model_validate_json(stored).agent_token == settings.agent_token
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ([ONE, OTHER], ""),
+        ([ONE, OTHER, {"env": "TOKEN"}], "ASY0012"),
+        ([{"sha256": "x"}], "ASY0012"),
+        ([OTHER, {"file": "inventory/token"}], "ASY0095"),
+        ([OTHER, {"sha256": "2" * 64}], "ASY0097"),
+    ],
+)
+def test_each_of_the_tokens_is_checked(tmp_path, given, code):
+    for part in ("inventory", "specs", "suites", "firmware"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    hosts = {"n0003": {"agent_token": given}, "n0004": {"agent_token": {"sha256": "2" * 64}}}
+    (tmp_path / "inventory/agents.yml").write_text(json.dumps({"h100-a": {"hosts": hosts}}))
+    found = list_problems(tmp_path)
+    assert {one.code for one in found if one.severity == "error"} == ({code} if code else set())
