@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import NodeStateProjection
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
+from assay.model.evidence_basis import EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
@@ -27,6 +29,7 @@ from assay.model.specs.fault_catalog import FaultCatalog, merge_catalogs
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
+from assay.model.timestamps import parse_time
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -84,8 +87,8 @@ class Paper:
     def write(self, *entries: LedgerEntry) -> None:
         for entry in entries:
             if entry.id not in self.log:
-                self.log[entry.id] = entry
-                self.chronicle.apply([entry])
+                self.log[entry.id] = numbered = replace(entry, seq=len(self.log) + 1)
+                self.chronicle.apply([numbered])
 
     def later(self, **span: float) -> None:
         self.now += timedelta(**span)
@@ -135,11 +138,18 @@ class Paper:
         return made
 
     def judge(
-        self, name: str, phase: str, verdict: str = "pass", reason: str = "", age: timedelta = timedelta()
+        self,
+        name: str,
+        phase: str,
+        verdict: str = "pass",
+        reason: str = "",
+        age: timedelta = timedelta(),
+        basis: EvidenceBasis | None = None,
     ) -> None:
-        """Record an outcome of the phase's one check, on evidence of `age` ago."""
+        """Record an outcome of the phase's one check, on evidence of `age` ago, which is when its reading began."""
         self.serial += 1
         check, at = self.checks[phase], (self.now - age).isoformat()
+        before = sum(parse_time(entry.at) <= self.now - age for entry in self.log.values())
         outcome = Outcome(
             check=check.id,
             subject=f"{self.nodes[name].pool}/{name}",
@@ -150,6 +160,7 @@ class Paper:
             phases=tuple(check.phases),
             active=check.active,
             evidence_at=at,
+            basis=basis or EvidenceBasis(before),
         )
         self.outcomes[name][check.id] = RecordedOutcome(f"run-{self.serial}", at, outcome)
 

@@ -80,6 +80,8 @@ class Judge:
                 old, new = (self.policy.states[entry.body[end]] for end in ("from", "to"))
                 if new.counts_out and (old.in_service or entry.node in taken):
                     taken.add(entry.node)
+                elif old.in_service:
+                    taken.add(entry.node)
                 else:
                     taken.discard(entry.node)
                 waits.discard(entry.node)
@@ -437,9 +439,12 @@ def as_they_come(situation):
 DEFECTS = {
     "stale passes count": (
         "admits without a proof",
-        without((required_checks, "_find_shortcoming", lambda *_, **__: "")),
+        without(
+            (required_checks, "_find_shortcoming", lambda *_, **__: ""),
+            (required_checks, "_find_disorder", lambda *_: ""),
+        ),
     ),
-    "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_: None))),
+    "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_, **__: None))),
     "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
     "profiles are ignored": ("beyond the profile", everything_is_allowed),

@@ -16,12 +16,13 @@ from assay.ledger.hash_chain import RunDigest
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, split_batches
 from assay.ledger.outcome_dates import OutcomeDates
 from assay.ledger.tables import insert_or_update
+from assay.model.evidence_basis import EvidenceBasis
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome
 from assay.model.timestamps import format_epoch_seconds, parse_epoch_seconds_cached
 
 OutcomeRow = dict[str, Any]
-TEXT_COLUMNS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at")
-"""Fields of an outcome that are kept as the number of their text."""
+TEXT_COLUMNS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at", "judged_by")
+"""Fields of an outcome that are kept as the number of their text. `basis` and `phases` are encoded first."""
 _get_texts = attrgetter(*TEXT_COLUMNS)
 _get_text_columns = itemgetter(*TEXT_COLUMNS)
 _columns = itemgetter(*tables.outcomes.columns.keys())
@@ -61,7 +62,7 @@ def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) 
     """Return the outcomes of a query made with `select_outcomes`, in its order, each with its measurements."""
     rows = list(connection.execute(query).mappings())
     measured = _measurements(connection, [row["seq"] for row in rows])
-    texts.load(connection, {row[name] for row in rows for name in (*TEXT_COLUMNS, "phases")})
+    texts.load(connection, {row[name] for row in rows for name in (*TEXT_COLUMNS, "phases", "basis")})
     texts.load(connection, {one["gauge"] for some in measured.values() for one in some})
     lists = _ParsedLists(texts)
     return [_recorded(row, measured[row["seq"]], texts, lists) for row in rows]
@@ -128,8 +129,14 @@ class _ParsedLists(dict[int, Any]):
 def _texts(outcome: Outcome) -> Iterator[str]:
     yield from _get_texts(outcome)
     yield _encode_list(outcome.phases)
+    yield outcome.basis.encode()
     for measurement in outcome.measurements:
         yield _encode_gauge(measurement)
+
+
+@lru_cache(4096)
+def _decode_basis(text: str) -> EvidenceBasis:
+    return EvidenceBasis.decode(text)
 
 
 @lru_cache(4096)
@@ -146,6 +153,7 @@ def _row(outcome: Outcome, numbers: TextNumbers, number: int, run: int, dates: O
     row["seq"], row["run"], row["active"] = number, run, outcome.active
     row["measured_s"] = dates.date_of(row["check"], row["subject"], outcome.evidence_at)
     row["verdict"], row["phases"] = VERDICTS.index(outcome.verdict), numbers[_encode_list(outcome.phases)]
+    row["basis"] = numbers[outcome.basis.encode()]
     row["micros"] = round(outcome.duration_s * 1e6)
     return row
 
@@ -188,6 +196,7 @@ def _recorded(
         **words,
         verdict=VERDICTS[row["verdict"]],
         phases=lists[row["phases"]],
+        basis=_decode_basis(texts[row["basis"]]),
         active=row["active"],
         duration_s=row["micros"] / 1e6,
         measurements=tuple(_measurement(lists[one["gauge"]], one["value"]) for one in measured),

@@ -94,6 +94,8 @@ outcomes = Table(  # what is said in words is a number here, that of its text
     Column("active", Boolean, nullable=False),
     Column("evidence", Integer, nullable=False),
     Column("evidence_at", Integer, nullable=False),
+    Column("basis", Integer, nullable=False),
+    Column("judged_by", Integer, nullable=False),
     Column("micros", BigInteger, nullable=False),
     Index("outcome_by_run", "run"),
     Index("outcome_by_node", "node"),

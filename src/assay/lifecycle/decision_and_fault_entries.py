@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from assay.lifecycle.decisions.evidence_order import find_proof_number, is_unproved
 from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select_proving_outcomes
 from assay.lifecycle.faults.detection import FaultObservation, count_sightings, detect_faults
 from assay.lifecycle.faults.recovery import (
@@ -44,7 +45,7 @@ def make_decision_entries(
     """Return the entries of a decision, to be appended together.
 
     An immediate decision is a transition too. A record may withdraw a pending decision or release a hold. A decision
-    that takes the node back into service clears its open faults: the outcomes behind it are newer than they are.
+    that takes the node back into service clears its open faults, but those that may be newer than its evidence.
     """
     stamp = format_time(at)
     entries = [DecisionEntry.from_decision(decision).make_entry(decision.id, stamp, decision.node)]
@@ -53,11 +54,11 @@ def make_decision_entries(
     move = TransitionEntry(decision.from_state, decision.to_state, decision.id)
     entries.append(move.make_entry(derive_id("transition", decision.id), stamp, decision.node))
     if policy.states[decision.to_state].in_service:
-        reason = f"back in {decision.to_state} by decision {decision.id}"
+        reason, number = f"back in {decision.to_state} by decision {decision.id}", find_proof_number(policy, node)
         entries += [
-            make_cleared_entry(decision.node, FaultClearance(fault.id, reason), at)
+            make_cleared_entry(decision.node, FaultClearance(fault.id, reason, fault.seq), at)
             for fault in node.node_state.faults
-            if fault.is_open
+            if fault.is_open and not is_unproved(node.node_state, fault, number)
         ]
     return tuple(entries)
 
@@ -132,5 +133,6 @@ def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:
 
 def make_cleared_entry(node: str, clearance: FaultClearance, at: datetime) -> LedgerEntry:
     """Return the entry that ends a fault."""
-    content = FaultClearedEntry(clearance.fault, clearance.reason)
-    return content.make_entry(derive_id("cleared", clearance.fault), format_time(at), node)
+    content = FaultClearedEntry(clearance.fault, clearance.reason, clearance.seen_up_to)
+    number = [str(clearance.seen_up_to)] if clearance.seen_up_to else []
+    return content.make_entry(derive_id("cleared", clearance.fault, *number), format_time(at), node)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.lifecycle.asset_history import describe_returned_part
-from assay.lifecycle.node_state_projection import describe_causes
+from assay.lifecycle.node_state_builder import describe_causes
 from assay.model.entries import asset_entries as asset
 from assay.model.entries import effect_entries as effect
 from assay.model.entries import fault_entries as fault

@@ -22,6 +22,7 @@ FaultResponse = Literal["", "waits", "acted", "breaker"]
 class FaultRecord:
     """A fault of the node. `marks` says how far each source has been read; `times` are its last sightings.
 
+    `seq` is the number of its last entry in the ledger, 0 in a history without numbers.
     `response` is "waits" while a pending decision wants to move the node because of it, "acted" after a decision moved
     the node, "breaker" after the circuit breaker held the fault back. `responded_at` is the time of that, "" for
     none. `cleared_at` is "" while the fault is open.
@@ -42,6 +43,12 @@ class FaultRecord:
     response: FaultResponse = ""
     responded_at: str = ""
     cleared_at: str = ""
+    seq: int = 0
+
+    @property
+    def boots(self) -> frozenset[str]:
+        """The boots in which sources that number their lines showed it last."""
+        return list_boots(self.marks)
 
     @property
     def is_open(self) -> bool:
@@ -63,11 +70,18 @@ class EffectRecord:
 
 @dataclass(frozen=True, slots=True)
 class RepairRecord:
-    """A time before which no pass counts: a verified repair, a certification by a person, or a replaced part."""
+    """A point before which no pass counts: a verified repair, a certification by a person, or a replaced part.
+
+    `seq` is its number in the ledger, 0 in a history without numbers. `boot_id` is the boot that a verified restart
+    read back, and `earlier_boots` are those that were known by then.
+    """
 
     kind: str
     at: str
     id: str
+    seq: int = 0
+    boot_id: str = ""
+    earlier_boots: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +163,10 @@ class LostCordon:
 class NodeState:
     """The projected state of one node. A stay is the time from one transition to the next.
 
-    `stay_id` is the id of the entry that began this stay, `decision` the decision behind it ("" for none), `reason`
-    why it was made. `note` is what was recorded since that needs a technician or keeps the node here. `certified` is
-    a certification during this stay. `deadline_held_at` is when the circuit breaker last held back a deadline of this
-    stay, "" for never. `decision_ids` holds every decision ever made for the node.
+    `stay_id` is the id of the entry that began this stay and `stay_seq` its number, `decision` the decision behind it
+    ("" for none), `reason` why it was made. `note` is what was recorded since that needs a technician or keeps the node
+    here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
+    a deadline of this stay, "" for never. `decision_ids` holds every decision ever made for the node.
     """
 
     node: str
@@ -179,14 +193,52 @@ class NodeState:
 
     @property
     def repaired_at(self) -> str:
-        """When the node was last repaired or certified, "" for never."""
-        return max((repair.at for repair in self.repairs), default="")
+        """When the node was last repaired or certified by the clock of that time, "" for never."""
+        return self.repairs[-1].at if self.repairs else ""
+
+    @property
+    def repaired_seq(self) -> int:
+        """The number of the last repair or certification in the ledger, 0 for never."""
+        return self.repairs[-1].seq if self.repairs else 0
+
+    def is_repaired(self, fault: FaultRecord) -> bool:
+        """Whether a fault was last seen before the last repair, so that the repair answers it."""
+        return any(is_before(fault, repair) for repair in self.repairs[-1:]) or any(
+            fault.boots and fault.boots <= repair.earlier_boots for repair in self.repairs
+        )
 
     @property
     def unsettled_effects(self) -> tuple[EffectRecord, ...]:
         """Effects that have started and that no reading has settled yet."""
+    stay_seq: int = 0
         return tuple(effect for effect in self.effects if effect.standing in ("intent", "done", "unknown"))
 
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
         """Return the effect of a decision, None where it has not started."""
         return next((e for e in self.effects if e.decision == decision and e.action == action), None)
+
+
+NUMBERED_SOURCES = ("kernel", "nvml")
+"""Sources that number their messages; numbers start again with each boot."""
+
+
+def list_boots(marks: Mapping[str, str]) -> frozenset[str]:
+    """Return the boots in the marks of sources that number their messages."""
+    boots = (marks[source].rpartition(":")[0] for source in NUMBERED_SOURCES if source in marks)
+    return frozenset(boot for boot in boots if boot)
+
+
+def is_before(fault: FaultRecord, repair: RepairRecord) -> bool:
+    """Whether a fault was last seen before a repair.
+
+    The boot says so where the fault's source has one and the repair is a restart: no clock can change it. Otherwise
+    the order in the ledger says so, and the time only in a history without numbers.
+    """
+    if fault.boots and repair.boot_id:
+        if repair.boot_id in fault.boots:
+            return False
+        if fault.boots <= repair.earlier_boots:
+            return True
+    if fault.seq and repair.seq:
+        return fault.seq < repair.seq
+    return fault.last_seen <= repair.at

@@ -1,10 +1,10 @@
 """Evidence: all readings of one node at one time, by channel, stored by hash.
 
 A document is `{"schema": "assay.evidence/1", "node": "n0007", "at": ISO 8601 UTC, "channels": {"probe": TREE, "bmc":
-TREE, "before": TREE, "active": TREE}}`. After a load, `active` holds its results, and `before` what its traces are
-compared with. A TREE is a nested object whose leaves are readings, such as `{"value": 16}` or
-`{"failed": "…"}`. One leaf may stand for a whole branch: after a timeout, `"probe": {"failed": "no answer within 5 s"}`
-makes every reading below it `failed`.
+TREE, "before": TREE, "active": TREE}}`, and `"after_entry": 123` where a controller asked for it. After a load,
+`active` holds its results, and `before` what its traces are compared with. A TREE is a nested object whose leaves are
+readings, such as `{"value": 16}` or `{"failed": "…"}`. One leaf may stand for a whole branch: after a timeout,
+`"probe": {"failed": "no answer within 5 s"}` makes every reading below it `failed`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,20 @@ FABRIC_EVIDENCE_PREFIX = "fabric-"
 
 @dataclass(frozen=True, slots=True)
 class EvidenceDocument:
-    """One document of readings from one node."""
+    """One document of readings from one node.
+
+    `after_entry` is the number of the ledger's newest entry before the reading began, None where nobody noted it.
+    """
 
     node: str
     at: datetime
     channels: Mapping[str, Any] = field(default_factory=dict)
+    after_entry: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the document as plain JSON data."""
-        return {"schema": EVIDENCE_SCHEMA, "node": self.node, "at": self.at.isoformat(), "channels": self.channels}
+        plain = {"schema": EVIDENCE_SCHEMA, "node": self.node, "at": self.at.isoformat(), "channels": self.channels}
+        return plain if self.after_entry is None else {**plain, "after_entry": self.after_entry}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> EvidenceDocument:
@@ -51,7 +56,10 @@ class EvidenceDocument:
             raise ValueError("it names no node, or holds no channels")
         if at.tzinfo is None or not EARLIEST_TIME <= at <= LATEST_TIME:
             raise ValueError(f"{document['at']} is not a time with a time zone since 1970")
-        return cls(node, at, channels)
+        after_entry = document.get("after_entry")
+        if after_entry is not None and type(after_entry) is not int:
+            raise ValueError(f"after_entry is {after_entry!r}, not the number of a ledger entry")
+        return cls(node, at, channels, after_entry)
 
     def read(self, *path: str) -> EvidenceReading:
         """Return the reading at `path` (channel first). A branch is a value; a missing step is `absent`."""

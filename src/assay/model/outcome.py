@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from assay.model.clock import MAX_CLOCK_SKEW
+from assay.model.evidence_basis import UNKNOWN_BASIS, EvidenceBasis
 
 CheckVerdict = Literal["pass", "fail", "error", "skip"]
 VERDICTS: tuple[CheckVerdict, ...] = get_args(CheckVerdict)
@@ -43,7 +44,9 @@ class Outcome:
 
     - `check`: the pytest id without parameters (`suites/seatrial/test_gpu.py::test_gpu_count`).
     - `fault`: the fault class that a failure means. `phases`: the check's phase marks.
-    - `evidence`: the hash of the judged document; `evidence_at`: when it was collected (ISO 8601 UTC).
+    - `evidence`: the hash of the judged document; `evidence_at`: when it was collected (ISO 8601 UTC); `basis`: the
+      ledger entry and the boot that it rests on.
+    - `judged_by`: the hash of what the check was judged by: its code, limits and spec values. "" if that is unknown.
     - `known`: the known issue that excuses this failure. `observed`: the check is at stage `observe`. Such an outcome
       is reported and decides nothing.
     """
@@ -63,6 +66,8 @@ class Outcome:
     known: str = ""
     observed: bool = False
     artefacts: tuple[FailureArtefact, ...] = field(default=())
+    basis: EvidenceBasis = UNKNOWN_BASIS
+    judged_by: str = ""
 
     @property
     def counts_against_subject(self) -> bool:
@@ -75,6 +80,7 @@ class Outcome:
         plain["phases"] = list(self.phases)
         plain["measurements"] = [{k: getattr(m, k) for k in m.__slots__} for m in self.measurements]
         plain["artefacts"] = [{k: getattr(a, k) for k in a.__slots__} for a in self.artefacts]
+        plain["basis"] = self.basis.encode()
         return plain
 
     @classmethod
@@ -86,6 +92,7 @@ class Outcome:
                 "phases": tuple(plain["phases"]),
                 "measurements": tuple(Measurement(**m) for m in plain["measurements"]),
                 "artefacts": tuple(FailureArtefact(**a) for a in plain["artefacts"]),
+                "basis": EvidenceBasis.decode(plain.get("basis", "")),
             }
         )
 

@@ -37,6 +37,7 @@ class CollectionOptions(TypedDict, total=False):
     - `active`: node → the active parts to run there, within `active_deadline_s`. The passive readings of such a node
       come afterwards, so that they show the effects.
     - `store`: holds earlier documents, whose age decides the order, and the documents that agents pushed.
+    - `after_entry`: the number of the ledger's newest entry, read before the pass; each document carries it.
     """
 
     since: Mapping[str, int | str]
@@ -45,6 +46,7 @@ class CollectionOptions(TypedDict, total=False):
     active_deadline_s: float
     workers: int
     store: EvidenceStore | None
+    after_entry: int | None
 
 
 def collect_evidence(
@@ -99,7 +101,10 @@ def order_by_overdue(nodes: Iterable[Node], seen_at: Callable[[str], float]) -> 
 
 @dataclass(frozen=True)
 class _CollectionPass:
-    """One pass. `started` has the time, by `clock`, when it began to ask each node."""
+    """One pass. `started` has the time, by `clock`, when it began to ask each node.
+
+    `pushed_after` has, for each node that pushes, the ledger's number that its own document carries.
+    """
 
     fleet: Fleet
     clock: Clock
@@ -109,6 +114,8 @@ class _CollectionPass:
     active_deadline_s: float = ACTIVE_DEADLINE_S
     workers: int = WORKERS
     store: EvidenceStore | None = None
+    after_entry: int | None = None
+    pushed_after: dict[str, int | None] = field(default_factory=dict)
     started: dict[str, datetime] = field(default_factory=dict)
     quirks: BmcQuirkSet = field(init=False)
     context: TransportContext = field(init=False)
@@ -131,7 +138,8 @@ class _CollectionPass:
             channels[name] |= {channel: failed(_reason(answer))} if isinstance(answer, BaseException) else answer
             left[name] -= 1
             if not left[name]:
-                yield EvidenceDocument(name, self.started[name], channels.pop(name))
+                after_entry = self.pushed_after.get(name, self.after_entry)
+                yield EvidenceDocument(name, self.started[name], channels.pop(name), after_entry)
 
     def _queries(self, node: Node) -> Iterator[NodeQuery]:
         """Yield the queries of one node: to its BMC and to its probe."""
@@ -181,6 +189,7 @@ class _CollectionPass:
         last = self.store.latest_pushed(node.name) if self.store else None
         if last is not None:
             self.started[node.name] = min(last.at, self.clock.now())
+            self.pushed_after[node.name] = last.after_entry
 
 
 def _add_read_time(channels: ReadingTree, now: datetime) -> None:

@@ -109,7 +109,7 @@ def _by_fault(
 
 def _is_open(node_state: NodeState, known: FaultRecord) -> bool:
     """Whether a decision would consider the fault now: nothing has cleared, answered or repaired it."""
-    return known.is_open and known.response == "" and known.last_seen > node_state.repaired_at
+    return known.is_open and known.response == "" and not node_state.is_repaired(known)
 
 
 def _react_to_fault(

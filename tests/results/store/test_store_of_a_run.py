@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.model.errors import AssayError
+from assay.model.evidence_basis import UNKNOWN_BASIS
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import find_run, list_runs
@@ -134,7 +135,7 @@ def test_the_run_and_what_else_is_known_of_it_come_back(tmp_path: Path) -> None:
     writer = OutcomeWriter(tmp_path / "run.sqlite", RUN, {"assay": "0.1.0", "ended": "no"})
     writer.set_about(ended="yes")
     writer.add_left_out([("suites/a.py::test_a", "pool/n9")])
-    writer.add_documents([("n1", "a1", "2026-11-21T20:00:00+00:00")])
+    writer.add_documents([("n1", "a1", "2026-11-21T20:00:00+00:00", UNKNOWN_BASIS)])
     writer.close()
     with StoredRun.open(tmp_path / "run.sqlite") as run:
         assert run.run == RUN

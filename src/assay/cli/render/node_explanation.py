@@ -178,7 +178,7 @@ def _list_undecided_faults(workspace: Workspace, state: NodeState) -> Iterator[J
     causes = [cause for decision in decisions for cause in DecisionEntry.read(decision).causes]
     decided = {fault for cause in causes for fault in cause.fault_ids}
     for fault in state.faults:
-        if fault.is_open and fault.id not in decided and fault.last_seen > state.repaired_at:
+        if fault.is_open and fault.id not in decided and not state.is_repaired(fault):
             names = ("severity", "subject", "count", "first_seen", "last_seen", "detail")
             yield {"class": fault.fault_class, **{name: getattr(fault, name) for name in names}}
 

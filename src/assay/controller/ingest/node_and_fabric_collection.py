@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.silent_nodes import record_answers
@@ -35,7 +36,10 @@ def collect_node_evidence(
     for name in active:
         context.progress(f"{name}: loading it with {', '.join(ACTIVE_PARTS)} …")
     context.progress(f"observing {len(names)} nodes …")
-    found = collect_evidence(context.fleet, names, clock=context.clock, active=active, store=context.evidence)
+    head = context.ledger.head()
+    found = collect_evidence(
+        context.fleet, names, clock=context.clock, active=active, store=context.evidence, after_entry=head
+    )
     for evidence in found.values():
         context.evidence.store_latest(evidence)
         context.ledger.append(*_make_failure_entries(context, evidence, before[evidence.node]))
@@ -73,8 +77,9 @@ def scan_fabrics(context: ControllerContext, names: Collection[str]) -> dict[str
     """Scan each fabric of the nodes `names`, keep the discovery, and return how it compares with its design."""
     for design in _find_designs(context, names):
         context.progress(f"discovering the fabric {design.name} …")
-        before = context.evidence.latest(format_fabric_subject(design))
-        context.evidence.store_latest(run_fabric_scan(context.fleet, design, clock=context.clock, before=before))
+        before, head = context.evidence.latest(format_fabric_subject(design)), context.ledger.head()
+        found = run_fabric_scan(context.fleet, design, clock=context.clock, before=before)
+        context.evidence.store_latest(replace(found, after_entry=head))
     return compare_fabrics(context, names)
 
 

@@ -39,6 +39,7 @@ def load_idle_node(
 
     The evidence includes a reading of the node after its load, which shows what the load caused.
     """
+    head = context.ledger.head()
     try:
         answer = _load_cordoned_node(context, node, how) if status.cordon else _load_in_spare_time(context, node, how)
     except AssayError as error:
@@ -46,7 +47,7 @@ def load_idle_node(
     if isinstance(answer, NodeLoadResult):
         return answer
     after = collect_evidence(context.fleet, [node.name], clock=context.clock, store=context.evidence)[node.name]
-    evidence = EvidenceDocument(node.name, after.at, {**after.channels, **answer})
+    evidence = EvidenceDocument(node.name, after.at, {**after.channels, **answer}, head)
     context.evidence.store_latest(evidence)
     store.store_latest(evidence)
     return NodeLoadResult(node.name, "loaded")

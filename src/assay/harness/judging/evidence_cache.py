@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceDocument
+from assay.model.evidence_basis import EvidenceBasis
 
 
 class UnjudgeableCheck(Exception):
@@ -42,7 +43,7 @@ MAX_CACHED_DOCUMENTS = 24
 
 @dataclass(frozen=True, slots=True)
 class CachedEvidence:
-    """One evidence document, its sha256, and the time of its collection (`at`, ISO 8601 UTC).
+    """One evidence document, its sha256, the time of its collection (`at`, ISO 8601 UTC), and what it rests on.
 
     `branches` are those that checks have read, by path.
     """
@@ -50,11 +51,13 @@ class CachedEvidence:
     evidence: EvidenceDocument
     digest: str
     at: str = field(init=False)
+    basis: EvidenceBasis = field(init=False)
     branches: dict[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Format the time once; every outcome carries it."""
+        """Format the time and read the basis once; every outcome carries them."""
         object.__setattr__(self, "at", self.evidence.at.isoformat())
+        object.__setattr__(self, "basis", EvidenceBasis.of_document(self.evidence))
 
 
 class EvidenceCache:

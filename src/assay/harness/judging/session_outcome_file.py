@@ -48,7 +48,7 @@ class OutcomeDelivery:
         """Record that verdicts depend on this document, before any of them is written."""
         if document.digest not in self._recorded:
             self._recorded.add(document.digest)
-            self._writer.add_documents([(name, document.digest, document.evidence.at.isoformat())])
+            self._writer.add_documents([(name, document.digest, document.at, document.basis)])
 
     def skip_judged(self, check: str, subjects: list[NamedSubject]) -> list[NamedSubject]:
         """Return the subjects for which the file holds no outcome of this check."""

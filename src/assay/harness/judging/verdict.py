@@ -7,12 +7,13 @@ run it again until it passes are refused. Only collecting evidence may be repeat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable, UnjudgeableCheck
 from assay.model.errors import AssayError
+from assay.model.evidence_basis import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
 
 RERUN_OPTIONS = ("reruns", "retries", "force_flaky")
@@ -96,7 +97,18 @@ class CheckContext:
             evidence_at=oldest.at if oldest else "",
             duration_s=round(duration_s, 6),
             measurements=tuple(self.measurements),
+            basis=self._find_basis(),
         )
+
+    def _find_basis(self) -> EvidenceBasis:
+        """Return the boot of the node's own document, and the least entry of all documents that the check read."""
+        own = self.documents.get(self.node)
+        basis = own.basis if own else UNKNOWN_BASIS
+        if len(self.documents) == 1:  # nearly always
+            return next(iter(self.documents.values())).basis
+        entries = [document.basis.after_entry for document in self.documents.values()]
+        known = [entry for entry in entries if entry is not None]
+        return replace(basis, after_entry=min(known) if known and len(known) == len(entries) else None)
 
 
 def _oldest(documents: Mapping[str, CachedEvidence]) -> CachedEvidence | None:

@@ -129,7 +129,7 @@ def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
 
 def _is_still_present(view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether a fault that the breaker held still exists. A check's fault does until newer evidence is judged."""
-    if not fault.is_open or fault.response != "breaker" or fault.last_seen <= view.node_state.repaired_at:
+    if not fault.is_open or fault.response != "breaker" or view.node_state.is_repaired(fault):
         return False
     return "check" in fault.marks or is_still_failing(view, fault)
 

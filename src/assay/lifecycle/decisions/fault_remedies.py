@@ -12,7 +12,7 @@ from datetime import datetime
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.required_checks import list_entry_actions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state import FaultRecord, NodeState, is_before
 from assay.model.decision import REPAIR_ACTIONS, DecisionCause
 from assay.model.specs.fault_catalog import SEVERITIES
 from assay.model.specs.policy_sections import FaultRule, LadderRung, RemedyLadder
@@ -99,9 +99,9 @@ def find_rung(ladder: RemedyLadder, node_state: NodeState, remedy: str, now: dat
 def has_recurred(ladder: RemedyLadder, node_state: NodeState, fault: FaultRecord, now: datetime) -> bool:
     """Whether a fault of this class was repaired within the ladder's window and came back."""
     start = _find_window_start(ladder, node_state, now)
-    repairs = [one.at for one in node_state.repairs if one.kind not in LADDER_RESETS and parse_time(one.at) > start]
+    repairs = [one for one in node_state.repairs if one.kind not in LADDER_RESETS and parse_time(one.at) > start]
     earlier = [one for one in node_state.faults if one.fault_class == fault.fault_class and one.id != fault.id]
-    return any(one.last_seen < at < fault.first_seen for one in earlier for at in repairs)
+    return any(is_before(one, repair) and not is_before(fault, repair) for one in earlier for repair in repairs)
 
 
 def _find_window_start(ladder: RemedyLadder, node_state: NodeState, now: datetime) -> datetime:
@@ -110,7 +110,7 @@ def _find_window_start(ladder: RemedyLadder, node_state: NodeState, now: datetim
 
 
 def _needs_answer(view: NodeSnapshot, fault: FaultRecord) -> bool:
-    if fault.last_seen <= view.node_state.repaired_at:
+    if view.node_state.is_repaired(fault):
         return False
     if fault.response == "breaker":
         return is_still_failing(view, fault)

@@ -75,13 +75,13 @@ def drop_excused_faults(snapshot: FleetSnapshot) -> FleetSnapshot:
 
 
 def _drop_faults_of_node(snapshot: FleetSnapshot, view: NodeSnapshot) -> NodeSnapshot:
-    counting = tuple(fault for fault in view.node_state.faults if not _is_excused(snapshot, view, fault))
+    counting = tuple(fault for fault in view.node_state.faults if not is_fault_excused(snapshot, view, fault))
     if len(counting) == len(view.node_state.faults):
         return view
     return replace(view, node_state=replace(view.node_state, faults=counting))
 
 
-def _is_excused(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
+def is_fault_excused(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether an open fault decides nothing: only checks report it, and each observes or has only excused failures.
 
     If a check can no longer be judged, it excuses nothing: the fault stays.

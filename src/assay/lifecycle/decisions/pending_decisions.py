@@ -46,7 +46,7 @@ def find_withdrawal_reason(policy: LifecyclePolicy, node_state: NodeState, short
         return "" if is_requested else "nobody asks for it any more"
     causes = {fault for cause in pending.because for fault in cause.fault_ids}
     faults = [fault for fault in node_state.faults if fault.id in causes and fault.is_open]
-    left = [fault for fault in faults if fault.last_seen > node_state.repaired_at]
+    left = [fault for fault in faults if not node_state.is_repaired(fault)]
     return "" if left or not causes else "what it waited to answer is over"
 
 

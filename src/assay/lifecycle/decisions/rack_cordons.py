@@ -133,7 +133,7 @@ def _is_lost(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
     if not is_in_service(policy, node_state) or not view.profile.acts_on_faults:
         return False
     worst = [fault for fault in node_state.faults if fault.is_open and fault.severity == "catastrophic"]
-    return any(fault.response != "breaker" and fault.last_seen > node_state.repaired_at for fault in worst)
+    return any(fault.response != "breaker" and not node_state.is_repaired(fault) for fault in worst)
 
 
 def _describe_shortage(rule: RackRule, rack: RackPlace, out: list[NodeSnapshot]) -> str:

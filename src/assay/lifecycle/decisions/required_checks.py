@@ -1,18 +1,22 @@
-"""Compares a node's newest outcomes with its state's requirements: passed, fresh, newer than the last repair."""
+"""Compares a node's newest outcomes with its state's requirements: passed, fresh, and newer than what they prove."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
+from assay.lifecycle.decisions.evidence_order import (
+    RequiredBoot,
+    counts_in_stay,
+    find_required_boot,
+    find_unproved_fault,
+    is_newer_than_repair,
+)
 from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
 from assay.model.specs.known_issues import KnownIssue
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import PhaseRequirement
 from assay.model.timestamps import format_duration, hours, parse_time
 
@@ -41,7 +45,9 @@ def judge_state_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> lis
     """Return the result of every requirement of the node's state."""
     newest = {(one.outcome.check, one.outcome.subject): one for one in view.latest}
     requirements = snapshot.policy_state_of(view).requires
-    return [_judge_requirement(snapshot, view, requirement, newest) for requirement in requirements]
+    phases = {requirement.phase for requirement in requirements}
+    boot = find_required_boot(view.node_state, (one for one in view.latest if phases & set(one.outcome.phases)))
+    return [_judge_requirement(snapshot, view, requirement, newest, boot) for requirement in requirements]
 
 
 def list_due_phases(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[Phase, ...]:
@@ -73,12 +79,6 @@ def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tupl
     return [(action, effect.standing if effect else "") for action, effect in effects]
 
 
-def settled_since(policy: LifecyclePolicy, node_state: NodeState) -> datetime:
-    """Return the time from which readings count against the node: its stay has begun, and a repair has settled."""
-    since, repaired = parse_time(node_state.since), node_state.repaired_at
-    return max(since, parse_time(repaired) + timedelta(minutes=policy.settle_minutes)) if repaired else since
-
-
 def find_max_age(requirement: PhaseRequirement, check: CheckDeclaration) -> tuple[float, str]:
     """Return the maximum age of a pass in hours, and what sets it: the check or the state, whichever is shorter."""
     if check.valid_hours is not None and check.valid_hours < requirement.fresh_hours:
@@ -106,18 +106,20 @@ def _judge_requirement(
     view: NodeSnapshot,
     requirement: PhaseRequirement,
     newest: dict[tuple[str, str], RecordedOutcome],
+    boot: RequiredBoot,
 ) -> RequirementResult:
     declared = [(check, str(subject)) for check, subject in view.declared if requirement.phase in check.phases]
     deciding = [(check, subject) for check, subject in declared if check.id not in snapshot.observing_checks]
-    since = settled_since(snapshot.policy, view.node_state)
     result = _RequirementResultBuilder()
     for check, subject in deciding:
         recorded = newest.get((check.id, subject))
         outcome = recorded.outcome if recorded else None
         issue = find_known_issue(snapshot.known_issues, outcome, view.node, snapshot.now) if outcome else None
-        if recorded and recorded.outcome.verdict == "fail" and not issue and parse_time(recorded.measured_at) >= since:
+        is_failure = recorded is not None and recorded.outcome.verdict == "fail" and not issue
+        if recorded and is_failure and counts_in_stay(snapshot.policy, view.node_state, recorded):
             result.failed.append(recorded)
-        why = _find_shortcoming(snapshot, view, requirement, check, recorded, excused=issue is not None)
+        why = _find_shortcoming(snapshot, requirement, check, recorded, excused=issue is not None)
+        why = why or _find_disorder(snapshot, view, requirement, recorded, boot)
         if why:
             result.missing.append(f"{check.id}[{subject}]: {why}")
         elif recorded and issue:
@@ -131,7 +133,6 @@ def _judge_requirement(
 
 def _find_shortcoming(
     snapshot: FleetSnapshot,
-    view: NodeSnapshot,
     requirement: PhaseRequirement,
     check: CheckDeclaration,
     recorded: RecordedOutcome | None,
@@ -151,6 +152,26 @@ def _find_shortcoming(
         return f"its evidence is dated ahead ({outcome.evidence_at[:19]}): how old it is cannot be told"
     if snapshot.now - seen > hours(max_hours):
         return f"its evidence is {format_duration(snapshot.now - seen)} old, more than the {max_hours:g} h {set_by}"
-    if requirement.newer_than_repair and seen <= parse_time(view.node_state.repaired_at):
+    return ""
+
+
+def _find_disorder(
+    snapshot: FleetSnapshot,
+    view: NodeSnapshot,
+    requirement: PhaseRequirement,
+    recorded: RecordedOutcome | None,
+    boot: RequiredBoot,
+) -> str:
+    """Return what came after the evidence, so that it proves nothing; "" if nothing did."""
+    if recorded is None:
+        return ""
+    if requirement.newer_than_repair and not is_newer_than_repair(view.node_state, recorded):
         return "its evidence is older than the last repair"
+    if why := boot.find_mismatch(recorded):
+        return why
+    if requirement.active and recorded.outcome.active and recorded.outcome.basis.log_gap:
+        return f"its evidence may lack what the load caused: {recorded.outcome.basis.log_gap}"
+    to = snapshot.policy_state_of(view).pass_to
+    if to and snapshot.policy.states[to].in_service and (fault := find_unproved_fault(snapshot, view, recorded)):
+        return f"fault {fault.fault_class} on {fault.subject} was recorded after the evidence"
     return ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from assay.lifecycle.decisions.required_checks import settled_since
+from assay.lifecycle.decisions.evidence_order import counts_in_stay
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.lifecycle.faults.flooding import group_sightings
 from assay.lifecycle.faults.sightings import (
@@ -19,7 +19,7 @@ from assay.lifecycle.faults.sightings import (
     find_sel_sightings,
     map_parts_by_pci,
 )
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state import NUMBERED_SOURCES, FaultRecord, NodeState, list_boots
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
@@ -28,9 +28,6 @@ from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSever
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node_spec import NodeSpec
 from assay.model.timestamps import format_time, parse_time
-
-NUMBERED_SOURCES = ("kernel", "nvml")
-"""Sources that number their messages; numbers start again with each boot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +66,11 @@ def detect_faults(
     Outcomes count in states that watch their phase; in other states, the state's own requirements judge them. The same
     evidence adds nothing a second time. Neither does an event log that is delivered whole each time.
     """
-    watched, settled = set(policy.states[node_state.state].watch), settled_since(policy, node_state)
+    watched = set(policy.states[node_state.state].watch)
     counting = [
         recorded
         for recorded in outcomes
-        if watched & set(recorded.outcome.phases) and parse_time(recorded.measured_at) >= settled
+        if watched & set(recorded.outcome.phases) and counts_in_stay(policy, node_state, recorded)
     ]
     sightings = list(find_check_sightings(catalog, counting))
     if evidence is not None:
@@ -94,8 +91,23 @@ def count_sightings(
     for fault in node_state.faults:
         if (key := (fault.fault_class, fault.subject)) in known:
             known[key].append(fault)
-    faults = [_count_group(catalog, node, node_state, key, known[key], group) for key, group in sorted(groups.items())]
+    faults = [
+        _count_group(catalog, node, node_state, key, known[key], some)
+        for key, group in sorted(groups.items())
+        for some in _split_by_repair(node_state, group)
+    ]
     return [fault for fault in faults if fault]
+
+
+def _split_by_repair(node_state: NodeState, group: list[FaultSighting]) -> list[list[FaultSighting]]:
+    """Return the sightings of boots that a restart ended, which came late, and all others: two faults."""
+    old = [sighting for sighting in group if _is_of_ended_boot(node_state, sighting)]
+    return [old, [sighting for sighting in group if sighting not in old]] if old else [group]
+
+
+def _is_of_ended_boot(node_state: NodeState, sighting: FaultSighting) -> bool:
+    boots = list_boots({sighting.source: sighting.mark})
+    return bool(boots) and any(boots <= repair.earlier_boots for repair in node_state.repairs)
 
 
 def drop_secondary_sightings(
@@ -159,7 +171,8 @@ def _count_group(
     if not group:
         return None
     group.sort(key=_order_key)
-    same = next((fault for fault in reversed(known) if _is_same_fault(fault, node_state)), None)
+    is_old = _is_of_ended_boot(node_state, group[0])
+    same = next((fault for fault in reversed(known) if _is_same_fault(fault, node_state, is_old=is_old)), None)
     fault = _continue_fault(node, same) if same else _start_fault(catalog, node, *key, group[0])
     rule = catalog.find_class(fault.fault_class)
     counter = FaultCounter.for_class(rule, [parse_time(at).timestamp() for at in fault.times], fault.count)
@@ -191,8 +204,7 @@ def _drop_known_sightings(
 
     A failing check is recorded once while its fault is open, and again when it fails after a repair.
     """
-    repaired_at = node_state.repaired_at
-    recorded = any(fault.is_open and "check" in fault.marks and fault.last_seen > repaired_at for fault in known)
+    recorded = any(fault.is_open and "check" in fault.marks and not node_state.is_repaired(fault) for fault in known)
     positions = _find_read_positions(known)
     return [
         sighting
@@ -218,9 +230,12 @@ def _is_after_position(sighting: FaultSighting, positions: Mapping[str, Any]) ->
     return int(number) > int(positions.get(f"{sighting.source} {boot}", -1))
 
 
-def _is_same_fault(fault: FaultRecord, node_state: NodeState) -> bool:
-    """Whether a new sighting belongs to this fault. After a repair, or the circuit breaker, it is another fault."""
-    return fault.is_open and fault.response != "breaker" and fault.last_seen > node_state.repaired_at
+def _is_same_fault(fault: FaultRecord, node_state: NodeState, *, is_old: bool) -> bool:
+    """Whether a new sighting belongs to this fault. After a repair, or the circuit breaker, it is another fault.
+
+    A sighting that `is_old` is of a boot that a repair ended: it belongs to a fault that is as old.
+    """
+    return fault.is_open and fault.response != "breaker" and node_state.is_repaired(fault) == is_old
 
 
 def _start_fault(catalog: FaultCatalog, node: Node, name: str, subject: str, first: FaultSighting) -> FaultObservation:

@@ -27,10 +27,14 @@ LOG_PATHS = {
 
 @dataclass(frozen=True, slots=True)
 class FaultClearance:
-    """An open fault that is over, by id, and the reason."""
+    """An open fault that is over, by id, and the reason.
+
+    `seen_up_to` is the number of its last entry that this knew: a later entry keeps it open. 0 ends it whatever came.
+    """
 
     fault: str
     reason: str
+    seen_up_to: int = 0
 
 
 def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearance]:

@@ -36,11 +36,15 @@ class FaultEntry(EntryContent):
 
 @dataclass(frozen=True, slots=True)
 class FaultClearedEntry(EntryContent):
-    """A fault is over: its id, and the reason."""
+    """A fault is over: its id, and the reason.
+
+    `seen_up_to` is the number of its last entry that this knew; an entry after that keeps the fault open. 0: any.
+    """
 
     kind = "fault.cleared"
     fault: str
     reason: str = field(metadata=stored_as("because"))
+    seen_up_to: int = field(default=0, metadata=stored_as(missing=0, omit_empty=True))
 
 
 @dataclass(frozen=True, slots=True)

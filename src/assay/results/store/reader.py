@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from assay.model.errors import AssayError
+from assay.model.evidence_basis import EvidenceBasis
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.results.store.schema import RUN_FILE_VERSION, deciding_condition
 
@@ -21,7 +22,7 @@ StoredRow = tuple[Any, ...]
 
 _OUTCOMES = """
 SELECT o.subject, o.check_, c.name, s.name, s.node, o.verdict, r.text, c.fault, c.phases, c.active, d.digest, d.at,
-  o.micros, k.text, o.observed
+  o.micros, k.text, o.observed, d.basis
 FROM outcome o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
 LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known LEFT JOIN document d ON d.id = o.document
 """
@@ -183,7 +184,7 @@ def _make_outcome(
     measurements: tuple[Measurement, ...],
     artefacts: tuple[FailureArtefact, ...],
 ) -> Outcome:
-    check, subject, node, verdict, reason, fault, _, active, digest, at, micros, known, observed = row
+    check, subject, node, verdict, reason, fault, _, active, digest, at, micros, known, observed, basis = row
     return Outcome(
         check=check,
         subject=subject,
@@ -200,6 +201,7 @@ def _make_outcome(
         known=known or "",
         observed=bool(observed),
         artefacts=artefacts,
+        basis=EvidenceBasis.decode(basis or ""),
     )
 
 

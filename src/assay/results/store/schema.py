@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-RUN_FILE_VERSION = 1
+RUN_FILE_VERSION = 2
 TWICE_REASON = "the check was judged twice in one run"
 """The text with id 1, so that every statement can refer to it."""
 
@@ -30,7 +30,7 @@ SHARED_TABLES: dict[str, tuple[str, ...]] = {
     "check_": ("name", "fault", "phases", "active"),
     "subject": ("name", "node"),
     "text": ("text",),
-    "document": ("digest", "at"),
+    "document": ("digest", "at", "basis"),
     "gauge": ("name", "unit", "at_least", "at_most", "source"),
 }
 """Tables of values that outcomes share, each with the columns that identify a row. `phases` is a JSON list."""
@@ -41,7 +41,8 @@ CREATE TABLE check_ (id INTEGER PRIMARY KEY, name TEXT NOT NULL, fault TEXT NOT 
   active INTEGER NOT NULL);
 CREATE TABLE subject (id INTEGER PRIMARY KEY, name TEXT NOT NULL, node TEXT NOT NULL);
 CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
-CREATE TABLE document (id INTEGER PRIMARY KEY, digest TEXT NOT NULL, at TEXT NOT NULL, name TEXT NOT NULL DEFAULT '');
+CREATE TABLE document (id INTEGER PRIMARY KEY, digest TEXT NOT NULL, at TEXT NOT NULL, basis TEXT NOT NULL,
+  name TEXT NOT NULL DEFAULT '');
 CREATE TABLE gauge (id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, at_least REAL, at_most REAL,
   source TEXT NOT NULL);
 INSERT INTO text VALUES (1, '{TWICE_REASON}');

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from assay.model.errors import AssayError
+from assay.model.evidence_basis import EvidenceBasis
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
 from assay.results.store.schema import SHARED_TABLES, open_writable, read_shared_rows, transaction
 
@@ -137,7 +138,7 @@ class OutcomeWriter:
         check = self._check(outcome)
         reason = self._id("text", outcome.reason) if outcome.reason else None
         known = self._id("text", outcome.known) if outcome.known else None
-        document = self._id("document", outcome.evidence, outcome.evidence_at) if outcome.evidence else None
+        document = self._document(outcome) if outcome.evidence else None
         micros, observed = round(outcome.duration_s * 1e6), 1 if outcome.observed else None
         row = (subject, check, _CODES[outcome.verdict], reason, document, micros, known, observed)
         self._rows["outcome"].append(row)
@@ -171,9 +172,11 @@ class OutcomeWriter:
         with transaction(self._connection) as connection:
             connection.executemany("INSERT OR IGNORE INTO left_out (check_, subject) VALUES (?, ?)", names)
 
-    def add_documents(self, documents: Iterable[tuple[str, str, str]]) -> None:
-        """Add name, digest and time of judged documents; they are written with the next outcomes."""
-        self._document_names += [(name, self._id("document", digest, at)) for name, digest, at in documents]
+    def add_documents(self, documents: Iterable[tuple[str, str, str, EvidenceBasis]]) -> None:
+        """Add name, digest, time and basis of judged documents; they are written with the next outcomes."""
+        self._document_names += [
+            (name, self._id("document", digest, at, basis.encode())) for name, digest, at, basis in documents
+        ]
 
     def set_about(self, **about: str) -> None:
         """Write further facts of the run, in place of earlier values."""
@@ -184,6 +187,9 @@ class OutcomeWriter:
         self.flush()
         _end_write_ahead_log(self._connection)
         self._connection.close()
+
+    def _document(self, outcome: Outcome) -> int:
+        return self._id("document", outcome.evidence, outcome.evidence_at, outcome.basis.encode())
 
     def _check(self, outcome: Outcome) -> int:
         """Return the id of an outcome's check; the phases are encoded once for all its outcomes."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.node_state_projection import describe_causes
+from assay.lifecycle.node_state_builder import describe_causes
 from assay.model.decision import Decision
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_time

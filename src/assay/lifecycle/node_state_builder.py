@@ -1,0 +1,279 @@
+"""Builds the state of one node from its ledger entries: a method for each kind of entry that changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from assay.lifecycle.node_state import (
+    EffectRecord,
+    EffectStatus,
+    FaultRecord,
+    FaultResponse,
+    LostCordon,
+    MoveRequest,
+    NodeState,
+    OperatorNote,
+    PendingDecision,
+    RepairRecord,
+    TransitionRecord,
+    WithdrawnDecision,
+    list_boots,
+)
+from assay.model.decision import REPAIR_ACTIONS, RESTART_ACTIONS, DecisionCause
+from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
+from assay.model.entries.effect_entries import EffectIntentEntry, EffectProgressEntry
+from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, MoveEntry
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.timestamps import format_time
+
+
+def describe_causes(causes: Iterable[DecisionCause]) -> str:
+    """Return causes in one line for people."""
+    return "; ".join(cause.text for cause in causes)
+
+
+@dataclass(slots=True)
+class NodeStateBuilder:
+    """A node state that entries still change. Its fields are those of `NodeState`, as mutable collections."""
+
+    node: str
+    pool: str
+    state: str
+    since: str
+    stay_id: str
+    reason: str
+    enrolled_at: str
+    decision: str = ""
+    note: str = ""
+    noted_causes: tuple[DecisionCause, ...] = ()
+    pending: PendingDecision | None = None
+    hold: OperatorNote | None = None
+    certified: OperatorNote | None = None
+    move_request: MoveRequest | None = None
+    withdrawn: WithdrawnDecision | None = None
+    deadline_held_at: str = ""
+    lost_cordons: list[LostCordon] = field(default_factory=list)
+    faults: dict[str, FaultRecord] = field(default_factory=dict)
+    effects: dict[str, EffectRecord] = field(default_factory=dict)
+    decisions: dict[str, DecisionEntry] = field(default_factory=dict)
+    repairs: list[RepairRecord] = field(default_factory=list)
+    transitions: list[TransitionRecord] = field(default_factory=list)
+    stay_seq: int = 0
+    known_boots: set[str] = field(default_factory=set)
+    built: NodeState | None = None
+
+    def build(self) -> NodeState:
+        """Return the state as it is now."""
+        if self.built is None:
+            self.built = NodeState(
+                node=self.node,
+                pool=self.pool,
+                state=self.state,
+                since=self.since,
+                stay_id=self.stay_id,
+                reason=self.reason,
+                enrolled_at=self.enrolled_at,
+                decision=self.decision,
+                note=self.note,
+                pending=self.pending,
+                hold=self.hold,
+                certified=self.certified,
+                move_request=self.move_request,
+                withdrawn=self.withdrawn,
+                lost_cordons=tuple(self.lost_cordons),
+                deadline_held_at=self.deadline_held_at,
+                faults=tuple(self.faults.values()),
+                repairs=tuple(self.repairs),
+                transitions=tuple(self.transitions),
+                effects=tuple(self.effects.values()),
+                decision_ids=frozenset(self.decisions),
+                stay_seq=self.stay_seq,
+            )
+        return self.built
+
+    def apply_transition(self, entry: LedgerEntry) -> None:
+        """Begin a new stay."""
+        at, move = format_time(entry.at), TransitionEntry.read(entry)
+        decision = self.decisions.get(move.decision)
+        remedy = decision.remedy if decision else ""
+        self._change_responses("waits", "acted")
+        self.transitions.append(TransitionRecord(at, move.from_state, move.to_state, move.decision, remedy))
+        self.state, self.since, self.stay_id, self.decision = move.to_state, at, entry.id, move.decision
+        self.stay_seq = entry.seq
+        self.reason = self._describe_reason(decision.causes if decision else ()) or move.reason
+        self.note, self.pending, self.certified, self.withdrawn, self.deadline_held_at = "", None, None, None, ""
+        if self.move_request and self.move_request.to == move.to_state:
+            self.move_request = None
+
+    def _describe_reason(self, causes: tuple[DecisionCause, ...]) -> str:
+        """Return why a new stay begins. The end of an effect is no reason by itself: the former reason comes first."""
+        only_effects = bool(causes) and all(cause.kind == "effect" for cause in causes)
+        return f"{self.reason}; then {describe_causes(causes)}" if only_effects else describe_causes(causes)
+
+    def apply_decision(self, entry: LedgerEntry) -> None:
+        """Record a decision, its response to the faults behind it, and its outstanding effects."""
+        at, decision = format_time(entry.at), DecisionEntry.read(entry)
+        self.decisions[decision.decision] = decision
+        if decision.timing == "pending":
+            self.pending = PendingDecision(
+                decision=decision.decision,
+                to=decision.to_state,
+                since=at,
+                rule=decision.rule,
+                remedy=decision.remedy,
+                because=decision.causes,
+                blockers=decision.blockers,
+            )
+        if decision.timing == "record":
+            self._apply_record(decision, at)
+        else:
+            self._set_responses(decision.causes, "acted" if decision.timing == "immediate" else "waits", at)
+
+    def _apply_record(self, decision: DecisionEntry, at: str) -> None:
+        kinds = {cause.kind for cause in decision.causes}
+        if "breaker" in kinds:
+            self._set_responses(decision.causes, "breaker", at)
+            if "deadline" in kinds:
+                self.deadline_held_at = at
+        if decision.remedy == "cordon":
+            pending = self.pending.decision if self.pending else ""
+            reason = describe_causes(decision.causes)
+            self.lost_cordons.append(LostCordon(decision.decision, at, reason, self.stay_id, pending))
+        elif decision.remedy in ("ticket", "wait"):
+            self.note, self.noted_causes = describe_causes(decision.causes), decision.causes
+
+    def apply_withdrawal(self, entry: LedgerEntry) -> None:
+        """Withdraw the pending decision, or the move that a person requested."""
+        pending, withdrawal = self.pending, DecisionWithdrawnEntry.read(entry)
+        if self.move_request and self.move_request.id == withdrawal.decision:
+            self.move_request = None
+        if pending is None or withdrawal.decision not in (pending.decision, *(cause.id for cause in pending.because)):
+            return
+        effects = self.effects.values()
+        cordoned = any(one.decision == pending.decision and one.action == "cordon" for one in effects)
+        by = withdrawal.by or entry.id
+        self.pending = None
+        self.withdrawn = WithdrawnDecision(pending.decision, by, withdrawal.reason, cordoned)
+        self._change_responses("waits", "")
+
+    def _set_responses(self, causes: tuple[DecisionCause, ...], response: FaultResponse, at: str) -> None:
+        """Set the response to the faults among the causes. A fault that moved the node keeps that response."""
+        for ident in [one for cause in causes for one in cause.fault_ids]:
+            if (fault := self.faults.get(ident)) and fault.response != "acted":
+                self.faults[ident] = replace(fault, response=response, responded_at=at)
+
+    def _change_responses(self, before: FaultResponse, after: FaultResponse) -> None:
+        for fault in [one for one in self.faults.values() if one.response == before]:
+            self.faults[fault.id] = replace(fault, response=after)
+
+    def apply_fault(self, entry: LedgerEntry) -> None:
+        """Add a fault, or update a known one."""
+        fault = FaultEntry.read(entry)
+        known = self.faults.get(fault.fault)
+        self.faults[fault.fault] = FaultRecord(
+            id=fault.fault,
+            fault_class=fault.fault_class,
+            subject=fault.subject,
+            severity=fault.severity,
+            blame=fault.blame,
+            remedy=fault.remedy,
+            count=fault.count,
+            first_seen=format_time(fault.first_seen),
+            last_seen=format_time(fault.last_seen),
+            detail=fault.detail,
+            marks=fault.marks,
+            times=fault.times,
+            response=known.response if known else "",
+            responded_at=known.responded_at if known else "",
+            seq=entry.seq,
+        )
+        self.known_boots |= list_boots(fault.marks)
+
+    def apply_clearance(self, entry: LedgerEntry) -> None:
+        """End a fault, and the note about it, unless the fault was seen again after what ended it."""
+        cleared = FaultClearedEntry.read(entry)
+        if (fault := self.faults.get(cleared.fault)) and not 0 < cleared.seen_up_to < fault.seq:
+            self.faults[fault.id] = replace(fault, cleared_at=format_time(entry.at))
+            if any(fault.id in cause.fault_ids for cause in self.noted_causes):
+                self.note = ""
+
+    def apply_intent(self, entry: LedgerEntry) -> None:
+        """Add an effect that starts."""
+        intent = EffectIntentEntry.read(entry)
+        effect = EffectRecord(intent.effect, intent.action, intent.decision, "intent", format_time(entry.at))
+        self.effects.setdefault(effect.id, effect)
+        self.known_boots |= {str(intent.before["boot_id"])} if intent.before.get("boot_id") else set()
+
+    def apply_effect_progress(self, entry: LedgerEntry) -> None:
+        """Take an effect further. A verified or failed effect has ended and stays as it is."""
+        progress = EffectProgressEntry.read(entry)
+        effect = self.effects.get(progress.effect)
+        if effect is None or effect.standing in ("verified", "failed"):
+            return
+        at, standing = format_time(entry.at), _STANDINGS[entry.kind]
+        self.effects[effect.id] = replace(effect, standing=standing, at=at, reason=progress.reason)
+        if standing == "verified" and effect.action in REPAIR_ACTIONS:
+            self._add_repair(effect.action, at, effect.id, entry.seq, progress.facts)
+
+    def _add_repair(self, kind: str, at: str, ident: str, seq: int, facts: Mapping[str, Any] = {}) -> None:
+        """Add a repair. A restart ends every boot that is known, but the one that it read back."""
+        boot = str(facts.get("boot_id") or "") if kind in RESTART_ACTIONS else ""
+        earlier = frozenset(self.known_boots - {boot}) if boot else frozenset[str]()
+        self.repairs.append(RepairRecord(kind, at, ident, seq, boot, earlier))
+
+    def apply_replacement(self, entry: LedgerEntry) -> None:
+        """Count a replaced part as a repair."""
+        self._add_repair("replaced", format_time(entry.at), entry.id, entry.seq)
+
+    def apply_hold(self, entry: LedgerEntry) -> None:
+        """Hold the node. This replaces an earlier hold."""
+        hold = HoldEntry.read(entry)
+        until = hold.until and format_time(hold.until)
+        self.hold = OperatorNote(entry.id, hold.who, hold.reason, format_time(entry.at), until)
+
+    def apply_release(self, _: LedgerEntry) -> None:
+        """End the hold."""
+        self.hold = None
+
+    def apply_certification(self, entry: LedgerEntry) -> None:
+        """Count the certification as a repair too: no earlier pass counts."""
+        certified, at = CertifiedEntry.read(entry), format_time(entry.at)
+        self.certified = OperatorNote(entry.id, certified.who, certified.reason, at)
+        self._add_repair("certified", at, entry.id, entry.seq)
+
+    def apply_move_request(self, entry: LedgerEntry) -> None:
+        """Remember the state that a person wants, unless the node is there."""
+        move = MoveEntry.read(entry)
+        request = MoveRequest(entry.id, move.to, move.who, move.reason, format_time(entry.at), bool(move.now))
+        self.move_request = request if move.to != self.state else None
+
+
+def make_builder(entry: LedgerEntry) -> NodeStateBuilder:
+    """Return the builder of a node that is enrolled."""
+    at, enrolled = format_time(entry.at), NodeEnrolledEntry.read(entry)
+    reason = f"first seen; the inventory starts it in {enrolled.state}"
+    return NodeStateBuilder(entry.node, enrolled.pool, enrolled.state, at, entry.id, reason, at, stay_seq=entry.seq)
+
+
+_LATER_STANDINGS: tuple[EffectStatus, ...] = ("done", "verified", "failed", "unknown")
+_STANDINGS = {f"effect.{standing}": standing for standing in _LATER_STANDINGS}
+ENTRY_HANDLERS: dict[str, Callable[[NodeStateBuilder, LedgerEntry], None]] = {
+    "transition": NodeStateBuilder.apply_transition,
+    "decision": NodeStateBuilder.apply_decision,
+    "decision.withdrawn": NodeStateBuilder.apply_withdrawal,
+    "fault": NodeStateBuilder.apply_fault,
+    "fault.cleared": NodeStateBuilder.apply_clearance,
+    "effect.intent": NodeStateBuilder.apply_intent,
+    **dict.fromkeys(_STANDINGS, NodeStateBuilder.apply_effect_progress),
+    "hold": NodeStateBuilder.apply_hold,
+    "release": NodeStateBuilder.apply_release,
+    "certified": NodeStateBuilder.apply_certification,
+    "move": NodeStateBuilder.apply_move_request,
+    "zap.asked": NodeStateBuilder.apply_move_request,
+    "part.replaced": NodeStateBuilder.apply_replacement,
+}
+"""By entry kind. Kinds that change no node state (tickets, failed observations) have no handler."""
