@@ -80,8 +80,6 @@ class Judge:
                 old, new = (self.policy.states[entry.body[end]] for end in ("from", "to"))
                 if new.counts_out and (old.in_service or entry.node in taken):
                     taken.add(entry.node)
-                elif old.in_service:
-                    taken.add(entry.node)
                 else:
                     taken.discard(entry.node)
                 waits.discard(entry.node)
@@ -444,7 +442,7 @@ DEFECTS = {
             (required_checks, "_find_disorder", lambda *_: ""),
         ),
     ),
-    "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_, **__: None))),
+    "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_: None))),
     "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
     "profiles are ignored": ("beyond the profile", everything_is_allowed),

@@ -190,6 +190,7 @@ class NodeState:
     transitions: tuple[TransitionRecord, ...] = ()
     effects: tuple[EffectRecord, ...] = ()
     decision_ids: frozenset[str] = frozenset()
+    stay_seq: int = 0
 
     @property
     def repaired_at(self) -> str:
@@ -210,7 +211,6 @@ class NodeState:
     @property
     def unsettled_effects(self) -> tuple[EffectRecord, ...]:
         """Effects that have started and that no reading has settled yet."""
-    stay_seq: int = 0
         return tuple(effect for effect in self.effects if effect.standing in ("intent", "done", "unknown"))
 
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
