@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import signal
 import socket
 from collections.abc import Callable
 
@@ -32,6 +33,7 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
 
     Raises AssayError if it cannot listen, or the certificate cannot be read.
     """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the application handles it
     certificate = ServerCertificate(listen, report)
     with _open_listener(listen) as listener:
         enroll_nodes(current.context)

@@ -32,7 +32,8 @@ def serve(
 ) -> None:
     """Receive deliveries from agents until SIGTERM or Ctrl-C.
 
-    Without a certificate, the server speaks plain HTTP, on a loopback address only.
+    Without a certificate, the server speaks plain HTTP, on a loopback address only. SIGHUP makes it read certificate,
+    tokens and fleet again. It records refusals in `.assay/refusals.jsonl`. The policy's `intake` sets its limits.
     """
     from assay.controller.fleet_reload import CurrentContext
     from assay.web.server import serve as listen
