@@ -26,6 +26,7 @@ from assay.schedulers.scheduler_adapter import (
     format_jobs,
 )
 from assay.schedulers.slurm_client import SlurmClient, read_user_name
+from assay.schedulers.slurm_jobs import split_requeued_and_cancelled
 from assay.schedulers.slurm_json import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 from assay.schedulers.slurm_node_status import (
     find_slurm_cordon,
@@ -87,10 +88,10 @@ class SlurmScheduler:
         self.cordon(node, reason)
         if now:
             jobs = [job for job in self._jobs() if node in job.nodes and occupies_node(job) and not is_our_job(job)]
-            requeued = {job.job_id for job in jobs if job.requeue and job.batch_flag}
-            if cancelled := [str(job.job_id) for job in jobs if job.job_id not in requeued]:
-                self.client.read_lines("scancel", *cancelled)
-            self.client.run_scontrol(f"requeue {number}" for number in sorted(requeued))
+            requeued, cancelled = split_requeued_and_cancelled(jobs)
+            if cancelled:
+                self.client.read_lines("scancel", *map(str, cancelled))
+            self.client.run_scontrol(f"requeue {number}" for number in requeued)
 
     def read_statuses(self, nodes: Collection[str]) -> dict[str, SchedulerNodeStatus]:
         """Return the status of these nodes, with one sinfo and one squeue."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.model.errors import AssayError
 from assay.schedulers.slurm_client import MAX_MESSAGE_LENGTH, SlurmClient, read_user_name
 from assay.schedulers.slurm_states import ENDED_JOB_STATES
+
+if TYPE_CHECKING:
+    from assay.schedulers.slurm_json import SlurmJob
 
 JOB_NAME_PREFIX = "assay-"
 """Names of our own jobs start so: probes (`assay-probe`), runs (`assay-RUN`), spare work (`assay-spare-ID`)."""
@@ -88,6 +91,14 @@ def find_running_job(node: str, timeout_s: float) -> str:
     options = ["--noheader", "--states=RUNNING", f"--nodelist={node}", "--format=%A"]
     lines = SlurmClient().read_lines("squeue", *options, timeout_s=timeout_s)
     return next((word for line in lines for word in line.split()), "")
+
+
+def split_requeued_and_cancelled(jobs: Iterable[SlurmJob]) -> tuple[list[int], list[int]]:
+    """Return the numbers of the jobs that Slurm can start again, and of those that can only be cancelled."""
+    requeued, cancelled = set[int](), set[int]()
+    for job in jobs:
+        (requeued if job.requeue and job.batch_flag else cancelled).add(job.job_id)
+    return sorted(requeued), sorted(cancelled - requeued)
 
 
 def cancel_jobs(*jobs: str) -> None:

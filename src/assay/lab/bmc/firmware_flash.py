@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from assay.lab.bmc.power_transitions import is_task_running
 from assay.lab.firmware_images import read_image_header
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
+
+UpdateTask = dict[str, Any]
 
 MAX_IMAGE_BYTES = 64 << 20
 RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
@@ -138,3 +139,16 @@ def _without_failure(state: VirtualNodeState, name: str | None) -> VirtualNodeSt
         return state
     left = [planned for planned in state["fails"]["flash"] if planned != name]
     return {**state, "fails": {**state["fails"], "flash": left}}
+
+
+def is_task_running(task: UpdateTask) -> bool:
+    """Return whether an update task is still running."""
+    return bool(task.get("state", "Running") == "Running")
+
+
+def activate_staged(state: VirtualNodeState, resets: Collection[str]) -> VirtualNodeState:
+    """Return the state with the staged firmware that these resets activate in force."""
+    staged = state.get("staged", {})
+    fitting = {name: entry["version"] for name, entry in staged.items() if entry["reset"] in resets}
+    left = {name: entry for name, entry in staged.items() if name not in fitting}
+    return {**state, "firmware": {**state["firmware"], **fitting}, "staged": left}

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from assay.lab.bmc import firmware_flash
+from assay.lab.bmc.firmware_flash import is_task_running
 from assay.lab.bmc.odata_responses import json_answer, resource_answer
 from assay.lab.bmc.outbound_http import OutboundCallFailed, fetch_image
-from assay.lab.bmc.power_transitions import is_task_running
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, malformed_body, missing_property, not_in_list
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView
 from assay.lab.bmc.resources import update_task_services

@@ -6,15 +6,15 @@ With time, a pending power-on takes effect and update tasks end (`apply_elapsed_
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+from assay.lab.bmc.firmware_flash import UpdateTask, activate_staged, is_task_running
 from assay.lab.node.healthy_devices import gpu_after_boot
 from assay.lab.node.healthy_host import apply_pending_bios, host_after_boot
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
-UpdateTask = dict[str, Any]
 StateStep = Callable[[VirtualNodeState], VirtualNodeState]
 ResetType = Literal[
     "On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle", "FullPowerCycle"
@@ -44,11 +44,6 @@ def apply_elapsed_time(state: VirtualNodeState, now: datetime) -> VirtualNodeSta
 def has_pending_changes(state: VirtualNodeState) -> bool:
     """Return whether time alone will change this state."""
     return bool(state["power"].get("on_at")) or any(is_task_running(task) for task in state.get("tasks", []))
-
-
-def is_task_running(task: UpdateTask) -> bool:
-    """Return whether an update task is still running."""
-    return bool(task.get("state", "Running") == "Running")
 
 
 def interrupt_task(state: VirtualNodeState, task_id: str, now: datetime, why: str) -> VirtualNodeState:
@@ -141,7 +136,7 @@ def reset_bmc(state: VirtualNodeState, now: datetime, why: str = "BMC reset") ->
     state = _interrupt_updates(apply_elapsed_time(state, now), now, why, everything=True)
     ready_at = now + timedelta(seconds=state["timing"]["bmc_reset_s"])
     state = {**state, "bmc": {"ready_at": ready_at.isoformat(), "reset_at": now.isoformat()}}
-    return with_sel_event(_activate_staged(state, {"bmc"}), now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
+    return with_sel_event(activate_staged(state, {"bmc"}), now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
 
 
 def _power_off(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
@@ -154,7 +149,7 @@ def _restart(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> V
     state = _interrupt_updates(state, now, f"{reset_type} cut the power", everything=False)
     if reset_type == "FullPowerCycle":
         state = reset_bmc(state, now, "FullPowerCycle")
-    state = apply_pending_bios(_activate_staged(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
+    state = apply_pending_bios(activate_staged(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
     return with_sel_event(_start_boot(state, now), now, "OK", f"System restart: {reset_type}", "Assay.1.0.SystemReset")
 
 
@@ -173,14 +168,6 @@ def _start_boot(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
         "gpus": [gpu_after_boot(gpu) for gpu in state.get("gpus", [])],
         **({"host": host_after_boot(state["host"])} if "host" in state else {}),
     }
-
-
-def _activate_staged(state: VirtualNodeState, resets: Collection[str]) -> VirtualNodeState:
-    """Return the state with the staged firmware that these resets activate in force."""
-    staged = state.get("staged", {})
-    fitting = {name: entry["version"] for name, entry in staged.items() if entry["reset"] in resets}
-    left = {name: entry for name, entry in staged.items() if name not in fitting}
-    return {**state, "firmware": {**state["firmware"], **fitting}, "staged": left}
 
 
 def _interrupt_updates(state: VirtualNodeState, now: datetime, why: str, *, everything: bool) -> VirtualNodeState:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.lab.bmc.firmware_flash import MAX_IMAGE_BYTES, flash_progress
-from assay.lab.bmc.power_transitions import UpdateTask, is_task_running
+from assay.lab.bmc.firmware_flash import MAX_IMAGE_BYTES, UpdateTask, flash_progress, is_task_running
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, make_message
 from assay.lab.bmc.resource_tree import (
     REDFISH_ROOT,
