@@ -34,7 +34,12 @@ def describe_returned_parts(workspace: Workspace, node: str) -> list[str]:
 
 def find_node_state(workspace: Workspace, name: str) -> NodeState:
     """Return the state of one node. Raises AssayError for a node that is unknown or was never observed."""
-    known = {state.node: state for state in load_node_states(workspace)}
+    return pick_node_state(workspace, load_node_states(workspace), name)
+
+
+def pick_node_state(workspace: Workspace, states: Iterable[NodeState], name: str) -> NodeState:
+    """Return the state of one node out of all. Raises AssayError for one that is unknown or was never observed."""
+    known = {state.node: state for state in states}
     if name in known:
         return known[name]
     declared = list(workspace.fleet.nodes)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.recorded_node_states import format_ago
+from assay.cli.render.code_meanings import format_code_meaning
 from assay.cli.workspace import Workspace
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.text_lists import format_count
@@ -80,7 +81,7 @@ def _find_outcome(ledger: Ledger, state: NodeState, cause: str) -> JsonObject:
 
 
 def _outcome_as_json(recorded: RecordedOutcome) -> JsonObject:
-    names = ("check", "subject", "verdict", "reason", "evidence", "evidence_at")
+    names = ("check", "subject", "verdict", "reason", "fault", "evidence", "evidence_at")
     return {"run": recorded.run, **{name: getattr(recorded.outcome, name) for name in names}}
 
 
@@ -112,7 +113,8 @@ def format_requirements(requirements: JsonObject) -> Iterator[str]:
             yield f"phase {phase['phase']} has not passed: {lacks[0]}{more}"
     for failure in requirements["undecided"]:
         check = failure["check"].rpartition("::")[2]
-        yield f"{check} fails on {failure['subject']}: {failure['reason']} ({failure['why']})"
+        meaning = f": {text}" if (text := format_code_meaning(failure)) else ""
+        yield f"{check} fails on {failure['subject']}: {failure['reason']} ({failure['why']}){meaning}"
 
 
 def _make_snapshot(workspace: Workspace, state: NodeState) -> FleetSnapshot | None:
@@ -144,7 +146,7 @@ def _requirement_as_json(result: RequirementResult) -> JsonObject:
 def _list_undecided_failures(snapshot: FleetSnapshot, node: NodeSnapshot) -> Iterator[JsonObject]:
     for recorded in node.latest:
         if why := _reason_undecided(snapshot, node, recorded):
-            names = ("check", "subject", "reason")
+            names = ("check", "subject", "reason", "fault")
             outcome = {name: getattr(recorded.outcome, name) for name in names}
             yield {**outcome, "run": recorded.run, "why": why}
 
@@ -168,7 +170,9 @@ def format_recent_news(workspace: Workspace, news: JsonObject) -> Iterator[str]:
     """Yield the lines for the answer of `describe_recent_news`."""
     for fault in news["told"]:
         times = f", {fault['count']} times" if fault["count"] > 1 else ""
-        yield f"{fault['severity']} fault {fault['class']} on {fault['subject']}{times}: the next pass decides on it"
+        meaning = f" ({text})" if (text := format_code_meaning(fault)) else ""
+        name = f"{fault['class']} on {fault['subject']}"
+        yield f"{fault['severity']} fault {name}{times}: the next pass decides on it{meaning}"
     if agent := news["agent"]:
         yield "; ".join(_format_agent(agent, format_ago(agent["heard"], workspace.clock.now())))
 
@@ -250,6 +254,8 @@ def _add_causes(branch: Tree, decision: dict[str, Any]) -> None:
 
     for cause in decision["because"]:
         leaf = branch.add(f"[dim]because of[/] {cause['kind']}: {escape(cause['text'])}")
+        if meaning := format_code_meaning(cause):
+            leaf.add(f"[dim]which means[/] {escape(meaning)}")
         if cause.get("evidence"):
             at = format_second(cause["evidence_at"])
             leaf.add(f"[dim]evidence {cause['evidence'][:12]} of {at}, run {cause['run']}[/]")

@@ -6,7 +6,7 @@ The error itself comes after that on stderr, with exit code 2: whatever the ledg
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,15 +29,29 @@ def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: st
     Raises AssayError instead for a node that the inventory does not have.
     """
     known = _describe_nodes(workspace, error)
-    if node and node not in known:
-        hint = suggest_names(node, set(known), "`assay check` reads the inventory")
-        raise AssayError(f"{error}\n{node} is not in the inventory either", fix=hint) from error
+    if node:
+        _require_declared(node, known, error)
     shown = [known[node]] if node else list(known.values())
     if form == "json":
         answer = shown[0] if node else {"nodes": shown}
         typer.echo(json.dumps({**answer, "problem": str(error)}, indent=1, ensure_ascii=False))
     else:
         typer.echo("\n".join(_format_nodes(shown, workspace.clock.now())))
+    raise error
+
+
+def show_customer_without_ledger(workspace: Workspace, error: LedgerError, form: str, node: str) -> NoReturn:
+    """Tell a customer that the state of a node is unknown, without a word of why; then raise `error`.
+
+    Raises AssayError instead for a node that the inventory does not have.
+    """
+    _require_declared(node, _describe_nodes(workspace, error), error)
+    text = "The state of the node is not known at present: its records cannot be read."
+    if form == "json":
+        unknown = {"in_service": None, "since": None, "happened": text, "means": None, "doing": None, "back": None}
+        typer.echo(json.dumps({"node": node, **unknown}, indent=1, ensure_ascii=False))
+    else:
+        typer.echo(f"{node}\n\n{text}")
     raise error
 
 
@@ -72,6 +86,12 @@ def _describe_nodes(workspace: Workspace, error: LedgerError) -> dict[str, dict[
         }
         for node in sorted(nodes, key=lambda one: (one.pool, one.name))
     }
+
+
+def _require_declared(node: str, known: Mapping[str, object], error: LedgerError) -> None:
+    if node not in known:
+        hint = suggest_names(node, set(known), "`assay check` reads the inventory")
+        raise AssayError(f"{error}\n{node} is not in the inventory either", fix=hint) from error
 
 
 def _format_time(at_s: float) -> str | None:

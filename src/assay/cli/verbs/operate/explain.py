@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.customer_situation import find_fault_catalog, read_customer_situation
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.recorded_node_states import describe_returned_parts, find_node_state
+from assay.cli.recorded_node_states import (
+    describe_returned_parts,
+    find_node_state,
+    load_node_states,
+    pick_node_state,
+)
+from assay.cli.render.code_meanings import add_code_meanings
 from assay.cli.render.node_explanation import (
     build_decision_chain,
     build_explanation_tree,
@@ -37,6 +44,14 @@ def explain(
     last: Annotated[
         int, typer.Option("--last", metavar="N", min=0, help="Explain the last N decisions; 0 explains all.")
     ] = 8,
+    reader: Annotated[
+        Literal["engineer", "customer"],
+        typer.Option(
+            "--for",
+            help="engineer (default): the chain of evidence. customer: plain words, without codes, ids and names.",
+            show_default=False,
+        ),
+    ] = "engineer",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -45,17 +60,36 @@ def explain(
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), faults that
     no pass has decided on yet, and the state of its agent.
 
+    For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
+    back.
+
     If the ledger cannot be read, show what the inventory says of the node; its state is unknown.
 
     Exit codes: 0 shown; 2 the node is unknown, or the ledger or the fleet cannot be read.
     """
     workspace = Workspace(fleet.resolve())
     try:
-        _explain(workspace, node, last, form)
+        if reader == "customer":
+            _explain_to_customer(workspace, node, form)
+        else:
+            _explain(workspace, node, last, form)
     except LedgerError as error:
-        from assay.cli.render.without_ledger import show_nodes_without_ledger
+        from assay.cli.render.without_ledger import show_customer_without_ledger, show_nodes_without_ledger
 
+        if reader == "customer":
+            show_customer_without_ledger(workspace, error, form, node)
         show_nodes_without_ledger(workspace, error, form, node)
+
+
+def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
+    from assay.cli.render.customer_explanation import customer_explanation_as_json, format_customer_explanation
+
+    states = load_node_states(workspace)
+    situation = read_customer_situation(workspace, states, pick_node_state(workspace, states, node))
+    if form == "json":
+        typer.echo(json.dumps(customer_explanation_as_json(situation), indent=1, ensure_ascii=False))
+        return
+    typer.echo(format_customer_explanation(situation))
 
 
 def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
@@ -63,6 +97,8 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     chain = build_decision_chain(workspace.ledger_for_reading, state, last)
     requirements = describe_requirements(workspace, state)
     news = describe_recent_news(workspace, state)
+    causes = [cause for decision in chain for cause in decision["because"]]
+    add_code_meanings(find_fault_catalog(workspace), [*causes, *news["told"], *requirements["undecided"]])
     status = node_status_as_json(state, describe_returned_parts(workspace, node))
     if form == "json":
         typer.echo(json.dumps({**status, "chain": chain, **requirements, **news}, indent=1, ensure_ascii=False))
