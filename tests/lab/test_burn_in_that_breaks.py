@@ -1,0 +1,71 @@
+"""A node that is rebooted, and whose verifying burn-in raises a new fault, does not come back into production."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from forked_assay import run_assay
+
+from assay.ledger.store import Ledger
+from assay.model.entries.node_entries import read_entered_state
+
+ROOT = Path(__file__).parents[2]
+NODE = "n0001"
+
+
+def assay(home: Path, *words: str) -> str:
+    done = run_assay(*words, "--fleet", home, cwd=home)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A fleet of one node that serves, its lab up."""
+    for folder in ("specs", "suites", "firmware", "playbooks"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
+    shutil.copy(ROOT / "ansible.cfg", tmp_path)
+    (tmp_path / "inventory").mkdir()
+    guids = [f"0xa088c20401{rail:02x}0006" for rail in range(8)]
+    host = {"rack": "r1", "u": 1, "serial_number": "S0001", "bmc_address": "192.0.2.1", "hca_guids": guids}
+    start = {"lifecycle_start": "production"}
+    variables = {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1", **start}
+    (tmp_path / "inventory/a.yml").write_text(yaml.safe_dump({"a": {"vars": variables, "hosts": {NODE: host}}}))
+    assay(tmp_path, "lab", "up")
+    yield tmp_path
+    assay(tmp_path, "lab", "down")
+
+
+def reboot_and_verify(home: Path, provoked_xid: int | None) -> tuple[list[str], set[str]]:
+    """Break the node, let it be rebooted and verified; return the states that it went through, and its faults."""
+    assay(home, "reconcile", "--once")
+    assay(home, "lab", "inject", "gpu.xid", "--node", NODE, "--with", "gpu=0", "--with", "xid=62")
+    if provoked_xid:
+        xid = f"xid={provoked_xid}"
+        assay(home, "lab", "inject", "load.provokes", "--node", NODE, "--with", "gpu=2", "--with", xid)
+    for _ in range(6):
+        assay(home, "reconcile", "--once")
+    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    states = [read_entered_state(entry) for entry in ledger.entries(NODE, ["node.enrolled", "transition"])]
+    faults = {f"{entry.body['class']} on {entry.body['subject']}" for entry in ledger.entries(NODE, ["fault"])}
+    ledger.close()
+    return states, faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("xid", [119, 62])
+def test_what_the_verifying_burn_in_raises_keeps_the_node_out(home: Path, xid: int) -> None:
+    states, faults = reboot_and_verify(home, xid)
+    assert states[:2] == ["production", "production-reboot"], states
+    assert f"gpu.xid.{xid} on a/{NODE}/gpu2" in faults
+    assert "production" not in states[2:], states
+
+
+@pytest.mark.slow
+def test_a_burn_in_that_raises_nothing_brings_the_node_back(home: Path) -> None:
+    states, _ = reboot_and_verify(home, None)
+    assert states == ["production", "production-reboot", "production"]
