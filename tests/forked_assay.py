@@ -108,6 +108,7 @@ def _run_command(streams: list[int], words: list[str], cwd: str, env: dict[str, 
     os.environ.clear()
     os.environ.update(env)
     time.tzset()
+    tempfile.tempdir = None  # what was found with the environment of the tests
     sys.path[:] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep)), *installed]
     importlib.invalidate_caches()
     sys.argv = ["assay", *words]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 from typer.testing import CliRunner
 
 from assay.cli.verbs.declare import check as verb
@@ -96,5 +96,4 @@ def test_a_folder_that_is_no_fleet_is_a_problem_and_no_crash(tmp_path: Path) -> 
 
 
 def _assay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from assay.cli.app import main; main()", "check", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_assay("check", *arguments)

@@ -5,11 +5,10 @@ Real git, real keys. Both come from Debian: `make system` (as root) installs git
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 from signed_fleet import ASKS, SignedFleet
 
 from assay.model.errors import AssayError
@@ -251,8 +250,7 @@ def test_a_dirty_policy_does_not_switch_the_question_off_before_the_first_use(fl
 def test_reconcile_says_so_and_does_nothing(fleet: SignedFleet) -> None:
     fleet.commit()
     before = fleet.desk().ledger.entries()
-    command = [sys.executable, "-m", "assay", "reconcile", "--once", "--fleet", str(fleet.root)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = run_assay("reconcile", "--once", "--fleet", fleet.root)
     assert told.returncode == 2
     assert "it is not signed" in told.stderr
     assert "Traceback" not in told.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from forked_assay import run_assay
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.results.store.reader import StoredRun
@@ -20,8 +21,7 @@ SPECS = load_fleet(ROOT).node_specs
 
 def assay(home: Path, *words: str) -> str:
     """Run a verb on the fleet at `home` and return what it said."""
-    command = [sys.executable, "-m", "assay", *words, "--fleet", str(home)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=home)
+    done = run_assay(*words, "--fleet", home, cwd=home)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -7,19 +7,18 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 
 ROOT = Path(__file__).parents[2]
 
 
 def lab(fleet: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `assay lab …` on a fleet."""
-    command = [sys.executable, "-m", "assay", "lab", *words, "--fleet", str(fleet)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return run_assay("lab", *words, "--fleet", fleet)
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 
 from assay.ledger.store import Ledger
 from assay.lifecycle import decision_and_fault_entries
@@ -18,8 +18,7 @@ HEAT = "suites/production/test_gpu.py::test_gpu_temperature"
 
 
 def assay_plan(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "assay", "plan", "--fleet", str(root), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_assay("plan", "--fleet", root, *words)
 
 
 def test_nothing_changes_in_one_line(repository) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from forked_assay import run_assay
 
 from assay.controller.policy_replay import MAX_EVENTS, choose_values
 from assay.ledger.store import Ledger
@@ -21,8 +20,7 @@ POOL_PERCENT = "pool_percent: 25"
 
 
 def plan(root, form="text"):
-    command = [sys.executable, "-m", "assay", "plan", "--fleet", str(root), "--base", "main", "--format", form]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_assay("plan", "--fleet", root, "--base", "main", "--format", form)
 
 
 def make_fault(name, at, number=0):

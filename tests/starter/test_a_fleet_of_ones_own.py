@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from forked_assay import run_assay
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.json_schemas import build_schemas, format_schema
@@ -26,8 +27,7 @@ WORKFLOWS = ("pull-request.yml", "merge.yml", "scheduled.yml")
 
 def assay(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run `assay` in a folder, as a person does."""
-    command = [sys.executable, "-m", "assay", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=240)
+    return run_assay(*words, cwd=folder)
 
 
 @pytest.fixture(scope="module")

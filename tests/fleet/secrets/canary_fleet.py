@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 import yaml
+from forked_assay import run_assay
 from lab_room import REPOSITORY, lab_room
 
 from assay.lab.faults.injection import inject_fault
@@ -66,8 +67,7 @@ class CanaryFleet:
 
     def assay(self, *words: str) -> int:
         """Run a verb as a person does, and keep everything that it says."""
-        command = [sys.executable, "-m", "assay", words[0], "--fleet", str(self.root), *words[1:]]
-        told = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        told = run_assay(words[0], "--fleet", self.root, *words[1:], env=self.environment)
         self.said += [f"$ assay {' '.join(words)}", told.stdout, told.stderr]
         return told.returncode
 
