@@ -34,8 +34,8 @@ def store(tmp_path: Path) -> EvidenceStore:
     return EvidenceStore(tmp_path / "evidence")
 
 
-def pushed(at: datetime = AT, node: str = "n1", **channels: Any) -> dict[str, Any]:
-    return EvidenceDocument(node, at, channels or {"probe": TREE}).as_json()
+def pushed(at: datetime = AT, node: str = "n1", after_entry: int | None = None, **channels: Any) -> dict[str, Any]:
+    return EvidenceDocument(node, at, channels or {"probe": TREE}, after_entry).as_json()
 
 
 def test_what_was_pushed_is_the_evidence_and_as_old_as_it_is(fleet: Fleet, store: EvidenceStore) -> None:
@@ -51,6 +51,20 @@ def test_a_time_in_the_future_does_not_make_evidence_newer_than_now(fleet: Fleet
     store_pushed_document(store, fleet, pushed(at=ahead))
     (found,) = collect_evidence(fleet, ["n1"], clock=SystemClock(), store=store).values()
     assert found.at < ahead
+
+
+def test_evidence_is_as_new_as_the_ledger_entry_that_its_agent_knew(fleet: Fleet, store: EvidenceStore) -> None:
+    store_pushed_document(store, fleet, pushed(after_entry=12))
+    (found,) = collect_evidence(fleet, ["n1"], clock=SystemClock(), store=store, after_entry=40).values()
+    assert found.after_entry == 12
+
+
+def test_a_clock_that_is_set_back_does_not_make_newer_readings_old(fleet: Fleet, store: EvidenceStore) -> None:
+    store_pushed_document(store, fleet, pushed(after_entry=12))
+    store_pushed_document(store, fleet, pushed(at=AT - timedelta(hours=3), after_entry=15))
+    last = store.latest_pushed("n1")
+    assert last is not None
+    assert last.after_entry == 15
 
 
 def test_nothing_pushed_is_no_answer(fleet: Fleet, store: EvidenceStore) -> None:

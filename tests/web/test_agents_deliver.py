@@ -134,6 +134,19 @@ def test_readings_that_an_agent_pushes_are_kept_as_evidence(shared):
     assert pushed.read("probe", "host", "boot_id").value == BOOT
 
 
+def test_pushed_readings_name_the_ledgers_last_entry_that_the_agent_knew_before_it_read(site):
+    site.serve()
+    node = site.node()
+    node.xid()
+    site.agent(node, "--probe-every", "1")
+    site.wait_for(lambda: site.faults(node="n0003"), "the fault is in the ledger")
+    store = EvidenceStore(site.fleet / ".assay/evidence")
+    site.wait_for(
+        lambda: (pushed := store.latest_pushed("n0003")) and (pushed.after_entry or 0) >= 2,
+        "readings are newer than the fault's entry",
+    )
+
+
 def test_a_token_that_is_not_the_nodes_is_told_once_and_nothing_is_lost(shared):
     node = shared.node("n0005")
     shared.agent(node, token="stolen-token-5e0c")

@@ -2,7 +2,8 @@
 
 A batch is `{"schema": "assay.agent/1", "node", "life", "after", "now", "items": [{"seq", "kind", "at", "body"}…],
 "agent": {…}}`. `life` names the buffer. Its numbers rise; gaps are dropped items, which `agent` counts. The controller
-answers `{"acked": N}`, and the items up to N are deleted. A batch without items is a heartbeat.
+answers `{"acked": N, "entry": E}`, and the items up to N are deleted. What the node reads from then on is newer than
+entry E of the ledger. A batch without items is a heartbeat.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class BatchSender:
     """Sends the items of `buffer` through `connection` as node `node`; `state` describes the agent.
 
     Set `news` when the buffer has new items, and `over` to end `run`. `on_words` gets the controller's filter words.
+    `last_entry` is the number of the ledger's newest entry in the controller's last answer, None before that.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class BatchSender:
         self._state, self._logger, self._pace = state, logger, pace
         self.news, self.over = threading.Event(), threading.Event()
         self.on_words: Callable[[list[str]], None] = lambda _: None
+        self.last_entry: int | None = None
         self._batch_items, self._failures, self._next_heartbeat = MAX_BATCH_ITEMS, 0, 0.0
         self._sent_at = -pace.linger_s
 
@@ -114,6 +117,8 @@ class BatchSender:
             return self._backoff_s()
         if batch:
             self._buffer.mark_delivered(min(acked, batch[-1].seq))
+        if type(entry := document.get("entry")) is int:
+            self.last_entry = entry
         if isinstance(words := document.get("words"), list):
             self.on_words([str(word) for word in words])
         self._logger.log_once("controller", "the controller accepts the items")

@@ -93,7 +93,11 @@ class NodeAgent:
             yield self._events.run
         if self._options.probe_s:
             probe = PeriodicProbe(
-                self._options.root, self._options.probe_s, self._kernel_log_cursor, self._add_readings
+                self._options.root,
+                self._options.probe_s,
+                self._kernel_log_cursor,
+                self._add_readings,
+                lambda: self._sender.last_entry,
             )
             yield lambda: probe.run(self._stop)
 

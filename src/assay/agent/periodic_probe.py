@@ -24,18 +24,33 @@ MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 class PeriodicProbe:
     """Runs the probe every `seconds` and passes its tree to `on_readings`; the first run is at a random time.
 
-    `since` gives the kernel log cursor from which the probe reads.
+    `since` gives the kernel log cursor from which the probe reads, and `last_entry` the ledger's newest entry that the
+    controller has told. The tree carries it as `after_entry`, since the probe starts after that.
     """
 
-    def __init__(self, root: str, seconds: float, since: Callable[[], str], on_readings: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        root: str,
+        seconds: float,
+        since: Callable[[], str],
+        on_readings: Callable[[Any], None],
+        last_entry: Callable[[], int | None] = lambda: None,
+    ) -> None:
         self._root, self._seconds, self._since, self._on_readings = root, seconds, since, on_readings
+        self._last_entry = last_entry
 
     def run(self, over: threading.Event) -> None:
         """Probe until `over` is set."""
         pause = random.uniform(0, min(self._seconds, 60.0))  # noqa: S311  # spreads the nodes over time
         while not over.wait(pause):
-            self._on_readings(run_probe_process(self._root, self._since()))
+            self.read_once()
             pause = self._seconds
+
+    def read_once(self) -> None:
+        """Probe once, and pass the tree on."""
+        after_entry = self._last_entry()
+        tree = run_probe_process(self._root, self._since())
+        self._on_readings(tree if after_entry is None else {**tree, "after_entry": {"value": after_entry}})
 
 
 def run_probe_process(root: str, since: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from assay.model.evidence import EvidenceDocument
+from assay.model.evidence import EvidenceDocument, read_at_path
 from assay.model.reading import value
 
 DeliveredKind = Literal["kernel", "nvml", "probe"]
@@ -52,11 +52,18 @@ def build_delivered_evidence(
         items = list(group)
         if is_probe:
             for item in items:
-                yield EvidenceDocument(node, clocks.to_controller_time(item.at), {"probe": item.body})
+                at, after_entry = clocks.to_controller_time(item.at), _read_after_entry(item.body)
+                yield EvidenceDocument(node, at, {"probe": item.body}, after_entry)
             continue
         for kind in ("kernel", "nvml"):
             if lines := [item for item in items if item.kind == kind]:
                 yield _build_line_document(node, str(boot), lines, clocks)
+
+
+def _read_after_entry(tree: Mapping[str, Any]) -> int | None:
+    """Return the number of the ledger's newest entry that the agent knew before it probed, None if it knew none."""
+    number = read_at_path(tree, ["after_entry"]).value
+    return number if type(number) is int else None
 
 
 def _build_line_document(node: str, boot: str, items: list[DeliveredItem], clocks: ClockOffset) -> EvidenceDocument:

@@ -55,7 +55,8 @@ class AgentRoutes:
             raise make_refusal(503, error.what, wait_s=5) from None
         budget.charge(node, 0, written.entries)
         words = self._kernel_words()
-        return JSONResponse({"acked": written.acked} | ({} if batch.agent.words == words else {"words": words}))
+        reply = {"acked": written.acked, "entry": written.last_entry}
+        return JSONResponse(reply | ({} if batch.agent.words == words else {"words": words}))
 
     def _current_budget(self) -> DeliveryBudget:
         """Return the budget, a new one if the policy's limits have changed."""

@@ -33,10 +33,11 @@ MAX_BATCHES_AT_ONCE = 200
 
 
 class WrittenBatch(NamedTuple):
-    """The sequence number of the last item written, and how many ledger entries the batch has cost."""
+    """The sequence number of the last item written, how many ledger entries the batch has cost, and the last entry."""
 
     acked: int
     entries: int
+    last_entry: int
 
 
 @dataclass
@@ -154,14 +155,17 @@ class BatchWriter:
             positions[batch.node] = replace(before, acked=acked, received=before.received + len(fresh), state=state)
         added = [*record_agent_faults(context, evidence), *losses]
         context.ledger.append(*losses)
+        head = context.ledger.head()
         for document in probe_documents:
-            store_pushed_document(context.evidence, context.fleet, document.as_json())
+            known = document.after_entry  # of another ledger, if it is higher than ours
+            bounded = replace(document, after_entry=None if known is None else min(known, head))
+            store_pushed_document(context.evidence, context.fleet, bounded.as_json())
         updated = {batch.node: positions[batch.node] for batch in batches}
         if updated:
             self._last_seen.record_delivery(updated, now)
         self._positions = positions
         cost = Counter(entry.node for entry in added)
-        return {node: WrittenBatch(position.acked, cost[node]) for node, position in updated.items()}
+        return {node: WrittenBatch(position.acked, cost[node], head) for node, position in updated.items()}
 
 
 def _make_loss_entries(batch: AgentBatch, before: DeliveryPosition, at: str) -> Iterator[LedgerEntry]:

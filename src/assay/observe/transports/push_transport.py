@@ -48,4 +48,12 @@ def store_pushed_document(store: EvidenceStore, fleet: Fleet, document: Mapping[
     if set(evidence.channels) != {"probe"}:
         raise AssayError("a pushed document has the channel probe alone", where=evidence.node)
     last = store.latest_pushed(evidence.node)
-    return store.store_pushed(evidence) if last is None or last.at <= evidence.at else store.store_document(evidence)
+    is_late = last is not None and _is_older(evidence, last)
+    return store.store_document(evidence) if is_late else store.store_pushed(evidence)
+
+
+def _is_older(evidence: EvidenceDocument, last: EvidenceDocument) -> bool:
+    """Whether a document was read before the last one: the ledger's order says so, and the time where it does not."""
+    if evidence.after_entry is not None and last.after_entry is not None and evidence.after_entry != last.after_entry:
+        return evidence.after_entry < last.after_entry
+    return evidence.at < last.at
