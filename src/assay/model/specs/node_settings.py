@@ -1,7 +1,8 @@
 """The Ansible variables of a node that assay reads, with their types and bounds.
 
 `NodeVariables` is all of them. It divides into `NodeIdentity`, which differs from node to node, and `NodeSettings`,
-which most nodes of a pool have in common.
+which most nodes of a pool have in common. The settings of transports that are not assay's own are checked by the models
+of these plug-ins.
 """
 
 from __future__ import annotations
@@ -11,12 +12,41 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
+from assay.model.errors import AssayError, ConflictError, FieldConflict
+from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.monitoring import MetricLabel
 from assay.model.specs.spec_document import SpecName, StrictModel
-from assay.model.specs.transport_plugins import TransportName, check_plugin_settings
+
+
+class _TransportNames:
+    """Lists the installed transports in a JSON Schema."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "enum": TRANSPORTS.names()}
+
+
+def _require_installed(name: str) -> str:
+    if name in (names := TRANSPORTS.names()):
+        return name
+    expected = f"{', '.join(map(repr, names[:-1]))} or {names[-1]!r}"
+    raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+
+
+TransportName = Annotated[str, AfterValidator(_require_installed), _TransportNames()]
+"""The name of an installed transport."""
 
 
 class KubernetesClusterSettings(StrictModel):
@@ -232,3 +262,32 @@ def make_node_settings(variables: Mapping[Any, Any]) -> NodeSettings:
     return NodeSettings.model_validate(
         {name: value for name, value in variables.items() if isinstance(name, str) and name not in IDENTITY_VARIABLES}
     )
+
+
+def check_plugin_settings(variables: Mapping[Any, Any]) -> None:
+    """Check a node's variables against the settings model of its transport, unless that is one of assay's own.
+
+    Raises ConflictError for settings that do not fit, and for a transport that cannot be loaded.
+    """
+    name = variables.get("transport")
+    if not isinstance(name, str) or name not in TRANSPORTS.names() or TRANSPORTS.is_own(name):
+        return
+    try:
+        transport = TRANSPORTS.load(name)
+    except AssayError as error:
+        raise ConflictError(FieldConflict("ASY0004", ("transport",), error.what, error.fix)) from None
+    if transport.settings_model is None:
+        return
+    try:
+        transport.settings_model.model_validate(variables.get(transport.settings_name) or {})
+    except ValidationError as error:
+        raise ConflictError(*_list_conflicts(transport.settings_name, error)) from None
+
+
+def _list_conflicts(variable: str, error: ValidationError) -> list[FieldConflict]:
+    conflicts = []
+    for found in error.errors(include_url=False, include_input=False, include_context=False):
+        path = (variable, *found["loc"])
+        message = f"{'.'.join(map(str, path))}: {found['msg']}"
+        conflicts.append(FieldConflict("ASY0004", path, message, "correct it as the transport's documentation says"))
+    return conflicts
