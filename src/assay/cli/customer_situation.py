@@ -34,7 +34,8 @@ class CustomerSituation:
 
     - `policy`, `catalog`: None if the fleet has none that knows the state, or none at all.
     - `absence`: the present one, or the last one of a node in service; None if it never left service.
-    - `faults`: the reasons of the absence, or of what is pending. `known_faults`: open ones that decide nothing.
+    - `faults`: the reasons of the absence, or of what is pending. `known_faults`: open ones
+      that may harm jobs and have not led to anything.
     - `effects`: what was done during the absence, oldest first. `ended_jobs`: the effects that ended jobs.
     - `held_back`: what holds a move back ("limit", "breaker", "profile", "person"), "" for nothing.
     - `tests`: how many of the required tests have passed, and how many there are; None if none are due.
@@ -127,7 +128,7 @@ def make_customer_situation(
         catalog=catalog,
         absence=absence,
         faults=faults,
-        known_faults=tuple(_list_known_faults(state, reasons)),
+        known_faults=tuple(_list_known_faults(state, reasons, catalog)),
         cause_kinds=frozenset(cause.kind for cause in reasons),
         effects=_list_effects(state, absence),
         ended_jobs=_list_ended_jobs(records),
@@ -185,11 +186,15 @@ def _list_faults(
             yield ReasonFault(outcome.fault, part, severity, failure.measured_at)
 
 
-def _list_known_faults(state: NodeState, reasons: Sequence[DecisionCause]) -> Iterator[ReasonFault]:
-    """Yield the open faults that are more than information and not among the reasons."""
+def _list_known_faults(
+    state: NodeState, reasons: Sequence[DecisionCause], catalog: FaultCatalog | None
+) -> Iterator[ReasonFault]:
+    """Yield the open faults that may harm jobs, by their class, and are not among the reasons."""
     named = {ident for cause in reasons for ident in cause.fault_ids}
     for fault in state.faults:
-        if fault.is_open and fault.severity != "informational" and fault.id not in named:
+        fault_class = catalog.find_class(fault.fault_class) if catalog else None
+        harms = fault_class is not None and fault_class.for_customers.means and fault.severity != "informational"
+        if fault.is_open and harms and fault.id not in named:
             part = _find_part(state.node, fault.subject)
             yield ReasonFault(fault.fault_class, part, fault.severity, fault.first_seen)
 

@@ -106,7 +106,9 @@ def is_waiting_for_rack(state: NodeState) -> bool:
 def _describe_event(situation: CustomerSituation) -> Iterator[str]:
     state, absence = situation.state, situation.absence
     reasons = list(format_faults(describe_faults(situation.catalog, situation.faults)))
-    because = " The reason:" if reasons else _describe_other_reason(situation)
+    because = _describe_other_reason(situation)
+    if reasons:
+        because = " The reason:" if len(reasons) == 1 else " The reasons:"
     if situation.in_service and state.pending:
         rest = "" if is_waiting_for_rack(state) else " It is to leave service when no job runs on it."
         yield f"The node is in service.{rest}{because}"
