@@ -78,16 +78,22 @@ class Judge:
         for entry in self.paper.log.values():
             if entry.kind == "transition":
                 old, new = (self.policy.states[entry.body[end]] for end in ("from", "to"))
-                if new.counts_out and (old.in_service or entry.node in taken):
-                    taken.add(entry.node)
-                else:
+                if new.in_service or new.final or self.is_order(entry):
                     taken.discard(entry.node)
+                elif old.in_service:
+                    taken.add(entry.node)
                 waits.discard(entry.node)
             elif entry.kind == "decision" and entry.body["timing"] == "pending":
-                (waits.discard if entry.body["rule"].startswith("racks.") else waits.add)(entry.node)
+                words = entry.body["rule"].rpartition(" ")[2]
+                (waits.discard if words.startswith("racks.") or words == "person" else waits.add)(entry.node)
             elif entry.kind == "decision.withdrawn" and self.paper.story(entry.node).pending is None:
                 waits.discard(entry.node)
         return {name for name in taken | waits if name in self.paper.nodes}
+
+    def is_order(self, transition):
+        """Whether a person ordered the move."""
+        decision = self.paper.log.get(transition.body["decision"])
+        return decision is None or decision.body["rule"].endswith("person")
 
     def restarts(self, since):
         here = [entry for entry in self.paper.log.values() if entry.node in self.paper.nodes]
@@ -442,7 +448,7 @@ DEFECTS = {
             (required_checks, "_find_disorder", lambda *_: ""),
         ),
     ),
-    "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_: None))),
+    "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_, **__: None))),
     "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
     "profiles are ignored": ("beyond the profile", everything_is_allowed),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from assay.model.decision import DecisionCause
+from assay.model.decision import PERSON_RULE, DecisionCause
 
 if TYPE_CHECKING:  # history is read without pydantic, which takes long to import
     from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
@@ -86,13 +86,22 @@ class RepairRecord:
 
 @dataclass(frozen=True, slots=True)
 class TransitionRecord:
-    """One transition, with the decision behind it ("" where a person or the inventory moved the node)."""
+    """One transition, with the decision behind it ("" where a person or the inventory moved the node).
+
+    `rule` is the policy's rule for it, as `file:line name`.
+    """
 
     at: str
     origin: str
     target: str
     decision: str = ""
     remedy: str = ""
+    rule: str = ""
+
+    @property
+    def is_order(self) -> bool:
+        """Whether a person ordered it, or made it without a decision."""
+        return not self.decision or self.rule.rpartition(" ")[2] == PERSON_RULE
 
 
 @dataclass(frozen=True, slots=True)

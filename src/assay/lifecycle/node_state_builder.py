@@ -99,9 +99,9 @@ class NodeStateBuilder:
         """Begin a new stay."""
         at, move = format_time(entry.at), TransitionEntry.read(entry)
         decision = self.decisions.get(move.decision)
-        remedy = decision.remedy if decision else ""
+        remedy, rule = (decision.remedy, decision.rule) if decision else ("", "")
         self._change_responses("waits", "acted")
-        self.transitions.append(TransitionRecord(at, move.from_state, move.to_state, move.decision, remedy))
+        self.transitions.append(TransitionRecord(at, move.from_state, move.to_state, move.decision, remedy, rule))
         self.state, self.since, self.stay_id, self.decision = move.to_state, at, entry.id, move.decision
         self.stay_seq = entry.seq
         self.reason = self._describe_reason(decision.causes if decision else ()) or move.reason

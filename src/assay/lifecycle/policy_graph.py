@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -33,11 +33,23 @@ def list_policy_edges(policy: LifecyclePolicy) -> list[PolicyEdge]:
     return [PolicyEdge(origin, target, tuple(labels[origin, target]) or (MANUAL_LABEL,)) for origin, target in edges]
 
 
+def find_states_out(policy: LifecyclePolicy) -> frozenset[str]:
+    """Return the states to which automation takes a node that serves, without a person's certification or order."""
+    by_people = {MANUAL_LABEL, EDGE_LABELS["certified_to"]}
+    ways = [(edge.origin, edge.target) for edge in list_policy_edges(policy) if set(edge.labels) - by_people]
+    serving = {name for name, state in policy.states.items() if state.in_service}
+    out: set[str] = set()
+    while found := {target for origin, target in ways if origin in serving | out} - serving - out:
+        out |= found
+    return frozenset(out)
+
+
 def format_mermaid(policy: LifecyclePolicy) -> str:
-    """Return the graph as a Mermaid flowchart. States in service are green, those that count as out are amber."""
+    """Return the graph as a Mermaid flowchart. Green states serve; automation takes nodes out to amber ones."""
     ids = {name: f"s{number}" for number, name in enumerate(policy.states)}
     lines = ["flowchart TD"]
-    lines += [f'  {ids[name]}["{_quote(name)}"]{_style_class(state)}' for name, state in policy.states.items()]
+    out = find_states_out(policy)
+    lines += [f'  {ids[name]}["{_quote(name)}"]{_style_class(policy, name, out)}' for name in policy.states]
     for edge in list_policy_edges(policy):
         lines.append(f'  {ids[edge.origin]} -->|"{"<br>".join(edge.labels)}"| {ids[edge.target]}')
     lines += [f'  any(["any state"]) -.->|"{MANUAL_LABEL}"| {ids[name]}' for name in policy.anywhere]
@@ -54,10 +66,10 @@ def _quote(name: str) -> str:
     return name.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;")
 
 
-def _style_class(state: LifecycleState) -> str:
-    if state.in_service:
+def _style_class(policy: LifecyclePolicy, name: str, out: Collection[str]) -> str:
+    if policy.states[name].in_service:
         return ":::service"
-    return ":::out" if state.counts_out else ":::final" if state.final else ""
+    return ":::out" if name in out else ":::final" if policy.states[name].final else ""
 
 
 def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from html import escape
 
 import networkx as nx
 
-from assay.lifecycle.policy_graph import MANUAL_LABEL, PolicyEdge, list_policy_edges
+from assay.lifecycle.policy_graph import MANUAL_LABEL, PolicyEdge, find_states_out, list_policy_edges
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
 
@@ -53,7 +53,7 @@ def draw_policy_svg(policy: LifecyclePolicy) -> str:
     width = max(len(row) for row in rows) * (BOX + GAP) - GAP
     left, right = _lanes(rows, ways)
     start = MARGIN + LANE * len(left)
-    spots = dict(_place_boxes(rows, start + width / 2))
+    out, spots = find_states_out(policy), dict(_place_boxes(rows, start + width / 2))
     whole = start + width + LANE * len(right) + MARGIN
     tall = len(rows) * ROW - (ROW - HIGH) + 2 * MARGIN + 2 * LINE
     size = f'width="{whole:g}" height="{tall:g}"'
@@ -66,7 +66,7 @@ def draw_policy_svg(policy: LifecyclePolicy) -> str:
         *_draw_direct_edges([way for way in ways if _adjacent(rows, way)], spots),
         *_draw_side_lanes(left, spots, start, -1),
         *_draw_side_lanes(right, spots, start + width, 1),
-        *(line for name, spot in spots.items() for line in _box(name, policy.states[name], spot)),
+        *(line for name, spot in spots.items() for line in _box(name, policy.states[name], spot, name in out)),
         *_footnote(policy, start + width / 2, tall - MARGIN / 2),
         "</svg>",
     ]
@@ -171,8 +171,8 @@ def _draw_side_lanes(
             yield f'<text class="says" transform="translate({x + 12:g} {middle:g}) rotate(-90)">{said}</text>'
 
 
-def _box(name: str, state: LifecycleState, spot: _BoxPosition) -> Iterator[str]:
-    kind = "service" if state.in_service else "out" if state.counts_out else "final" if state.final else ""
+def _box(name: str, state: LifecycleState, spot: _BoxPosition, is_out: bool) -> Iterator[str]:
+    kind = "service" if state.in_service else "out" if is_out else "final" if state.final else ""
     x, y = spot.x - BOX / 2, spot.y - HIGH / 2
     yield f"<g><title>{escape(state.summary)}</title>"
     yield f'<rect class="box {kind}" x="{x:g}" y="{y:g}" width="{BOX}" height="{HIGH}" rx="6"/>'

@@ -11,6 +11,8 @@ REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"
 RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
 """Actions that count against the policy's `reboots_per_hour`."""
 
+PERSON_RULE = "person"
+"""The rule name in decisions on a person's request."""
 
 DecisionTiming = Literal["immediate", "pending", "record"]
 
@@ -21,7 +23,7 @@ class DecisionCause:
 
     `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
-    that excuses a failure). Reasons that held a move back have the kind person, profile, limit or breaker.
+    that excuses a failure). Reasons that held a move back have the kind person, profile, limit, breaker or foreign.
     """
 
     kind: str

@@ -66,7 +66,7 @@ def _note_breaker(
     hit = {
         node for one in following if one.what in ("moves", "noted") and _is_serious(after, one) for node in one.nodes
     }
-    counting = [node for name, node in fleet.nodes.items() if standings[name].is_in_service or standings[name].is_out]
+    counting = [node for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve]
     size = Counter(node.pool for node in counting)
     drifting = Counter(node.pool for node in counting if node.name in hit)
     for pool, count in sorted(drifting.items()):

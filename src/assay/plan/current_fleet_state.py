@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
+from assay.lifecycle.decisions.blast_radius_limits import is_ordered_out, is_out_of_service
 from assay.lifecycle.node_state import NodeState
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.node import Node
@@ -37,6 +37,11 @@ class NodeStanding:
     is_out: bool
     hold_reason: str = ""
 
+    @property
+    def is_meant_to_serve(self) -> bool:
+        """Whether the node counts in the size of its pool: it serves, or it was taken out and is to come back."""
+        return self.is_in_service or self.is_out
+
 
 def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -> NodeStanding:
     """Return the standing of a node; for a node that was never enrolled, its start in the inventory."""
@@ -44,11 +49,11 @@ def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -
     if node_state is None:
         state = node.settings.lifecycle_start
         return NodeStanding(state, _serves(policy, state), False)
-    known = node_state.state in policy.states
-    held = f"held by {node_state.hold.who}: {node_state.hold.reason}" if node_state.hold else ""
-    return NodeStanding(
-        node_state.state, _serves(policy, node_state.state), known and is_out_of_service(policy, node_state), held
+    is_out = node_state.state in policy.states and (
+        is_out_of_service(policy, node_state) or is_ordered_out(policy, node_state)
     )
+    held = f"held by {node_state.hold.who}: {node_state.hold.reason}" if node_state.hold else ""
+    return NodeStanding(node_state.state, _serves(policy, node_state.state), is_out, held)
 
 
 def _serves(policy: LifecyclePolicy, state: str) -> bool:

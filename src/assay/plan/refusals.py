@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.lifecycle.decisions.blast_radius_limits import count_allowed_out
 from assay.model.node import Node
+from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.text_lists import format_count, format_nodes
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding
@@ -58,6 +58,10 @@ class RefusalCase:
         """Return the nodes of a revision that are out already."""
         return [node for name, node in declared.fleet.nodes.items() if self.standings[name].is_out]
 
+    def select_meant_to_serve(self, declared: FleetRevision) -> list[Node]:
+        """Return the nodes of a revision that make up the size of their pools."""
+        return [node for name, node in declared.fleet.nodes.items() if self.standings[name].is_meant_to_serve]
+
     def find_overruns(self, gone: list[Node], what: str, racks: list[Node] | None = None) -> Iterator[PlanRefusal]:
         """Yield the pools and racks that lose more nodes at once than their limits allow."""
         yield from self.find_pool_overruns(gone, what)
@@ -65,7 +69,7 @@ class RefusalCase:
 
     def find_pool_overruns(self, gone: list[Node], what: str) -> Iterator[PlanRefusal]:
         """Yield the pools that lose more nodes at once than the limit of nodes out allows."""
-        sizes = Counter(node.pool for node in self.before.fleet.nodes.values())
+        sizes = Counter(node.pool for node in self.select_meant_to_serve(self.before))
         out = Counter(node.pool for node in self.select_out(self.before))
         for pool, names in _group_names(gone, lambda node: node.pool):
             allowed = count_allowed_out(sizes[pool], self.after.policy.limits.pool_percent)
@@ -114,7 +118,7 @@ def find_removed_nodes(case: RefusalCase) -> Iterator[PlanRefusal]:
 def find_lowered_limits(case: RefusalCase) -> Iterator[PlanRefusal]:
     """Find limits that are lowered below the number of nodes out now. Removed nodes do not count."""
     old, new = case.before.policy.limits, case.after.policy.limits
-    sizes, left = (Counter(node.pool for node in one.fleet.nodes.values()) for one in (case.before, case.after))
+    sizes, left = (Counter(node.pool for node in case.select_meant_to_serve(one)) for one in (case.before, case.after))
     for pool, out in sorted(Counter(node.pool for node in case.select_out(case.after)).items()):
         allowed = count_allowed_out(left[pool], new.pool_percent)
         if out > allowed < count_allowed_out(sizes[pool], old.pool_percent):

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assay.lifecycle.decisions.blast_radius_limits import count_allowed_out
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import count_allowed_out
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding
 from assay.plan.repair_routes import ServiceRoute, StayEstimate, estimate_stays, find_repair_route
 from assay.plan.rollout_waves import (
@@ -115,13 +115,14 @@ def compute_rollout_capacity(
     policy: LifecyclePolicy, fleet: Fleet, standings: Mapping[str, NodeStanding]
 ) -> RolloutCapacity:
     """Return how many more nodes may leave service, counted as decisions count them."""
-    sizes = Counter(node.pool for node in fleet.nodes.values())
+    pools = {node.pool for node in fleet.nodes.values()}
+    sizes = Counter(node.pool for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve)
     racks = {rack_key(node) for node in fleet.nodes.values()}
     out = [fleet.nodes[name] for name, one in standings.items() if one.is_out and name in fleet.nodes]
     out_of_pool, out_of_rack = Counter(node.pool for node in out), Counter(rack_key(node) for node in out)
     limits = policy.limits
     return RolloutCapacity(
-        pools={pool: count_allowed_out(size, limits.pool_percent) - out_of_pool[pool] for pool, size in sizes.items()},
+        pools={pool: count_allowed_out(sizes[pool], limits.pool_percent) - out_of_pool[pool] for pool in pools},
         racks={rack: limits.rack_concurrent - out_of_rack[rack] for rack in racks},
         restarts_per_hour=limits.reboots_per_hour,
     )

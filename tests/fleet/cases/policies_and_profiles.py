@@ -9,6 +9,7 @@ ARRIVAL = POLICY.replace("onboard", "arrival")
 LADDER = POLICY.replace("rungs: {}", "rungs: {triage: {to: onboard}}")
 CLOSED = POLICY.replace("certified_to: production", "fail_to: production")
 SOAK = POLICY.replace("certified_to", "soak_hours: 2, deadline: {hours: 3}, certified_to")
+WIDE = POLICY.replace("pool_percent: 50", "pool_percent: 100")
 PAIRS = POLICY + "racks: {pairs: {node_specs: [small], of: 2, more_than: 1}}\n"
 PAIR = NODE.replace("fans:", "rack: {nodes: 2, gpus: 2, switch_trays: 1, power_shelves: 1}\nfans:")
 
@@ -73,6 +74,11 @@ CASES: dict[str, Case] = {
         {**replaced("specs/policy.yaml", PAIRS, "more_than: 1", "more_than: 2"), "specs/node.yaml": PAIR},
         {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
         "specs/policy.yaml:18:45",
+    ),
+    "ASY0221": Case(
+        replaced("specs/policy.yaml", WIDE, "min_nodes: 2", "min_nodes: 3"),
+        {"specs/policy.yaml": WIDE},
+        "specs/policy.yaml:15:24",
     ),
     "ASY0192": Case(
         {"specs/policy.yaml": PAIRS},

@@ -24,11 +24,12 @@ from real_postgres import Postgres
 
 from assay.controller.effects.effect_journal import parse_effects
 from assay.ledger.store import Ledger
-from assay.lifecycle.decisions.blast_radius_limits import count_allowed_out, is_in_service, is_out_of_service
+from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_of_service
 from assay.lifecycle.node_state_projection import NodeStateProjection, project_node_states
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.policy_sections import count_allowed_out
 
 NURSERY = Path(__file__).parent / "chaos_controller.py"
 CLASSES = ("gpu.missing", "gpu.memory.uncorrectable", "gpu.pcie.degraded", "gpu.thermal", "psu.failed", "ib.link.down")

@@ -50,7 +50,7 @@ def test_no_limit_is_exceeded_no_foreign_node_moved_and_nobody_let_in_before_a_p
             continue
         assert one.decision.node != "u1"
         assert narrow.policy.has_edge(one.decision.from_state, one.decision.to_state)
-        if one.decision.timing == "pending" or states[one.decision.to_state].counts_out:
+        if one.decision.timing == "pending" or not states[one.decision.to_state].in_service:
             out.add(one.decision.node)
         else:
             out.discard(one.decision.node)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
-from assay.model.decision import RESTART_ACTIONS
+from assay.model.decision import PERSON_RULE, RESTART_ACTIONS
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
+from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.timestamps import format_time, hours
 
 
@@ -22,51 +23,67 @@ class LimitRefusal:
 
 
 class LimitCapacity:
-    """The capacity that the limits leave. Each decision takes from it, so that one pass cannot exceed a limit."""
+    """The capacity that the limits leave. Each decision takes from it, so that one pass cannot exceed a limit.
+
+    A pool is as large as the nodes that serve and those that automation took out. What people took out counts only
+    against further orders, and only until it has arrived there.
+    """
 
     def __init__(self, snapshot: FleetSnapshot) -> None:
         self._snapshot, self._policy = snapshot, snapshot.policy
-        self._pool_sizes = Counter(view.node.pool for view in snapshot.nodes)
         self._rack_sizes = Counter(view.node.rack_place for view in snapshot.nodes)
-        for (pool, *rack), count in snapshot.quiet_counts.items():
-            self._pool_sizes[pool] += count
-            self._rack_sizes[(rack[0], rack[1])] += count
         out = [view for view in snapshot.nodes if is_out_of_service(self._policy, view.node_state)]
         self._pool_out = Counter(view.node.pool for view in out)
         self._rack_out = Counter(view.node.rack_place for view in out)
+        serving = [view for view in snapshot.nodes if self._serves(view)]
+        self._pool_sizes = Counter(view.node.pool for view in serving) + self._pool_out
+        for (pool, *rack), count in snapshot.quiet_counts.items():
+            self._pool_sizes[pool] += count
+            self._rack_sizes[(rack[0], rack[1])] += count
+        ordered = [view for view in snapshot.nodes if is_ordered_out(self._policy, view.node_state)]
+        self._pool_ordered = Counter(view.node.pool for view in ordered)
+        self._rack_ordered = Counter(view.node.rack_place for view in ordered)
         self._hour_ago = format_time(snapshot.now - hours(1))
         self._restarts = sum(self._count_recent_restarts(view.node_state) for view in snapshot.nodes)
 
-    def find_refusal(self, view: NodeSnapshot, to: str) -> LimitRefusal | None:
-        """Return the limit that forbids to send the node to state `to`, or to keep it out while it waits; else None."""
-        full = self._leaves_service(view) and (self._find_full_pool(view) or self._find_full_rack(view))
+    def find_refusal(self, view: NodeSnapshot, to: str, *, is_order: bool = False) -> LimitRefusal | None:
+        """Return the limit that forbids to send the node to state `to`, or to keep it out while it waits; else None.
+
+        `is_order`: a person asks for it.
+        """
+        leaves = self._leaves_service(view, is_order)
+        full = leaves and (self._find_full_pool(view, is_order) or self._find_full_rack(view, is_order))
         return full or self._find_restart_limit(to)
 
-    def reserve(self, view: NodeSnapshot, to: str) -> None:
+    def reserve(self, view: NodeSnapshot, to: str, *, is_order: bool = False) -> None:
         """Count the node as sent to state `to`."""
-        if self._leaves_service(view):
-            self._pool_out[view.node.pool] += 1
-            self._rack_out[view.node.rack_place] += 1
+        if self._leaves_service(view, is_order):
+            (self._pool_ordered if is_order else self._pool_out)[view.node.pool] += 1
+            (self._rack_ordered if is_order else self._rack_out)[view.node.rack_place] += 1
         self._restarts += self._count_restarts(to)
 
-    def _leaves_service(self, view: NodeSnapshot) -> bool:
+    def _leaves_service(self, view: NodeSnapshot, is_order: bool) -> bool:
+        """Whether the move counts: the node serves, and no order for it, if this is one, counts already."""
+        return self._serves(view) and not (is_order and is_ordered_out(self._policy, view.node_state))
+
+    def _serves(self, view: NodeSnapshot) -> bool:
         return is_in_service(self._policy, view.node_state) and not is_out_of_service(self._policy, view.node_state)
 
-    def _find_full_pool(self, view: NodeSnapshot) -> LimitRefusal | None:
+    def _find_full_pool(self, view: NodeSnapshot, is_order: bool) -> LimitRefusal | None:
         pool = view.node.pool
-        size, out = self._pool_sizes[pool], self._pool_out[pool]
+        size, out = self._pool_sizes[pool], self._pool_out[pool] + is_order * self._pool_ordered[pool]
         allowed = count_allowed_out(size, self._policy.limits.pool_percent)
         if out < allowed:
             return None
         text = f"held back: {out} of {size} already out of pool {pool}, {allowed} may be"
         return LimitRefusal("pool_percent", pool, text)
 
-    def _find_full_rack(self, view: NodeSnapshot) -> LimitRefusal | None:
+    def _find_full_rack(self, view: NodeSnapshot, is_order: bool) -> LimitRefusal | None:
         rack, allowed = view.node.rack_place, self._policy.limits.rack_concurrent
-        if self._rack_out[rack] < allowed:
+        out = self._rack_out[rack] + is_order * self._rack_ordered[rack]
+        if out < allowed:
             return None
-        out = f"{self._rack_out[rack]} of {self._rack_sizes[rack]}"
-        text = f"held back: {out} already out in rack {view.node.rack}, {allowed} may be"
+        text = f"held back: {out} of {self._rack_sizes[rack]} already out in rack {view.node.rack}, {allowed} may be"
         return LimitRefusal("rack_concurrent", "/".join(rack), text)
 
     def _find_restart_limit(self, to: str) -> LimitRefusal | None:
@@ -85,35 +102,48 @@ class LimitCapacity:
         return sum(self._count_restarts(move.target) for move in recent if move.target in self._policy.states)
 
 
-def count_allowed_out(size: int, percent: float) -> int:
-    """Return how many nodes of a pool of this size may be out of service: at least one."""
-    return max(1, int(size * percent / 100))
-
-
 def is_in_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
     """Whether the node is in a state that serves customers."""
     return policy.states[node_state.state].in_service
 
 
 def is_out_of_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
-    """Whether automation has the node out of service, or cordoned while a decision is pending.
+    """Whether automation took the node out of service, or cordoned it while a decision is pending.
 
-    A node that failed its burn-in does not count: it has not served since it was last brought up.
+    It counts wherever it is now, until it serves again, is retired, or a person moves it. A node that failed its
+    burn-in does not count: it has not served since it was last brought up.
     """
     if is_in_service(policy, node_state):
         return node_state.pending is not None and holds_out_of_service(policy, node_state.pending.rule)
-    if not policy.states[node_state.state].counts_out:
+    if policy.states[node_state.state].final:
         return False
     for move in reversed(node_state.transitions):
-        origin = policy.states.get(move.origin)
-        if origin is None or not origin.counts_out:
-            return origin is not None and origin.in_service
+        if move.is_order:
+            return False
+        if (origin := policy.states.get(move.origin)) and origin.in_service:
+            return True
     return False
 
 
-def holds_out_of_service(policy: LifecyclePolicy, rule: str) -> bool:
-    """Whether a pending decision of this rule (`file:line name`) holds the node out of service.
+def is_ordered_out(policy: LifecyclePolicy, node_state: NodeState) -> bool:
+    """Whether a person ordered the node out of service, and it is not drained yet, or not where the person wants it."""
+    if is_in_service(policy, node_state):
+        pending = node_state.pending
+        return pending is not None and is_order(pending.rule) and bool(policy.waiting.by_hand)
+    is_on_its_way = node_state.move_request is not None or policy.states[node_state.state].until_idle
+    return is_on_its_way and any(move.is_order for move in node_state.transitions[-1:])
 
-    The cordon of a whole rack does not: such a node is healthy and keeps its jobs.
+
+def is_order(rule: str) -> bool:
+    """Whether a rule (`file:line name`) stands for a person's order."""
+    return rule.rpartition(" ")[2] == PERSON_RULE
+
+
+def holds_out_of_service(policy: LifecyclePolicy, rule: str) -> bool:
+    """Whether a pending decision of this rule (`file:line name`) holds the node out of service for automation.
+
+    The cordon of a whole rack does not: such a node is healthy and keeps its jobs. An order counts as an order.
     """
-    return not rule.rpartition(" ")[2].startswith(RACK_RULE_PREFIX) and bool(policy.actions_while_pending(rule))
+    if is_order(rule) or rule.rpartition(" ")[2].startswith(RACK_RULE_PREFIX):
+        return False
+    return bool(policy.actions_while_pending(rule))

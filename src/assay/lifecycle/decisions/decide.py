@@ -19,9 +19,9 @@ from assay.lifecycle.decisions.pending_decisions import (
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
 from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.decision import Decision, DecisionCause
+from assay.model.decision import PERSON_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
-from assay.model.specs.lifecycle_policy import PERSON_RULE, RACK_RULE_PREFIX
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 
 
 def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
@@ -146,10 +146,11 @@ def _grant_or_refuse(
     if why := _find_prohibition(snapshot, view, proposal) or _find_pool_refusal(view, proposal, bounds):
         return refuse_proposal(snapshot, view, proposal, why)
     if to := _find_limited_state(snapshot, view, proposal):
-        if refusal := bounds.capacity.find_refusal(view, to):
+        is_order = proposal.rule_name == PERSON_RULE
+        if refusal := bounds.capacity.find_refusal(view, to, is_order=is_order):
             why = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
             return refuse_proposal(snapshot, view, proposal, why)
-        bounds.capacity.reserve(view, to)
+        bounds.capacity.reserve(view, to, is_order=is_order)
     return grant_proposal(snapshot, view, proposal, blockers)
 
 
@@ -197,7 +198,10 @@ def _find_limited_state(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: P
     """Return the state whose capacity a move takes now, "" for none. A pending move that cordons takes it at once."""
     if proposal.timing == "immediate":
         return proposal.to
-    return view.node_state.state if holds_out_of_service(snapshot.policy, proposal.rule_name) else ""
+    is_cordoned = holds_out_of_service(snapshot.policy, proposal.rule_name) or (
+        proposal.rule_name == PERSON_RULE and snapshot.policy.waiting.by_hand
+    )
+    return view.node_state.state if is_cordoned else ""
 
 
 def _reject_unknown_state(snapshot: FleetSnapshot, view: NodeSnapshot) -> None:

@@ -13,8 +13,8 @@ from assay.lifecycle.decisions.required_checks import (
 )
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import MoveRequest, OperatorNote
-from assay.model.decision import DecisionCause, DecisionTiming
-from assay.model.specs.lifecycle_policy import PERSON_RULE, LifecyclePolicy
+from assay.model.decision import PERSON_RULE, DecisionCause, DecisionTiming
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_duration, format_minute, hours, parse_time
 
 

@@ -8,8 +8,8 @@ from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.rack_cordons import ShortRack
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState, PendingDecision
-from assay.model.decision import DecisionCause
-from assay.model.specs.lifecycle_policy import PERSON_RULE, RACK_RULE_PREFIX, LifecyclePolicy
+from assay.model.decision import PERSON_RULE, DecisionCause
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.timestamps import format_duration, hours, parse_time
 
 STILL_WAITING_RULE = "still-waiting"

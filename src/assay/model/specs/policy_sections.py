@@ -148,8 +148,8 @@ class EffectConcurrency(StrictModel):
 class AutomationLimits(StrictModel):
     """Limits on what automation may do at once.
 
-    - `pool_percent`: the share of a pool that automation may have out of service, of the nodes that serve and those that
-      it took out. A node counts until it serves again, is retired, or a person moves it. One node may always be out.
+    - `pool_percent`: the share of a pool that automation may have out of service, of the nodes that serve and those
+      that it took out. A node counts until it serves again, is retired, or a person moves it. One may always be out.
     - `rack_concurrent`: nodes of one rack that may be out at once. `reboots_per_hour`: restarts of the whole fleet.
     - `effects_at_once`: effects that run at the same time. `per_minute`: effects that may start per pool and minute.
       Cordon and uncordon take no time and do not count here.
@@ -160,6 +160,11 @@ class AutomationLimits(StrictModel):
     reboots_per_hour: int = Field(ge=1)
     effects_at_once: EffectConcurrency = Field(default_factory=EffectConcurrency)
     per_minute: int = Field(default=60, ge=1)
+
+
+def count_allowed_out(size: int, percent: float) -> int:
+    """Return how many nodes of a pool of this size may be out of service: at least one."""
+    return max(1, int(size * percent / 100))
 
 
 class RackRule(StrictModel):
@@ -175,15 +180,45 @@ class RackRule(StrictModel):
     at_once: int = Field(default=2, ge=1)
 
 
+class FaultClassWave(StrictModel):
+    """One fault class on this share of a pool within `hours`, and on at least `min_nodes` nodes, is a wave."""
+
+    hours: float = Field(gt=0)
+    percent: float = Field(gt=0, le=100)
+    min_nodes: int = Field(ge=2)
+
+
 class FaultBreakerLimits(StrictModel):
     """Faults on this share of a pool's nodes in service, and on at least `min_nodes`, stop all moves of the pool.
 
-    Faults count that occur within `window_minutes`.
+    A fault counts from its arrival in the ledger, whenever it happened.
+
+    - `window_minutes`: faults of any class count that arrived within this time.
+    - `by_class`: longer times, in which the nodes with one fault class count. Such a wave holds back only that class.
+    - `held_hours`: a fault that only a log told is held back for so long. Then it is answered within the limits.
+    - `drift`: fault classes that a merged change of firmware or configuration causes. They are never a wave.
     """
 
     percent: float = Field(gt=0, le=100)
     min_nodes: int = Field(ge=2)
     window_minutes: float = Field(gt=0)
+    by_class: list[FaultClassWave] = Field(default=[])
+    held_hours: float = Field(default=24, gt=0)
+    drift: list[str] = Field(default=[])
+    source: str = ""
+
+    @property
+    def longest_hours(self) -> float:
+        """How long an arrived fault counts, in hours."""
+        return max(self.window_minutes / 60, *(wave.hours for wave in self.by_class), 0)
+
+    def list_shares(self) -> list[tuple[tuple[str | int, ...], float, int]]:
+        """Return the path within the policy, the percentage and the least number of nodes of each wave."""
+        waves = enumerate(self.by_class)
+        return [
+            (("breaker",), self.percent, self.min_nodes),
+            *((("breaker", "by_class", number), wave.percent, wave.min_nodes) for number, wave in waves),
+        ]
 
 
 class HoldReminder(StrictModel):
@@ -206,8 +241,12 @@ class CordonReassertion(StrictModel):
     """If somebody uncordons a node that is out, it is cordoned again, at most `again` times in `window_hours`.
 
     After that, the node stays uncordoned and a ticket asks people, until the window allows it again.
+
+    `overrule`: patterns (`*` matches anything) of the reasons of others' cordons, drains and taints that assay may
+    overrule. While any other stands, assay does not restart, flash, drain or open the node: it says what it would do.
     """
 
+    overrule: list[str] = Field(default=[])
     again: int = Field(default=3, ge=1)
     window_hours: float = Field(default=24, gt=0)
     source: str = ""
