@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -55,15 +55,33 @@ class TourReporter:
         """An expectation was checked."""
 
 
+def run_command(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run `assay` with these words as a process of its own and wait until it ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assay", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=_environment_without_ledger(),
+    )
+    out, err = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
 @dataclass
 class ScenarioPlayer:
-    """Plays a scenario in the fleet repository at `root`; its lab must be up. `missed`: (chapter, result)."""
+    """Plays a scenario in the fleet repository at `root`; its lab must be up.
+
+    `missed` is (chapter, result). `run` runs an `assay` command of the given words until it ends.
+    """
 
     root: Path
     fleet: Fleet
     world: LabWorld
     reporter: TourReporter
     missed: list[tuple[str, ExpectationResult]] = field(default_factory=list)
+    run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]] = run_command
 
     def play(self, scenario: LabScenario) -> bool:
         """Play every chapter; return whether all expectations were met."""
@@ -125,7 +143,7 @@ class ScenarioPlayer:
             f"$ assay reconcile --once {' '.join(options)}   … and SIGKILL while the BMC of {node} flashes"
         )
         process = subprocess.Popen(
-            self._command("reconcile", "--once", *options),
+            [sys.executable, "-m", "assay", *self._words("reconcile", "--once", *options)],
             env=_environment_without_ledger(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -143,13 +161,7 @@ class ScenarioPlayer:
         self._run_assay("observe", "--here")
 
     def _expect(self, step: ExpectStep) -> list[ExpectationResult]:
-        answer = subprocess.run(
-            self._command("status", "--format", "json"),
-            capture_output=True,
-            text=True,
-            check=False,
-            env=_environment_without_ledger(),
-        )
+        answer = self.run(self._words("status", "--format", "json"))
         if answer.returncode:
             raise AssayError(f"assay status ended with {answer.returncode}: {answer.stderr.strip()}")
         status = {node["node"]: node for node in json.loads(answer.stdout)["nodes"]}
@@ -158,22 +170,14 @@ class ScenarioPlayer:
 
     def _run_assay(self, *words: str) -> None:
         self.reporter.begin_step(f"$ assay {' '.join(words)}")
-        process = subprocess.Popen(
-            self._command(*words),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=_environment_without_ledger(),
-        )
-        out, err = process.communicate()
-        for line in out.splitlines():
+        done = self.run(self._words(*words))
+        for line in done.stdout.splitlines():
             self.reporter.show_line(line)
-        if process.returncode not in (0, 1):
-            raise AssayError(f"assay {words[0]} ended with {process.returncode}: {err.strip()}")
+        if done.returncode not in (0, 1):
+            raise AssayError(f"assay {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
-    def _command(self, verb: str, *words: str) -> list[str]:
-        return [sys.executable, "-m", "assay", verb, "--fleet", str(self.root), *words]
+    def _words(self, verb: str, *words: str) -> list[str]:
+        return [verb, "--fleet", str(self.root), *words]
 
 
 def _environment_without_ledger() -> dict[str, str]:

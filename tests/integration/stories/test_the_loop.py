@@ -1,22 +1,26 @@
 """The story that `make run` plays, chapter by chapter: every one must come out as declared.
 
-The fixture plays it once, with the same commands and the same lab, in a copy of the fleet repository.
+The fixture plays it once, with the same commands and the same lab, in a copy of the fleet repository. Commands that
+run to their end are forks; the one that is killed, the lab and all that commands start are processes of their own.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab import process_control
 from assay.lab.scenario import ExpectationResult, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
+from assay.ledger.errors import LEDGER_VARIABLE
 
 ROOT = Path(__file__).parents[3]
 STORY = load_scenario(ROOT / "scenarios" / "the-loop.yaml")
@@ -52,9 +56,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     world = LabWorld(fleet / ".assay" / "lab")
     process_control.prepare_lab(load_fleet(fleet), world, STORY.starts_at, STORY.rate, STORY)
     process_control.start_lab(world)
-    listener = Listener()
+    env = {name: content for name, content in os.environ.items() if name != LEDGER_VARIABLE}
+    listener, declared = Listener(), load_fleet(fleet, [world.home / "inventory.yml"])
     try:
-        ScenarioPlayer(fleet, load_fleet(fleet, [world.home / "inventory.yml"]), world, listener).play(STORY)
+        ScenarioPlayer(fleet, declared, world, listener, run=lambda words: run_assay(*words, env=env)).play(STORY)
         yield listener
     finally:
         process_control.stop_lab(world)
