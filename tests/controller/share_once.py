@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CHILD = """
 import sys, time
 from pathlib import Path
-from assay.ledger.leases_and_locks import hold_node_lock
+from assay.ledger.file_locks import hold_node_lock
 home, node, file, seconds = sys.argv[1:]
 with hold_node_lock(Path(home), node, 60):
     time.sleep(float(seconds))

@@ -10,9 +10,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
-from assay.ledger.store import Ledger
 from assay.model.clock import Clock
 from assay.model.decision import ActionName
 from assay.model.errors import AssayError
@@ -21,6 +20,9 @@ from assay.model.node import Node
 from assay.model.specs.policy_sections import EffectRetryPolicy
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import SchedulerAdapter, load_scheduler_adapter
+
+if TYPE_CHECKING:  # a playbook's task starts without the ledger's database
+    from assay.ledger.store import Ledger
 
 ACTION_NAMES: tuple[str, ...] = tuple(name for name in get_args(ActionName) if name != "ticket")
 """The actions that have a module. `ticket` asks for a technician; tickets/ sees to that."""

@@ -20,7 +20,7 @@ from assay.actions.action import ActionContext, EffectIntent, UnfinishedAction, 
 from assay.fleet.fleet_cache import load_cached_fleet
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.fleet.secret_lookup import handover_variable, read_secret
-from assay.ledger.leases_and_locks import hold_node_lock
+from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node

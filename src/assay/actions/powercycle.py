@@ -11,7 +11,7 @@ from assay.actions.boot import (
     verify_boot,
     wait_for_boot,
 )
-from assay.ledger.leases_and_locks import hold_node_lock
+from assay.ledger.file_locks import hold_node_lock
 from assay.redfish.bmc_client import open_fleet_bmc
 
 patience_s = 1800.0

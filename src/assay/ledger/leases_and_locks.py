@@ -1,13 +1,12 @@
 """Locks and leases: who may work on what, and until when.
 
-A file lock works on one machine and ends with its process. A section excludes all other processes of a ledger, on any
-machine. A lease is a row of the ledger's database: a holder, and an end by the database's own clock. Its holder renews
-it by claiming it again. If the holder dies, it loses the lease at its end.
+A file lock (`file_locks.py`) works on one machine and ends with its process. A section excludes all other processes of
+a ledger, on any machine. A lease is a row of the ledger's database: a holder, and an end by the database's own clock.
+Its holder renews it by claiming it again. If the holder dies, it loses the lease at its end.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -27,11 +26,12 @@ import sqlalchemy as sa
 
 from assay.ledger import tables
 from assay.ledger.connection import translate_errors
+from assay.ledger.file_locks import hold_file_lock, hold_node_lock
 from assay.ledger.tables import insert_or_update
 from assay.model.errors import AssayError
 from assay.model.secret_redaction import redact
 
-LOCK_POLL_S, SECTION_POLL_S, LEASE_POLL_S = 0.1, 0.005, 0.5
+SECTION_POLL_S, LEASE_POLL_S = 0.005, 0.5
 OTHER_CONTROLLER_FIX = "a controller that keeps running acts by itself; else wait for it, or end it: nothing is lost"
 
 
@@ -64,37 +64,6 @@ def current_process() -> str:
 
 
 @contextmanager
-def hold_file_lock(
-    path: Path,
-    patience_s: float = float("inf"),
-    refuse: Callable[[str], AssayError] = AssayError,
-    note: str = "",
-    poll_s: float = LOCK_POLL_S,
-) -> Iterator[None]:
-    """Hold an exclusive lock on a file, made if it is missing, and write `note` into it.
-
-    After `patience_s` seconds without the lock, raises `refuse(NOTE)`, where NOTE is the text that its holder wrote.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + patience_s
-    with path.open("a+") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if patience_s == float("inf") else fcntl.LOCK_NB))
-                break
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    file.seek(0)
-                    raise refuse(file.read().strip()) from None
-                time.sleep(poll_s)
-        if note:
-            file.truncate(0)
-            file.write(note)
-            file.flush()
-        yield
-
-
-@contextmanager
 def hold_controller_lock(
     home: Path, ledger: LeaseLedger | None = None, fix: str = OTHER_CONTROLLER_FIX
 ) -> Iterator[None]:
@@ -122,23 +91,6 @@ def _refuse_controller(path: Path, fix: str, holder: str) -> AssayError:
     except (ValueError, KeyError, TypeError):  # it may not have written its note yet
         who = "process unknown"
     return AssayError(f"another controller ({who}) works on this ledger", where=str(path), fix=fix)
-
-
-@contextmanager
-def hold_node_lock(home: Path, node: str, deadline_s: float) -> Iterator[None]:
-    """Hold this machine's lock of a node under `home` (`.assay/`) while an effect works on the node.
-
-    An ansible-playbook that outlives its controller holds the lock until its task ends. Raises AssayError if the lock
-    is not free within `deadline_s` seconds.
-    """
-    path = home / "locks" / node
-    refusal = AssayError(
-        f"another run has been working on it for more than {deadline_s:g} s",
-        where=node,
-        fix=f"`fuser {path}` names the process; let it finish or end it",
-    )
-    with hold_file_lock(path, deadline_s, lambda _: refusal):
-        yield
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from assay.harness.runs.sharding import (
 )
 from assay.harness.selection.declared_outcomes import NodeSelection
 from assay.ledger.errors import LEDGER_VARIABLE
-from assay.ledger.leases_and_locks import hold_file_lock
+from assay.ledger.file_locks import hold_file_lock
 from assay.ledger.location import locate_existing_ledger
 from assay.ledger.store import Ledger
 from assay.model.clock import Clock

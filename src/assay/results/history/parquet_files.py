@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.ledger.leases_and_locks import hold_file_lock
+from assay.ledger.file_locks import hold_file_lock
 from assay.model.outcome import VERDICTS
 from assay.results.store.reader import StoredRun
 

@@ -9,7 +9,7 @@ from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.boot import restart_node
-from assay.ledger.leases_and_locks import hold_node_lock
+from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 
 preload_fleet(__file__)
