@@ -34,6 +34,9 @@ GENERAL_WORDS = StateCustomerWords(
 )
 SERVING_WORDS = StateCustomerWords(means="The node takes jobs as usual.", doing="Nothing needs to be done.")
 """For states without words of their own."""
+CHECKPOINT = "their last checkpoint"
+DRAINS = ("drain", "drain-now")
+"""Actions after which no job runs on the node."""
 _REPAIRS: dict[str, tuple[str, str, str]] = {
     "reboot": ("It was restarted", "A restart has been under way since", "A restart did not succeed"),
     "powercycle": ("It was switched off and on", "It is being switched off and on since", "A restart did not succeed"),
@@ -41,7 +44,7 @@ _REPAIRS: dict[str, tuple[str, str, str]] = {
 }
 """Action → what is said of it when verified, under way and failed; the time follows."""
 _OBSTACLES = {
-    "limit": "The next step waits its turn: only so many nodes may be out of service at once.",
+    "limit": "The repair waits its turn: only so many nodes may be out of service at once.",
     "breaker": "Many nodes show this fault at once. Our staff look for the common cause before anything is changed.",
     "profile": "This node is set up so that we report its faults and do not act on them.",
 }
@@ -143,10 +146,12 @@ def _describe_other_reason(situation: CustomerSituation) -> str:
 
 def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
     state, absence = situation.state, situation.absence
-    consequences = list(format_consequences(describe_faults(situation.catalog, situation.faults)))
+    emptied_at = next((one.at for one in situation.effects if one.action in DRAINS and one.standing == "verified"), "")
+    consequences = list(format_consequences(describe_faults(situation.catalog, situation.faults), emptied_at))
     if not situation.in_service:
-        yield from consequences
-        yield from _describe_ended_jobs(situation)
+        if absence:
+            yield from consequences
+            yield from _describe_ended_jobs(situation, " ".join(consequences))
         yield _find_words(situation).means
     elif state.pending:
         yield from consequences
@@ -159,32 +164,33 @@ def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
         if absence and absence.ended_at and (situation.now - absence.ended_at).days < RECENT_DAYS and consequences:
             yield f"For jobs that ran before {format_minute(format_time(absence.began_at))}:"
             yield from consequences
-            yield from _describe_ended_jobs(situation)
+            yield from _describe_ended_jobs(situation, " ".join(consequences))
         yield from format_consequences(describe_faults(situation.catalog, situation.known_faults))
 
 
-def _describe_ended_jobs(situation: CustomerSituation) -> Iterator[str]:
-    """Yield what became of jobs that still ran, only where a verified effect says so."""
+def _describe_ended_jobs(situation: CustomerSituation, told: str) -> Iterator[str]:
+    """Yield what became of jobs that still ran, only where a verified effect says so. `told` is the text before."""
+    again = (
+        ", and can start again in the same way." if CHECKPOINT in told else f". They can start again from {CHECKPOINT}."
+    )
     for effect in situation.effects:
         if effect.action == "drain-now" and effect.standing == "verified" and effect.id in situation.ended_jobs:
-            yield (
-                f"Jobs that still ran on it were ended at {format_minute(effect.at)}. They can start again from their "
-                "last checkpoint."
-            )
+            yield f"Jobs that still ran on it were ended at {format_minute(effect.at)}{again}"
 
 
 def _describe_work(situation: CustomerSituation) -> Iterator[str]:
     state = situation.state
     if hold := state.hold:
         until = f" until {format_minute(hold.until)}" if hold.until else ""
-        yield f"Our staff hold the node for work of their own{until}. Nothing is changed on it automatically meanwhile."
+        yield f"Our staff have stopped all automatic work on the node{until}."
     elif state.pending and situation.in_service:
         yield from _describe_pending_work(situation)
     else:
         yield _find_words(situation).doing
     if not situation.in_service:
         for effect in situation.effects:
-            yield from _describe_repair(effect)
+            if effect.decision == state.decision or effect.standing == "failed":
+                yield from _describe_repair(effect)
         yield from _describe_tests(situation)
         if state.note and situation.policy_state and not state.hold and not situation.held_back:
             yield "Our staff have been told that it needs their help."
@@ -218,7 +224,7 @@ def _describe_tests(situation: CustomerSituation) -> Iterator[str]:
     since = _find_tests_start(situation)
     if since and situation.tests and situation.tests[1]:
         passed, total = situation.tests
-        yield f"Its tests have run since {format_minute(since)}; {passed or 'none'} of {total} have passed so far."
+        yield f"Its tests have run since {format_minute(since)} (passed so far: {passed} of {total})."
 
 
 def _find_tests_start(situation: CustomerSituation) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from assay.model.specs.customer_words import SINCE
+from assay.model.specs.customer_words import SINCE, FaultCustomerWords
 from assay.model.specs.fault_catalog import SEVERITIES, FaultCatalog, FaultSeverity
 from assay.model.timestamps import format_minute, format_time
 
@@ -38,24 +38,28 @@ class ReasonFault:
 
 @dataclass(frozen=True, slots=True)
 class PlainFault:
-    """Faults with the same words: the sentence, the parts, when the first was seen, and what that means for jobs."""
+    """Faults with the same words: the sentence, the parts, when the first was seen, and what that means for jobs.
+
+    `also_before`: they may have harmed jobs before they were seen.
+    """
 
     happened: str
     parts: tuple[str, ...]
     at: str
     means: str
+    also_before: bool = False
 
 
 def describe_faults(catalog: FaultCatalog | None, faults: Iterable[ReasonFault]) -> list[PlainFault]:
     """Return the faults in plain words, the worst first. Faults with the same words are one."""
     found: dict[str, PlainFault] = {}
     for fault in sorted(faults, key=lambda one: (SEVERITIES.index(one.severity), format_time(one.at), one.part)):
-        happened, means = _find_words(catalog, fault.fault_class)
-        known = found.get(happened, PlainFault(happened, (), fault.at, means))
+        words = _find_words(catalog, fault.fault_class)
+        known = found.get(words.happened, PlainFault(words.happened, (), fault.at, words.means, words.also_before))
         name = name_part(fault.part)
         parts = known.parts if not name or name in known.parts else (*known.parts, name)
         at = min(known.at, fault.at, key=format_time)
-        found[happened] = PlainFault(happened, parts, at, known.means)
+        found[known.happened] = replace(known, parts=parts, at=at)
     return list(found.values())
 
 
@@ -76,9 +80,15 @@ def format_faults(faults: Sequence[PlainFault]) -> Iterator[str]:
         yield f"And {spell_number(more)} more {'fault' if more == 1 else 'faults'}."
 
 
-def format_consequences(faults: Sequence[PlainFault]) -> Iterator[str]:
-    """Yield what the shown faults mean for jobs, each sentence once."""
-    texts = (fault.means.replace(SINCE, format_minute(format_time(fault.at))) for fault in faults[:MAX_SHOWN])
+def format_consequences(faults: Sequence[PlainFault], emptied_at: str = "") -> Iterator[str]:
+    """Yield what the shown faults mean for jobs, each text once.
+
+    What was first seen after the node was empty (`emptied_at`, "" for never) harmed no job.
+    """
+    harmful = (
+        one for one in faults[:MAX_SHOWN] if one.also_before or not emptied_at or format_time(one.at) <= emptied_at
+    )
+    texts = (fault.means.replace(SINCE, format_minute(format_time(fault.at))) for fault in harmful)
     yield from dict.fromkeys(filter(None, texts))
 
 
@@ -97,10 +107,13 @@ def _shorten(parts: tuple[str, ...]) -> list[str]:
     return [*parts] if more < 2 else [*parts[:MAX_SHOWN], f"{spell_number(more)} more parts"]
 
 
-def _find_words(catalog: FaultCatalog | None, name: str) -> tuple[str, str]:
-    """Return what happened and what it means. The default is the first sentence of the class's summary."""
+def _find_words(catalog: FaultCatalog | None, name: str) -> FaultCustomerWords:
+    """Return the words of a class. What happened is by default the first sentence of its summary."""
     fault = catalog.find_class(name) if catalog else None
     if fault is None:
-        return UNKNOWN_FAULT if name else UNNAMED_TEST, ""
-    summary = _CODE.sub("", fault.summary).partition(". ")[0].partition(": ")[0]
-    return fault.for_customers.happened or f"{summary.rstrip('.')}.", fault.for_customers.means
+        return FaultCustomerWords(happened=UNKNOWN_FAULT if name else UNNAMED_TEST)
+    if fault.for_customers.happened:
+        return fault.for_customers
+    summary = _CODE.sub("", fault.summary).partition(". ")[0].partition(": ")[0].rstrip(".")
+    happened = UNKNOWN_FAULT if "XID" in summary else f"{summary}."
+    return fault.for_customers.model_copy(update={"happened": happened})

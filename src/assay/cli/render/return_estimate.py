@@ -52,7 +52,9 @@ def _describe_leaving(situation: CustomerSituation, pending: PendingDecision) ->
     elif allowed := _sum_deadlines(situation, pending.to):
         yield f"If its tests pass, it is then back within {format_duration(allowed)}."
     else:
-        yield "How long it will then be out is not known yet."
+        target = situation.policy.states.get(pending.to) if situation.policy else None
+        why = f": {target.for_customers.back}" if target and target.for_customers.back else ""
+        yield f"How long it will then be out is not known yet{why}."
 
 
 def _find_latest_end(pending: PendingDecision, now: datetime) -> str:
@@ -75,10 +77,10 @@ def _describe_estimate(estimate: AbsenceEstimate, began: datetime, now: datetime
     if most and most <= now:
         yield f"This one takes longer than that. {_say_unknown(depends_on)}"
     elif half and half > now:
-        by = f", or by {_format(most)}" if most else ""
-        yield f"By that, it will probably be back by {_format(half)}{by}."
+        by = f", and by {_format(most)} in nine of ten" if most else ""
+        yield f"By that, it is back by {_format(half)} in half of such cases{by}."
     elif most:
-        yield f"By that, it will probably be back by {_format(most)}."
+        yield f"By that, it is back by {_format(most)} in nine of ten such cases."
     else:
         yield _say_unknown(depends_on)
 
@@ -87,7 +89,7 @@ def _describe_deadline(situation: CustomerSituation, depends_on: str) -> str:
     """Return when the policy expects the node back, if every step from here passes."""
     state, policy_state = situation.state, situation.policy_state
     allowed = _sum_deadlines(situation, state.state)
-    if allowed is None or policy_state is None or policy_state.deadline is None:
+    if allowed is None or policy_state is None or policy_state.deadline is None or state.note:
         return _say_unknown(depends_on)
     since = parse_time(state.since)
     if since + hours(policy_state.deadline.hours) <= situation.now:

@@ -27,11 +27,13 @@ CustomerText = Annotated[str, AfterValidator(_check_placeholders)]
 class FaultCustomerWords(StrictModel):
     """A fault class for customers: what `happened` (default: the class's summary), and what it `means` for their work.
 
-    In `means`, `{since}` is when the fault was first seen. Both are whole sentences.
+    In `means`, `{since}` is when the fault was first seen. Both are whole sentences. `also_before`: the fault may have
+    harmed jobs before it was seen, so it counts even if a test finds it on an empty node.
     """
 
     happened: str = ""
     means: CustomerText = ""
+    also_before: bool = False
 
 
 class StateCustomerWords(StrictModel):
