@@ -1,0 +1,114 @@
+"""`assay explain --for customer` and `--for engineer`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.app import app
+from assay.ledger.errors import LedgerError
+from assay.model.ledger_entry import LedgerEntry
+
+AT = "2026-11-21T12:05:00+00:00"
+LINE = "NVRM: Xid (PCI:0000:61:00): 145, RLW_REMAP Nonfatal XC0 i0 Link 08 (0x00000004 0x00000040 0x00000000)"
+
+
+def fail_a_gpu(ann, fault_class="gpu.xid.119", detail="pid=1, name=/home/alice/train"):
+    fault = {
+        "fault": "f1",
+        "class": fault_class,
+        "subject": "h100-a/n0003/gpu3",
+        "severity": "catastrophic",
+        "blame": "hardware",
+        "remedy": "reset",
+        "count": 1,
+        "first_seen": AT,
+        "last_seen": AT,
+        "detail": detail,
+        "marks": {},
+        "times": [AT],
+    }
+    cause = {"kind": "fault", "id": "f1", "text": f"{fault_class} on h100-a/n0003/gpu3: {detail}"}
+    decision = {
+        "decision": "d1",
+        "from": "production",
+        "to": "production-reboot",
+        "timing": "immediate",
+        "rule": "r",
+        "remedy": "reset",
+        "because": [cause],
+        "blockers": [],
+    }
+    ann.ledger().append(
+        LedgerEntry("f1", AT, "fault", "n0003", fault),
+        LedgerEntry("d1", AT, "decision", "n0003", decision),
+        LedgerEntry(
+            "t1", AT, "transition", "n0003", {"from": "production", "to": "production-reboot", "decision": "d1"}
+        ),
+    )
+
+
+def test_a_customer_reads_four_short_texts_without_codes(ann):
+    fail_a_gpu(ann)
+    told = ann.reads("explain", "n0003", "--for", "customer")
+    assert set(told) == {"node", "in_service", "since", "as_of", "happened", "means", "doing", "back"}
+    assert told["in_service"] is False
+    assert told["happened"] == (
+        "The node left service at 2026-11-21 12:05 UTC. The reason:\n"
+        "2026-11-21 12:05 UTC: A controller inside the GPU did not answer in time (GPU 3)."
+    )
+    text = ann.types("explain", "n0003", "--for", "customer")
+    headings = ["What happened", "What it means for you", "What we are doing", "When it will be back"]
+    assert [line for line in text.splitlines() if line in headings] == headings
+    assert not [word for word in ("119", "xid", "alice", "h100-a", "d1", "production") if word in text]
+
+
+def test_an_engineer_reads_what_a_code_means(ann):
+    fail_a_gpu(ann)
+    assert "which means The GPU's system processor (GSP) did not answer" in ann.types("explain", "n0003")
+    (cause,) = ann.reads("explain", "n0003")["chain"][0]["because"]
+    assert cause["meaning"].startswith("The GPU's system processor (GSP)")
+    assert "driver" in cause["investigate"]
+    assert cause["sub_code"] == ""
+    assert ann.types("explain", "n0003", "--for", "engineer") == ann.types("explain", "n0003")
+
+
+def test_an_engineer_reads_what_a_sub_code_means(ann):
+    fail_a_gpu(ann, "gpu.xid.145", LINE)
+    (cause,) = ann.reads("explain", "n0003")["chain"][0]["because"]
+    assert cause["sub_code"].startswith("RLW_REMAP, link 08, status 0x00000040")
+    assert f"sub-code: {cause['sub_code']}" in ann.types("explain", "n0003")
+
+
+def test_a_fleet_without_a_fault_catalogue_explains_without_meanings(ann):
+    fail_a_gpu(ann)
+    for path in (ann.root / "specs" / "faults").glob("*.yaml"):
+        path.unlink()
+    assert "which means" not in ann.types("explain", "n0003")
+    told = ann.reads("explain", "n0003", "--for", "customer")
+    assert "A fault of the node's hardware or software was reported (GPU 3)." in told["happened"]
+
+
+def test_an_unknown_node_and_one_never_observed_are_refused_as_for_engineers(ann):
+    for node in ("n9999", "n0005"):
+        refused = ann.is_refused("explain", node, "--for", "customer")
+        assert refused == ann.is_refused("explain", node)
+
+
+def test_a_ledger_that_cannot_be_read_is_told_without_its_path(ann):
+    ledger = ann.root / ".assay" / "ledger.sqlite"
+    ledger.write_bytes(b"no database" * 1000)
+    for form in ("text", "json"):
+        words = ["explain", "n0003", "--for", "customer", "--format", form, "--fleet", str(ann.root)]
+        result = CliRunner().invoke(app, words)
+        assert isinstance(result.exception, LedgerError)
+        assert "The state of the node is not known at present" in result.stdout
+        assert str(ann.root) not in result.stdout
+    assert json.loads(result.stdout)["in_service"] is None
+
+
+@pytest.mark.parametrize("node", ["n0001", "n0002", "n0004"])
+def test_every_node_can_be_explained_to_customers(ann, node):
+    assert all(ann.reads("explain", node, "--for", "customer")[key] for key in ("happened", "means", "doing", "back"))
