@@ -229,6 +229,16 @@ def a_node_serves_again_since_eight_days(story: Story) -> None:
 
 
 @situation
+def a_node_serves_again_and_fails_again_while_a_limit_holds_the_repair_back(story: Story) -> None:
+    story.paper.add("n2")
+    a_node_serves_again(story)
+    story.fault("gpu.xid.79", "gpu1", node="n2")
+    story.decide()
+    story.fault("gpu.xid.119", "gpu3")
+    story.decide()
+
+
+@situation
 def a_restart_does_not_help(story: Story) -> None:
     a_gpu_fails_and_no_job_was_running(story)
     story.effect("reboot")

@@ -128,7 +128,7 @@ def _describe_event(situation: CustomerSituation) -> Iterator[str]:
         yield f"The node has not been in service yet. We know it since {format_minute(state.enrolled_at)}."
     yield from reasons
     if situation.in_service and (known := describe_faults(situation.catalog, situation.known_faults)):
-        yield "Also known, and so far no reason to take it out of service:" if reasons else "Known faults so far:"
+        yield "Known faults at present:"
         yield from format_faults(known)
 
 
@@ -161,11 +161,13 @@ def _describe_meaning(situation: CustomerSituation) -> Iterator[str]:
         yield "Running jobs go on until they end."
     else:
         yield _find_words(situation).means
-        if absence and absence.ended_at and (situation.now - absence.ended_at).days < RECENT_DAYS and consequences:
-            yield f"For jobs that ran before {format_minute(format_time(absence.began_at))}:"
-            yield from consequences
-            yield from _describe_ended_jobs(situation, " ".join(consequences))
-        yield from format_consequences(describe_faults(situation.catalog, situation.known_faults))
+        present = list(format_consequences(describe_faults(situation.catalog, situation.known_faults)))
+        yield from present
+        if absence and absence.ended_at and (situation.now - absence.ended_at).days < RECENT_DAYS:
+            past = [text for text in consequences if text not in present]
+            past += _describe_ended_jobs(situation, " ".join([*present, *past]))
+            began = format_minute(format_time(absence.began_at))
+            yield from [f"About jobs from before {began}:", *past] if past else []
 
 
 def _describe_ended_jobs(situation: CustomerSituation, told: str) -> Iterator[str]:
