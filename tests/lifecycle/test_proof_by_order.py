@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -170,6 +171,22 @@ def test_without_a_restart_all_evidence_is_of_the_boot_of_the_newest(paper):
 def test_what_the_load_may_have_written_must_have_been_read(rebooted):
     prove(rebooted, log_gap="12 lines of the kernel log are lost")
     assert lacks(rebooted) == {"its evidence may lack what the load caused: 12 lines of the kernel log are lost"}
+
+
+def test_a_pass_that_was_judged_by_an_older_spec_is_stale_and_due_again(rebooted):
+    prove(rebooted)
+    check = rebooted.checks["test"].id
+    view = replace(rebooted.view("n1"), judging_hashes={check: "today"})
+    (result, other) = judge_state_requirements(rebooted.situation(), view)
+    assert [text.partition(": ")[2] for text in result.missing] == [
+        "judged by an older spec: its limits, its values or its code have changed since"
+    ]
+    assert other.is_met
+    assert list_due_phases(rebooted.situation(), view) == ("test",)
+    outcome = replace(rebooted.outcomes["n1"][check].outcome, judged_by="today")
+    rebooted.outcomes["n1"][check] = replace(rebooted.outcomes["n1"][check], outcome=outcome)
+    view = replace(rebooted.view("n1"), judging_hashes={check: "today"})
+    assert all(one.is_met for one in judge_state_requirements(rebooted.situation(), view))
 
 
 def test_passes_count_by_the_ledgers_order_though_the_clock_is_set_back(rebooted):

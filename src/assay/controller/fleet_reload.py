@@ -23,7 +23,8 @@ from assay.model.fleet import Fleet
 
 RELOAD_INTERVAL_S = 2.0
 """Real seconds between two looks at the fleet's files. One look costs a stat for each file."""
-WATCHED_FOLDERS = ("inventory", "specs")
+WATCHED_FOLDERS = ("inventory", "specs", "suites")
+UNWATCHED_FOLDERS = ("__pycache__", "recordings")
 FleetStamp = tuple[str, frozenset[tuple[str, int, int]]]
 
 
@@ -85,7 +86,8 @@ class FleetReloader:
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
-    for parent, _, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in UNWATCHED_FOLDERS]
         yield from (Path(parent, name) for name in names if not name.startswith("."))
 
 

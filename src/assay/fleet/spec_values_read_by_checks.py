@@ -1,19 +1,29 @@
-"""Finds what each check reads of the specs, from its source. A pass becomes stale if such a value changes."""
+"""Finds what each check reads of the specs, from its source. A pass becomes stale if such a value changes.
+
+`plan` compares these values of two revisions. `JudgingHashes` makes one hash of them, which each outcome carries.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree
+from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
 from assay.fleet.yaml_document import ParseCache
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 
 BoundSide = Literal["at_least", "at_most", "equals"]
 BOUND_SIDES: tuple[BoundSide, ...] = ("at_least", "at_most", "equals")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
+"""What of a spec says over how many parts a check is repeated, and where they are."""
+PART_SPEC_FIELDS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +178,74 @@ def _strip_docstring(statement: ast.stmt) -> ast.AST:
         fields = {name: value for name, value in ast.iter_fields(statement) if name != "body"}
         return type(statement)(**fields, body=statement.body[1:])
     return statement
+
+
+def list_spec_paths(check: CheckDeclaration, reads: CheckInputs) -> list[str]:
+    """Return the dotted paths of a node spec on which a check's verdict depends, besides its limits."""
+    parts = {f"{PART_SPEC_FIELDS[root]}.{field}" for root, field in reads.declared if root in PART_SPEC_FIELDS}
+    count = {PART_COUNT_PATHS[check.subject]} if check.subject in PART_COUNT_PATHS else set()
+    return sorted({*reads.spec, *parts, *count})
+
+
+def normalize_declaration(check: CheckDeclaration) -> CheckDeclaration:
+    """Return a check without its stage and `valid_hours`, which do not change what a pass says."""
+    return check.model_copy(update={"stage": "decide", "valid_hours": None, "report_only": False})
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a dotted path, as far as it exists: `kernel_cmdline.copy` ends at the list."""
+    for step in path.split(".") if path else ():
+        if isinstance(value, list | str | int | float | Mapping) or not hasattr(value, step):
+            break
+        value = getattr(value, step)
+    return value
+
+
+class JudgingHashes:
+    """The hash of what each check of a fleet is judged by: its code, declaration, limits and values of the specs.
+
+    An outcome with another hash was judged by other specs. `plan` announces the same checks as to be run again. Each
+    hash is computed once for all nodes that share it.
+    """
+
+    def __init__(self, fleet: Fleet, tree: RepositoryTree | None = None) -> None:
+        self._fleet = fleet
+        self._reads = read_check_inputs(tree or WorkingFolder(fleet.root))
+        self._checks = [check for catalog in fleet.check_catalogs.values() for check in catalog.checks]
+        self._known: dict[tuple[Any, ...], Mapping[str, str]] = {}
+
+    def of_node(self, name: str) -> Mapping[str, str]:
+        """Return the hashes by check, for a node."""
+        node = self._fleet.nodes[name]
+        key = (node.spec, node.profile, node.serial, node.hca_guids)
+        if key not in self._known:
+            self._known[key] = {check.id: self._hash(check, node) for check in self._checks if check.id in self._reads}
+        return self._known[key]
+
+    def _hash(self, check: CheckDeclaration, node: Node) -> str:
+        values = dict(self._list_values(check, self._reads[check.id], node))
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=_as_plain).encode()).hexdigest()[:16]
+
+    def _list_values(self, check: CheckDeclaration, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:
+        """Yield name and value of everything that a check is judged by on a node."""
+        spec, profile = self._fleet.spec_of(node.name), self._fleet.profile_of(node.name)
+        yield "code", reads.digest
+        yield "declaration", normalize_declaration(check)
+        for name in sorted(reads.limits):
+            limit = spec.limits.get(name)
+            yield f"limits.{name}", (limit.value, limit.unit) if limit else None
+        for path in list_spec_paths(check, reads):
+            yield f"spec.{path}", value_at(spec, path)
+        for path in sorted(reads.profile):
+            yield f"profile.{path}", value_at(profile, path)
+        if "bundle" in reads.fixtures:
+            yield "bundle", self._fleet.bundle_of(node.name).components
+        if any(root == "node" for root, _ in reads.declared):
+            yield "serial", node.serial
+        if ("hca", "guid") in reads.declared:
+            yield "hca_guids", node.hca_guids
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a model of the specs as plain data, and anything else as text."""
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)

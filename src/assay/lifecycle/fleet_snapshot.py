@@ -28,7 +28,9 @@ class NodeSnapshot:
 
     `declared` holds every check and subject of the node, of any phase; `latest` the newest outcome of each, as
     `Ledger.latest` returns them. `jobs` are the names of the customers' jobs, None if the scheduler did not answer.
-    `cordon` is the reason of the cordon, "" if there is none, None if that is unknown.
+    `cordon` is the reason of the cordon, "" if there is none, None if that is unknown. `foreign_cordon` is why
+    somebody other than assay keeps the node closed, "" if nobody does. `judging_hashes` are, by check,
+    what an outcome must have been judged by today; a check that is not in it may be judged by anything.
     """
 
     node: Node
@@ -38,6 +40,8 @@ class NodeSnapshot:
     latest: tuple[RecordedOutcome, ...] = ()
     jobs: tuple[str, ...] | None = ()
     cordon: str | None = None
+    foreign_cordon: str = ""
+    judging_hashes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

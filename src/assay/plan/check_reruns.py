@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from assay.fleet.spec_values_read_by_checks import CheckInputs
+from assay.fleet.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.repair_routes import ServiceRoute
 from assay.plan.spec_pair_comparison import NodeGroup, SpecPair, SpecPairKey
 
-PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
-"""What of a spec says over how many parts a check is repeated, and where they are."""
-PART_SPEC_FIELDS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
 FABRIC_FIXTURES = {"link", "fabric"}
 NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
 
@@ -63,7 +59,7 @@ class StaleCheckFinder:
 
     def _profile(self, key: SpecPairKey, reads: CheckInputs) -> Iterator[str]:
         old, new = self._before.fleet.profiles[key[2]], self._after.fleet.profiles[key[3]]
-        yield from (f"profile.{path}" for path in sorted(reads.profile) if _value_at(old, path) != _value_at(new, path))
+        yield from (f"profile.{path}" for path in sorted(reads.profile) if value_at(old, path) != value_at(new, path))
 
     def _rewritten(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the checks that are new, or whose declaration or code changes."""
@@ -74,16 +70,11 @@ class StaleCheckFinder:
                 continue
             reads = self._before.reads.get(ident, NO_READS), self._after.reads.get(ident, NO_READS)
             signs = {
-                "declared otherwise": _judged_as(was) != _judged_as(check),
+                "declared otherwise": normalize_declaration(was) != normalize_declaration(check),
                 "written otherwise": reads[0].digest != reads[1].digest,
             }
             if because := tuple(sign for sign, holds in signs.items() if holds):
                 yield ident, because
-
-
-def _judged_as(check: CheckDeclaration) -> CheckDeclaration:
-    """Return a check without its stage and `valid_hours`, which do not change what a pass says."""
-    return check.model_copy(update={"stage": "decide", "valid_hours": None, "report_only": False})
 
 
 def _find_unmet_inputs(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:
@@ -103,11 +94,8 @@ def _find_changed_inputs(
     for threshold in pair.thresholds:
         if threshold.limit in reads.limits:
             yield f"limit {threshold.limit} {threshold.old or 'none'} → {threshold.new or 'none'}"
-    parts = {PART_SPEC_FIELDS[root] + "." + field for root, field in reads.declared if root in PART_SPEC_FIELDS}
-    for path in sorted(
-        {*reads.spec, *parts, *([PART_COUNT_PATHS[check.subject]] if check.subject in PART_COUNT_PATHS else [])}
-    ):
-        if _value_at(pair.old, path) != _value_at(pair.new, path):
+    for path in list_spec_paths(check, reads):
+        if value_at(pair.old, path) != value_at(pair.new, path):
             yield f"spec.{path}".rstrip(".")
     for root, field in sorted(reads.declared):
         if (field if root == "node" else f"{root}_{field}s") in said:
@@ -118,15 +106,6 @@ def _find_changed_inputs(
 
 def _root_of(path: str) -> str:
     return path.partition(".")[0]
-
-
-def _value_at(value: Any, path: str) -> Any:
-    """Return the value at a dotted path, as far as it exists: `kernel_cmdline.copy` ends at the list."""
-    for step in path.split(".") if path else ():
-        if isinstance(value, list | str | int | float | Mapping) or not hasattr(value, step):
-            break
-        value = getattr(value, step)
-    return value
 
 
 @dataclass(frozen=True, slots=True)

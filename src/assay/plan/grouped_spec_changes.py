@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.plan.check_reruns import PART_SPEC_FIELDS
+from assay.fleet.spec_values_read_by_checks import PART_SPEC_FIELDS
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
 from assay.plan.spec_pair_comparison import LimitDifference, NodeGroup, SettingChange, VersionChange
 

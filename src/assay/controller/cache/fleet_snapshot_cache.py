@@ -6,7 +6,7 @@ It stays warm between passes: only new ledger entries are read, whoever appended
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock, RLock
@@ -21,6 +21,7 @@ from assay.controller.cache.node_state_and_outcome_cache import (
 from assay.controller.context import ControllerContext
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan
+from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.harness.selection.declared_outcomes import DeclaredOutcomes
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
@@ -46,13 +47,14 @@ class FleetSnapshotCache:
         self._active_as_of = NEVER
         self._new_entries: list[LedgerEntry] = []
         self._outcomes, self._declared = LatestOutcomeCache(context.ledger), DeclaredOutcomes(context.fleet)
+        self._hashes: JudgingHashes | None = None
         self.fabric_comparisons = FabricComparisonCache()
 
     def replace_context(self, context: ControllerContext) -> None:
         """Go on with another version of the fleet, on the same ledger."""
         with self._lock:
             self.context, self._declared = context, DeclaredOutcomes(context.fleet)
-            self._roster = None
+            self._roster, self._hashes = None, None
 
     def catch_up(self) -> None:
         """Read the ledger entries that are new."""
@@ -129,6 +131,8 @@ class FleetSnapshotCache:
                 latest[node.name],
                 tuple(map(str, status.jobs)) if status else None,
                 _find_closing_cordon(status),
+                status.foreign_cordon if status else "",
+                self._hashes_of(states[node.name]),
             )
             for node, status in ((node, statuses.get(node.name)) for node in nodes)
         )
@@ -142,6 +146,14 @@ class FleetSnapshotCache:
             nodes = self._get_roster().nodes
             views = tuple(NodeSnapshot(node, profile(name), states[name], jobs=None) for name, node in nodes.items())
             return self._make_snapshot(self.context.clock.now(), views, Counter())
+
+    def _hashes_of(self, node_state: NodeState) -> Mapping[str, str]:
+        """Return what outcomes must have been judged by, for a node whose state requires some; else nothing."""
+        state = self.context.policy.states.get(node_state.state)
+        if state is None or not state.requires:
+            return {}
+        self._hashes = self._hashes or JudgingHashes(self.context.fleet)
+        return self._hashes.of_node(node_state.node)
 
     def _make_snapshot(
         self, now: datetime, views: tuple[NodeSnapshot, ...], quiet_counts: Counter[PoolRack]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.harness.runs.local_processes import LocalProcesses
 from assay.harness.runs.progress_and_completeness import (
     NOT_DELIVERED_REASON,
@@ -179,8 +180,9 @@ def run_validation(
         shards = count_shards(len(selected), len(due), jobs, extra)
         manifest = RunManifest.create(fleet, run, evidence.resolve(), extra, shards, user_selection)
         write_empty_run(file, manifest).replace(file)
+        hashes = JudgingHashes(fleet)
         _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
-        return _record_in_ledger(file, ledger, clock)
+        return _record_in_ledger(file, hashes, ledger, clock)
 
 
 def resume_run(
@@ -204,11 +206,12 @@ def resume_run(
             manifest, lost, is_complete = RunManifest.read(stored), _read_lost_outcomes(stored), stored.is_complete
         if is_complete:
             delete_shard_files(file.parent)
-            return replace(_record_in_ledger(file, ledger, clock), judged=False)
+            return replace(_record_in_ledger(file, None, ledger, clock), judged=False)
         manifest.require_unchanged(fleet)
+        hashes = JudgingHashes(fleet)
         due = DueOutcomes.of_selection(NodeSelection(fleet, manifest.run.nodes), manifest.run.phases)
         _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
-        return _record_in_ledger(file, ledger, clock, lost)
+        return _record_in_ledger(file, hashes, ledger, clock, lost)
 
 
 def _run_shards(fleet: Fleet, manifest: RunManifest, due: DueOutcomes, file: Path, options: RunOptions) -> None:
@@ -249,26 +252,39 @@ def _collect_ended_shards(
 
 
 def _record_in_ledger(
-    file: Path, ledger: Ledger | None, clock: Clock, lost: Collection[tuple[str, str]] = ()
+    file: Path,
+    hashes: JudgingHashes | None,
+    ledger: Ledger | None,
+    clock: Clock,
+    lost: Collection[tuple[str, str]] = (),
 ) -> RunResult:
     """Record an ended run in the ledger, and return it.
 
-    Outcomes of lost or late shards say nothing of their nodes, so they are not recorded. When a resumed run has judged
-    them (`lost`), they are recorded as a run of their own.
+    Each outcome gets what it was judged by, from `hashes`; without them, that is not known any more. Outcomes of lost
+    or late shards say nothing of their nodes, so they are not recorded. When a resumed run has judged them (`lost`),
+    they are recorded as a run of their own.
     """
     result, now = RunResult(StoredRun.open(file)), clock.now()
     try:
-        if ledger is not None and not ledger.record(result.run, _read_judged_outcomes(result.stored), now) and lost:
+        if (
+            ledger is not None
+            and not ledger.record(result.run, _read_judged_outcomes(result.stored, hashes), now)
+            and lost
+        ):
             resumed = replace(result.run, id=f"{result.run.id}+{now:%Y%m%dT%H%M%S}", at=now.isoformat())
-            judged = _read_judged_outcomes(result.stored)
+            judged = _read_judged_outcomes(result.stored, hashes)
             ledger.record(resumed, (outcome for outcome in judged if (outcome.check, outcome.subject) in lost), now)
     except AssayError as error:
         raise RunNotRecorded(result.run.id, error) from error
     return result
 
 
-def _read_judged_outcomes(stored: StoredRun) -> Iterator[Outcome]:
-    return (outcome for outcome in stored.outcomes() if not outcome.reason.startswith(UNJUDGED_PREFIXES))
+def _read_judged_outcomes(stored: StoredRun, hashes: JudgingHashes | None) -> Iterator[Outcome]:
+    """Yield the outcomes that a shard has judged, each with the hash of what it was judged by."""
+    for outcome in stored.outcomes():
+        if not outcome.reason.startswith(UNJUDGED_PREFIXES):
+            known = hashes.of_node(outcome.node) if hashes and outcome.node else {}
+            yield replace(outcome, judged_by=known.get(outcome.check, ""))
 
 
 def _read_lost_outcomes(stored: StoredRun) -> set[tuple[str, str]]:

@@ -165,6 +165,9 @@ def _find_disorder(
     """Return what came after the evidence, so that it proves nothing; "" if nothing did."""
     if recorded is None:
         return ""
+    today = view.judging_hashes.get(recorded.outcome.check)
+    if today and recorded.outcome.judged_by != today:
+        return "judged by an older spec: its limits, its values or its code have changed since"
     if requirement.newer_than_repair and not is_newer_than_repair(view.node_state, recorded):
         return "its evidence is older than the last repair"
     if why := boot.find_mismatch(recorded):
