@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from pydantic import ValidationError
 
 from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
 
@@ -63,14 +62,14 @@ def test_a_pool_is_as_large_as_what_is_meant_to_serve(paper):
 
 def out_in(paper, name, *states, then="gpu.xid.119"):
     """Take a node out by a fault, and lead it through states as automation and certifications do."""
-    paper.add(name)
+    paper.add(name, pool=name)
     paper.fault(name, "gpu.xid.119")
     for state in states:
         for _ in range(6):
             if paper.story(name).state == state:
                 break
             paper.settle(name)
-            if paper.policy.states[paper.story(name).state].certified_to == state:
+            if state in ("debug", "onboard", "seatrial"):
                 paper.say("certified", name)
             elif paper.story(name).state == "production-reboot":
                 paper.fault(name, then, "gpu1")
@@ -105,19 +104,3 @@ def test_what_a_person_takes_out_leaves_automation_its_room(paper):
     paper.fault("n1", "gpu.xid.79")
     paper.step()
     assert paper.story("n1").state == "production-reboot"
-
-
-@pytest.mark.parametrize(
-    ("section", "values", "says"),
-    [
-        ("limits", {"pool_percent": 0.25}, "limits.pool_percent is 0.25 %"),
-        ("breaker", {"percent": 0.2}, "breaker.percent is 0.2 %"),
-        ("breaker", {"percent": 30}, "breaker.percent is 30 %, but automation stops at limits.pool_percent, 25 %"),
-        ("breaker", {"by_class": [{"hours": 1, "percent": 90, "min_nodes": 4}]}, "breaker.by_class.0.percent is 90 %"),
-    ],
-)
-def test_limit_and_breaker_must_not_contradict_each_other(policy, section, values, says):
-    document = policy.model_dump(exclude_unset=True)
-    document[section] = document[section] | values
-    with pytest.raises(ValidationError, match=says):
-        type(policy).model_validate(document)

@@ -10,9 +10,16 @@ from assay.actions.rma.dossier_zip import locate_dossier, locate_photo_folder
 from assay.controller.effects.effect_journal import derive_effect_id
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import FabricComparison
+from assay.lifecycle.decisions.foreign_cordons import (
+    FOREIGN_NOTE,
+    find_respected_cordon,
+    is_ordered_stay,
+    list_disturbing_actions,
+)
 from assay.lifecycle.decisions.lost_cordons import find_cordon_effect
 from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
@@ -23,6 +30,8 @@ DOSSIER_ACTION = "dossier"
 ENTRY_TICKET_ACTIONS = {"ticket", DOSSIER_ACTION}
 TICKET_CAUSE_KINDS = ("fault", "deadline", "opened")
 """The kinds of causes that a ticket answers."""
+FOREIGN_TICKET_KIND, BREAKER_TICKET_KIND = "foreign", "breaker"
+"""How the keys of tickets about others' cordons, and about waves, begin."""
 REPORTS_FOLDER = Path("reports")
 
 
@@ -49,6 +58,7 @@ def list_desired_tickets(
             tickets += _failed_check_tickets(snapshot, view)
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _fault_tickets(view, causes, comparisons)
+            tickets += _foreign_cordon_tickets(snapshot, view)
     return tickets
 
 
@@ -124,6 +134,29 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: se
         severity="degraded",
         steps="find who opens it: slurmctld's log, or the API server's audit log\n"
         f"who wants it open: assay hold {view.name} --reason '…'",
+    )
+
+
+def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket of a node with work for assay, which somebody else keeps closed."""
+    node_state = view.node_state
+    outstanding = [one.action for one in list_outstanding_effects(snapshot.policy, node_state)]
+    reason = find_respected_cordon(snapshot.policy, view.foreign_cordon)
+    disturbs = bool(list_disturbing_actions(outstanding)) and not is_ordered_stay(node_state)
+    waits = node_state.note.startswith(FOREIGN_NOTE) or disturbs
+    if not reason or not waits:
+        return
+    yield Ticket(
+        **_make_identity(f"{FOREIGN_TICKET_KIND}/{view.name}/{node_state.stay_id}"),
+        title=f"{view.name} is broken, and somebody keeps it closed",
+        node=view.name,
+        places=(_make_place(view),),
+        expected=f"whoever closed {view.name} opens it again, and assay goes on",
+        seen=f"closed by others: {reason}\n{node_state.note or node_state.reason}",
+        verify=f"assay explain {view.name}",
+        severity="degraded",
+        steps=f"ask who closed it: {reason}\n"
+        f"when the work is done, open the node in its scheduler, or: assay move {view.name} STATE --reason '…'",
     )
 
 

@@ -8,7 +8,12 @@ from datetime import timedelta
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
-from assay.controller.desired_tickets import TechnicianNotes, list_desired_tickets
+from assay.controller.desired_tickets import (
+    BREAKER_TICKET_KIND,
+    FOREIGN_TICKET_KIND,
+    TechnicianNotes,
+    list_desired_tickets,
+)
 from assay.fabric.comparison.compare import FabricComparison
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.lifecycle.fleet_snapshot import NodeSnapshot
@@ -17,7 +22,7 @@ from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_time
 from assay.tickets.ticket_lifecycle import TICKET_KINDS, diff_tickets, read_ticket_statuses
 
-STATE_TICKET_KINDS = ("stay", "opened")
+STATE_TICKET_KINDS = ("stay", "opened", FOREIGN_TICKET_KIND)
 """Kinds of tickets that end when the node leaves its state."""
 
 
@@ -87,6 +92,10 @@ def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
     """Return the transition, replacement or cordon after which the ticket has no work any more."""
     kind, _, rest = ticket.key.partition("/")
     state = view.node_state
+    if kind == BREAKER_TICKET_KIND:
+        return "the breaker holds nothing back any more"
+    if kind == FOREIGN_TICKET_KIND and view.cordon is not None and not view.foreign_cordon:
+        return "nobody else keeps the node closed any more"
     if kind in STATE_TICKET_KINDS:
         if rest.partition("/")[2] == state.stay_id:  # the node is still in the state of the ticket
             return _find_reclosing(view) if kind == "opened" else ""

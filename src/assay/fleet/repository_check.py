@@ -26,6 +26,7 @@ RULE_MODULES = (
     "measurement_limits",
     "declared_checks",
     "known_issues_and_gates",
+    "limits_and_breaker",
     "policies_and_profiles",
     "fault_rules",
     "rack_layout",

@@ -12,7 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import KubernetesClusterSettings, NodeSettings
 from assay.schedulers.kubernetes_client import ApiRequest, KubernetesApi, KubernetesObject, connect_cluster
-from assay.schedulers.kubernetes_cordon import cordon_node, describe_node_cordon, read_node, uncordon_node
+from assay.schedulers.kubernetes_cordon import (
+    cordon_node,
+    describe_foreign_cordon,
+    describe_node_cordon,
+    read_node,
+    uncordon_node,
+)
 from assay.schedulers.kubernetes_eviction import DisruptionBudgets, evict_pods
 from assay.schedulers.kubernetes_pods import is_customer_pod, make_customer_job
 from assay.schedulers.kubernetes_spare_run import KubernetesSpareRun, delete_leftover_pods
@@ -87,6 +93,7 @@ class KubernetesScheduler:
             name: SchedulerNodeStatus(
                 tuple(make_customer_job(pod, budgets.find_blocker(pod), known[name]) for pod in pods),
                 describe_node_cordon(known[name]),
+                others_cordon=describe_foreign_cordon(known[name]),
             )
             for name, pods in customers.items()
         }

@@ -56,11 +56,16 @@ def uncordon_node(cluster: KubernetesApi, node: KubernetesObject) -> None:
 
 def describe_node_cordon(node: KubernetesObject) -> str:
     """Return why no pod may be placed on the node, "" if pods may: our reason, and who else has closed it."""
-    theirs = _describe_writer(node) if is_foreign_cordon(node) else ""
+    theirs = describe_foreign_cordon(node)
     if _has_our_taint(node) or (node["spec"].get("unschedulable") and not theirs):
         ours = prefix_reason(read_annotations(node).get(CORDON_KEY) or "the reason was taken off the node")
         return f"{ours}; also {theirs}" if theirs else ours
     return theirs
+
+
+def describe_foreign_cordon(node: KubernetesObject) -> str:
+    """Return who else made the node unschedulable, "" for nobody."""
+    return _describe_writer(node) if is_foreign_cordon(node) else ""
 
 
 def is_foreign_cordon(node: KubernetesObject) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from assay.model.cordon_reason_checksum import is_our_reason
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.plugins import SCHEDULERS
@@ -48,13 +49,21 @@ class SchedulerNodeStatus:
     """How a scheduler sees a node: the customers' jobs on it, and the reason of its cordon ("" for none).
 
     `is_self_clearing`: the scheduler closed the node itself, and opens it as soon as the node answers. `places_jobs`:
-    whether anything places jobs on the node at all.
+    whether anything places jobs on the node at all. `others_cordon` is the reason of somebody else's cordon or drain
+    beside ours; without one, a cordon without our prefix is somebody else's.
     """
 
     jobs: tuple[CustomerJob, ...] = ()
     cordon: str = ""
     is_self_clearing: bool = False
     places_jobs: bool = True
+    others_cordon: str = ""
+
+    @property
+    def foreign_cordon(self) -> str:
+        """Why somebody else keeps the node closed, "" if nobody else does."""
+        foreign = self.others_cordon or ("" if is_our_reason(self.cordon) else self.cordon)
+        return foreign if self.is_closed else ""
 
     @property
     def is_closed(self) -> bool:

@@ -80,6 +80,11 @@ CASES: dict[str, Case] = {
         {"specs/policy.yaml": WIDE},
         "specs/policy.yaml:15:24",
     ),
+    "ASY0222": Case(
+        replaced("specs/policy.yaml", POLICY, "percent: 50, min", "percent: 51, min"),
+        {},
+        "specs/policy.yaml:15:11",
+    ),
     "ASY0192": Case(
         {"specs/policy.yaml": PAIRS},
         {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},

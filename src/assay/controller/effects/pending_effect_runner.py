@@ -12,6 +12,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects import effect_journal
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
+from assay.controller.effects.foreign_cordon_gate import select_undisturbing
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
@@ -121,6 +122,7 @@ class _EffectRun:
                     for effect in list_pending_effects(self._context, self._node_states[node])
                     if self._is_due(effect)
                 ]
+                pending = select_undisturbing(self._context, self._node_states, pending)
                 changed = self._run_batched(pending) | self._enqueue_workflows(
                     stack, [effect for effect in pending if not effect.is_batched]
                 )

@@ -5,7 +5,6 @@ What a policy contradicts in itself, its model refuses: see assay.model.specs.li
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node_spec import NodeSpec
-from assay.model.specs.policy_sections import LifecycleState, count_allowed_out
+from assay.model.specs.policy_sections import LifecycleState
 
 
 @rule(
@@ -149,23 +148,6 @@ def unsupported_rack_rule(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     actual = f"{rack.nodes} nodes are" if rack else "no whole rack is"
                     message = f"{title} says {rack_rule.of} nodes, but {actual} one machine of {name}"
                     yield RuleFinding(place, message, f"correct `of`, or the `rack` of {name}")
-
-
-@rule(
-    "ASY0221",
-    "a breaker that no wave of a pool can open",
-    why="All nodes of the pool can fail at once, and automation takes out as many as the limit allows.",
-)
-def unreachable_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools with fewer nodes than the breaker needs, of which the limits let more than one node be out."""
-    sizes = Counter(host.pool for host in draft.hosts if host.settings)
-    for policy in draft.specs_of_model(LifecyclePolicy).values():
-        for path, _, least in policy.breaker.list_shares():
-            for pool, size in sorted(sizes.items()):
-                if size < least and count_allowed_out(size, policy.limits.pool_percent) > 1:
-                    place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path, "min_nodes")
-                    message = f"the breaker needs {least} nodes, and pool {pool} has {size}"
-                    yield RuleFinding(place, message, f"use at most {size}, or lower limits.pool_percent")
 
 
 def _healthy_exits(state: LifecycleState) -> list[str]:

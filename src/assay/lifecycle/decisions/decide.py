@@ -8,6 +8,7 @@ from functools import cached_property
 
 from assay.lifecycle.decisions import circuit_breaker, fault_remedies, rack_cordons
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity, holds_out_of_service
+from assay.lifecycle.decisions.foreign_cordons import find_foreign_hold
 from assay.lifecycle.decisions.holds_and_manual_moves import propose_hold_actions, propose_manual_move
 from assay.lifecycle.decisions.known_issues import drop_excused_faults, propose_known_issue_records
 from assay.lifecycle.decisions.lost_cordons import propose_recordon
@@ -155,12 +156,14 @@ def _grant_or_refuse(
 
 
 def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
-    """Return what forbids this to automation: a person's hold, or the management profile."""
+    """Return what forbids this to automation: a hold, others who closed the node, or the profile."""
     hold, profile = view.node_state.hold, view.profile
     if hold:
         return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
     if proposal.takes_out and not profile.acts_on_faults:
         return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
+    if why := find_foreign_hold(snapshot, view, proposal):
+        return why
     needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
     if proposal.timing == "pending":
         needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))

@@ -14,6 +14,7 @@ from assay.model.decision import PERSON_RULE, ActionName
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits
+from assay.model.specs.known_issues import ExcuseLimits
 from assay.model.specs.policy_sections import (
     AutomationLimits,
     CommitTrust,
@@ -55,6 +56,7 @@ class LifecyclePolicy(SpecDocument):
     limits: AutomationLimits
     breaker: FaultBreakerLimits
     holds: HoldReminder
+    excuses: ExcuseLimits = Field(default_factory=ExcuseLimits)
     racks: dict[str, RackRule] = Field(default={})
     waiting: PendingReminder = Field(default_factory=PendingReminder)
     cordons: CordonReassertion = Field(default_factory=CordonReassertion)
@@ -217,23 +219,8 @@ def _unreachable_bounds(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
         if rule.more_than >= rule.of:
             message = f"racks.{name} asks for more than {rule.more_than} of {rule.of} nodes out, which never happens"
             yield FieldConflict("ASY0191", ("racks", name, "more_than"), message, f"use a number below {rule.of}")
-    yield from _late_breakers(policy)
     at_once = policy.limits.effects_at_once
     if at_once.rack > at_once.pool:
         message = f"{at_once.rack} effects may be under way in a rack, and only {at_once.pool} in its whole pool"
         path = ("limits", "effects_at_once", "rack")
         yield FieldConflict("ASY0191", path, message, f"use at most {at_once.pool}, or let the pool have more")
-
-
-def _late_breakers(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
-    """Yield shares that are written as fractions, and breakers that the limit of nodes out always precedes."""
-    most = policy.limits.pool_percent
-    opens_at = [((*path, "percent"), percent) for path, percent, _ in policy.breaker.list_shares()]
-    for path, percent in [(("limits", "pool_percent"), most), *opens_at]:
-        name = ".".join(map(str, path))
-        if percent < 1:
-            message = f"{name} is {percent:g} %: less than one node of a hundred"
-            yield FieldConflict("ASY0191", path, message, f"write a percentage: {percent * 100:g} for this fraction")
-        elif percent > most:
-            message = f"{name} is {percent:g} %, but automation stops at limits.pool_percent, {most:g} %"
-            yield FieldConflict("ASY0191", path, message, f"use at most {most:g}, so that the breaker opens first")

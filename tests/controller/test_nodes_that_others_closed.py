@@ -1,0 +1,83 @@
+"""A drain by somebody else stops what would disturb him, also between the decision and the effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quiet_site import NODES, Site
+
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
+from assay.controller.ticket_updates import update_tickets
+from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
+
+ONE = NODES[0]
+FANS = "bob: fans"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
+    made.later(minutes=1)
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture
+def memory(site: Site) -> FleetSnapshotCache:
+    return FleetSnapshotCache(site.desk)
+
+
+def actions(site: Site) -> list[str]:
+    return [entry.body["action"] for entry in site.ledger.entries(ONE, kinds=["effect.intent"])]
+
+
+def test_a_node_that_a_person_drained_is_not_touched_and_a_ticket_says_so(site: Site, memory: FleetSnapshotCache):
+    site.far.cordons[ONE] = FANS
+    site.fault(ONE)
+    record_decisions(memory)
+    run_outstanding_effects(memory, NODES)
+    update_tickets(site.desk, memory)
+    assert memory.node_states()[ONE].state == "production"
+    assert actions(site) == []
+    tickets = [entry.body for entry in site.ledger.entries(kinds=["ticket.opened"])]
+    (ticket,) = [one for one in tickets if one["title"] == f"{ONE} is broken, and somebody keeps it closed"]
+    assert FANS in ticket["seen"]
+    site.far.cordons[ONE] = ""
+    site.later(hours=1)
+    record_decisions(memory)
+    update_tickets(site.desk, memory)
+    assert [entry.body["ticket"] for entry in site.ledger.entries(kinds=["ticket.closed"])] == [ticket["ticket"]]
+
+
+def test_a_person_who_comes_between_the_decision_and_the_reboot_is_left_alone(site: Site, memory: FleetSnapshotCache):
+    site.fault(ONE)
+    record_decisions(memory)
+    assert memory.node_states()[ONE].state == "production-reboot"
+    site.settle(ONE, only="cordon")
+    site.far.cordons[ONE] = FANS
+    run_outstanding_effects(memory, NODES)
+    assert actions(site) == ["cordon"], "no drain, no reboot"
+    assert f"{ONE}: closed by others ({FANS}), so assay waits" in site.said
+
+
+@pytest.mark.parametrize(
+    ("status", "foreign"),
+    [
+        (SchedulerNodeStatus(cordon="assay: gpu.missing"), ""),
+        (
+            SchedulerNodeStatus(cordon="set or changed by bob: assay: gpu.missing"),
+            "set or changed by bob: assay: gpu.missing",
+        ),
+        (
+            SchedulerNodeStatus(cordon="assay: x; also made unschedulable by kubectl", others_cordon="kubectl"),
+            "kubectl",
+        ),
+        (SchedulerNodeStatus(cordon="Not responding", is_self_clearing=True), ""),
+        (SchedulerNodeStatus(), ""),
+    ],
+)
+def test_whose_a_cordon_is(status: SchedulerNodeStatus, foreign: str):
+    assert status.foreign_cordon == foreign
