@@ -12,7 +12,7 @@ from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select
 from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.faults.detection import detect_faults
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
-from assay.model.specs.known_issues import KnownIssue
+from assay.model.specs.known_issues import ExcuseLimits, KnownIssue
 from assay.model.specs.node_spec import NodeSpec
 
 LINK = "https://git.example/issues/7"
@@ -108,12 +108,18 @@ def test_what_cannot_be_judged_is_never_excused(paper):
     assert judgement.missing == ("suites/t.py::test_burn[a/n1]: error: no answer",)
 
 
+def admitting(policy, *checks):
+    """Return the policy with these checks as those that may be excused at admission."""
+    return policy.model_copy(update={"excuses": ExcuseLimits(admission=list(checks))})
+
+
 @pytest.fixture
 def nearly(paper):
     """A node in test whose second check of the phase is the only one that fails, and is excused until the expiry."""
     paper.checks["cold"] = CheckDeclaration(
         id="suites/t.py::test_cold", subject="node", phases=["test"], fault="gpu.thermal"
     )
+    paper.policy = admitting(paper.policy, "suites/t.py::*")
     paper.now = ENDS - timedelta(days=3)
     paper.add("n1", "test")
     paper.now = ENDS - timedelta(hours=1)
@@ -134,6 +140,13 @@ def test_an_excused_failure_blocks_no_admission_and_the_decision_names_the_issue
     assert [one.from_state for one in passes] == ["test"]
     told = [cause.text for cause in passes[0].causes if "phase test" in cause.text]
     assert told[0].startswith(f"1 of 2 checks of phase test passed, 1 failed (known: {LINK} until 2026-12-01), on ")
+
+
+@pytest.mark.parametrize("checks", [(), ("suites/t.py::test_burn",), ("suites/p.py::*",)])
+def test_what_admission_requires_is_excused_only_if_the_policy_says_so(nearly, checks):
+    nearly.policy = admitting(nearly.policy, *checks)
+    assert [one.outcome.check for one in of_test(nearly).failed] == ["suites/t.py::test_cold"]
+    assert [one.to_state for one in nearly.step() if one.timing == "immediate"] == ["triage"]
 
 
 def test_at_the_expiry_it_blocks_again(nearly):

@@ -9,7 +9,10 @@ from fnmatch import fnmatchcase
 
 from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.known_issues import KnownIssue
 from assay.plan.fleet_revision import FleetRevision
+
+NO_EXCUSE = "excuses no more what fails now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,17 @@ def _find_issue_changes(
         was, shall = (find_known_issue(side.fleet.known_issues, one.outcome, node, now) for side in (before, after))
         if (was is None) != (shall is None):
             issue = was or shall
-            found.setdefault((issue.issue if issue else "", shall is None), set()).add(node.name)
-    for (link, counts), nodes in sorted(found.items()):
-        why = "excuses no more what fails now" if counts else "excuses what fails now"
-        yield CountingChange(link, why, counts, tuple(sorted(nodes)))
+            found.setdefault((issue.issue if issue else "", _describe_excuse(after, one, shall)), set()).add(node.name)
+    for (link, why), nodes in sorted(found.items()):
+        yield CountingChange(link, why, why == NO_EXCUSE, tuple(sorted(nodes)))
+
+
+def _describe_excuse(after: FleetRevision, failure: RecordedOutcome, issue: KnownIssue | None) -> str:
+    """Return what a known issue does with a failure from the merge on; it may admit no node to service."""
+    if issue is None:
+        return NO_EXCUSE
+    policy, check = after.policy, failure.outcome.check
+    doors = [one for one in policy.states.values() if one.pass_to and policy.states[one.pass_to].in_service]
+    is_required = {need.phase for one in doors for need in one.requires} & set(failure.outcome.phases)
+    admits = not is_required or policy.excuses.may_excuse_admission(check)
+    return "excuses what fails now" if admits else "excuses what fails now in service, and admits no node"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from cases.case import Case
+from cases.case import POLICY, Case
 
 KNOWN_FILE = "specs/known-issues.yaml"
 ENTRY = """  - issue: https://git.example/issues/{issue}
@@ -28,6 +28,11 @@ def listed(*entries: str) -> dict[str, str | None]:
     return {KNOWN_FILE: "kind: KnownIssues\nname: known\nissues:\n" + "".join(entries)}
 
 
+HEAT = "suites/test_heat.py::test_heat"
+PROVED = POLICY.replace(
+    "{summary: new, certified_to: production}",
+    "{summary: new, requires: [{phase: production, fresh_hours: 1}], pass_to: production}",
+)
 GATES_FILE = "specs/gates.yaml"
 
 
@@ -46,6 +51,13 @@ CASES: dict[str, Case] = {
         listed(entry(2), entry(1, more="node: n2")), listed(entry(1), entry(2, more="node: n2")), f"{KNOWN_FILE}:9:5"
     ),
     "ASY0175": Case(listed(entry(1), entry(2)), listed(entry(1), entry(2, more="node: n2")), f"{KNOWN_FILE}:10:5"),
+    "ASY0178": Case(listed(entry()), listed(entry(check=HEAT)), f"{KNOWN_FILE}:5:5"),
+    "ASY0179": Case(listed(entry(expires=day(92))), listed(entry(expires=day(89))), f"{KNOWN_FILE}:8:5"),
+    "ASY0182": Case(
+        {**listed(entry(check=HEAT)), "specs/policy.yaml": PROVED},
+        {**listed(entry(check=HEAT)), "specs/policy.yaml": f"{PROVED}excuses: {{admission: ['*']}}\n"},
+        f"{KNOWN_FILE}:5:5",
+    ),
     "ASY0180": Case(
         gates("pool-b: {success_percent: 99}"), gates(f"{OWN}, fabric: {{unknown_percent: 0}}"), f"{GATES_FILE}:4:9"
     ),

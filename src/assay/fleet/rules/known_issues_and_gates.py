@@ -13,6 +13,7 @@ from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.declared_checks import FABRIC_SUBJECTS
 from assay.model.specs.check_catalog_and_gates import ANY_POOL, CheckCatalog, CheckDeclaration, Gates
 from assay.model.specs.known_issues import KnownIssue, KnownIssues
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text_lists import format_count
 
 FABRIC_POOL = "fabric"
@@ -125,6 +126,56 @@ def repeated_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         first = seen.setdefault(known.match.sort_key, place)
         if first != place:
             yield RuleFinding(place, f"the entry at {first[0]}:{first[1]} already matches this", "keep one of the two")
+
+
+@rule(
+    "ASY0178",
+    "a known issue over several checks",
+    why="Whatever fails there for another reason is excused too, and nobody looks.",
+)
+def unspecific_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that do not name one check."""
+    for place, known in _issues(draft, "match"):
+        if not known.match.names_one_check:
+            message = f"{known.match.check} is a pattern: an entry excuses one check"
+            yield RuleFinding(place, message, "write the check's full id, and one entry for each check")
+
+
+@rule(
+    "ASY0179",
+    "a known issue that lasts too long",
+    why="What is excused for so long is forgotten.",
+    needs=(LifecyclePolicy,),
+)
+def lasting_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries that expire later than the policy allows."""
+    most = min(policy.excuses.max_days for policy in draft.specs_of_model(LifecyclePolicy).values())
+    for place, known in _issues(draft, "expires"):
+        if known.expires_at > draft.now + timedelta(days=most):
+            last = f"{draft.now + timedelta(days=most):%Y-%m-%d}"
+            message = f"{known.issue} expires on {known.expires}, in more than the {most:g} days that the policy allows"
+            yield RuleFinding(place, message, f"write a day until {last}; extend it then if need be")
+
+
+@rule(
+    "ASY0182",
+    "a known issue for a check that admission requires",
+    why="A node would enter service although what it must prove fails.",
+    needs=(LifecyclePolicy, CheckCatalog),
+)
+def excused_admission(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find entries for checks that nodes must pass before they serve, unless the policy lets them be excused."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        states = [state for state in policy.states.values() if state.pass_to in policy.states]
+        doors = [state for state in states if policy.states[state.pass_to or ""].in_service]
+        phases = {need.phase for state in doors for need in state.requires}
+        required = [check.id for _, check in draft.declared_checks if phases & set(check.phases)]
+        for place, known in _issues(draft, "match"):
+            checks = [check for check in required if fnmatchcase(check, known.match.check)]
+            if refused := [check for check in checks if not policy.excuses.may_excuse_admission(check)]:
+                message = f"{refused[0]} must pass before a node serves; there, this entry excuses nothing"
+                fix = f"repair it; or let it be excused: excuses.admission of the policy {policy.name}"
+                yield RuleFinding(place, message, fix)
 
 
 def _issues(draft: RepositoryDraft, entry: str) -> Iterator[tuple[FilePosition, KnownIssue]]:

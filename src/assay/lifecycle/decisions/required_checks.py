@@ -14,7 +14,7 @@ from assay.lifecycle.decisions.evidence_order import (
 from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.clock import MAX_CLOCK_SKEW
-from assay.model.outcome import RecordedOutcome
+from assay.model.outcome import Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.policy_sections import PhaseRequirement
@@ -114,7 +114,7 @@ def _judge_requirement(
     for check, subject in deciding:
         recorded = newest.get((check.id, subject))
         outcome = recorded.outcome if recorded else None
-        issue = find_known_issue(snapshot.known_issues, outcome, view.node, snapshot.now) if outcome else None
+        issue = _find_excuse(snapshot, view, outcome) if outcome else None
         is_failure = recorded is not None and recorded.outcome.verdict == "fail" and not issue
         if recorded and is_failure and counts_in_stay(snapshot.policy, view.node_state, recorded):
             result.failed.append(recorded)
@@ -129,6 +129,14 @@ def _judge_requirement(
     if requirement.active and not any(check.active for check, _ in deciding):
         result.missing.append(f"no active check is declared for phase {requirement.phase}")
     return result.build(requirement)
+
+
+def _find_excuse(snapshot: FleetSnapshot, view: NodeSnapshot, outcome: Outcome) -> KnownIssue | None:
+    """Return the known issue that excuses an outcome here. What admission requires is excused only by the policy."""
+    policy, to = snapshot.policy, snapshot.policy_state_of(view).pass_to
+    if to and policy.states[to].in_service and not policy.excuses.may_excuse_admission(outcome.check):
+        return None
+    return find_known_issue(snapshot.known_issues, outcome, view.node, snapshot.now)
 
 
 def _find_shortcoming(

@@ -59,7 +59,7 @@ class ExcuseCandidate(NamedTuple):
 class KnownIssueMatch(StrictModel):
     """The failures that an entry excuses: shell patterns (`*`, `?`, `[...]`), all of which must match.
 
-    `check` is a pytest id without parameters, `subject` an id such as `h100-a/n0007/gpu3`.
+    `check` is a pytest id without parameters; `assay check` refuses patterns there. `subject` is an id such as `h100-a/n0007/gpu3`.
     """
 
     check: GlobPattern
@@ -86,9 +86,30 @@ class KnownIssueMatch(StrictModel):
         return (self.check, self.pool, self.rack, self.node, self.subject)
 
     @property
+    def names_one_check(self) -> bool:
+        """Whether the pattern of the check names a single check."""
+        return not any(sign in self.check for sign in "*?[")
+
+    @property
     def matches_everything(self) -> bool:
         """Whether every failure matches."""
         return all(set(pattern) == {"*"} for pattern in self.sort_key)
+
+
+class ExcuseLimits(StrictModel):
+    """What known issues may excuse, and for how long: part of the lifecycle policy.
+
+    An entry expires at most `max_days` from today. `admission`: patterns of the checks that an entry may excuse where a
+    node must pass them to enter service; by default none.
+    """
+
+    max_days: float = Field(default=90, gt=0, le=3660)
+    admission: list[GlobPattern] = Field(default=[])
+    source: str = ""
+
+    def may_excuse_admission(self, check: str) -> bool:
+        """Whether a known issue may excuse this check where it must pass before a node serves."""
+        return any(fnmatchcase(check, pattern) for pattern in self.admission)
 
 
 class KnownIssue(StrictModel):
