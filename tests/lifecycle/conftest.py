@@ -20,7 +20,7 @@ from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import NodeStateProjection
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
-from assay.model.evidence_basis import EvidenceBasis
+from assay.model.evidence import EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome

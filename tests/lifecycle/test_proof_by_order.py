@@ -12,8 +12,7 @@ from assay.lifecycle.decisions.required_checks import judge_state_requirements, 
 from assay.lifecycle.faults.detection import FaultObservation, count_sightings
 from assay.lifecycle.faults.sightings import FaultSighting
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
-from assay.model.evidence import EvidenceDocument
-from assay.model.evidence_basis import EvidenceBasis
+from assay.model.evidence import EvidenceBasis, EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.reading import value
 from assay.model.timestamps import format_time

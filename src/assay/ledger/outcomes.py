@@ -16,7 +16,7 @@ from assay.ledger.hash_chain import RunDigest
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, split_batches
 from assay.ledger.outcome_dates import OutcomeDates
 from assay.ledger.tables import insert_or_update
-from assay.model.evidence_basis import EvidenceBasis
+from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome
 from assay.model.timestamps import format_epoch_seconds, parse_epoch_seconds_cached
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from assay.model.clock import MAX_CLOCK_SKEW
-from assay.model.evidence_basis import UNKNOWN_BASIS, EvidenceBasis
+from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 
 CheckVerdict = Literal["pass", "fail", "error", "skip"]
 VERDICTS: tuple[CheckVerdict, ...] = get_args(CheckVerdict)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.model.errors import AssayError
-from assay.model.evidence_basis import UNKNOWN_BASIS
+from assay.model.evidence import UNKNOWN_BASIS
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import find_run, list_runs

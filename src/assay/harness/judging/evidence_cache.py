@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceDocument
-from assay.model.evidence_basis import EvidenceBasis
+from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceBasis, EvidenceDocument
 
 
 class UnjudgeableCheck(Exception):

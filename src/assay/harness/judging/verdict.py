@@ -13,7 +13,7 @@ import pytest
 
 from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable, UnjudgeableCheck
 from assay.model.errors import AssayError
-from assay.model.evidence_basis import UNKNOWN_BASIS, EvidenceBasis
+from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
 
 RERUN_OPTIONS = ("reruns", "retries", "force_flaky")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from assay.model.errors import AssayError
-from assay.model.evidence_basis import EvidenceBasis
+from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.results.store.schema import RUN_FILE_VERSION, deciding_condition
 

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from assay.model.errors import AssayError
-from assay.model.evidence_basis import EvidenceBasis
+from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
 from assay.results.store.schema import SHARED_TABLES, open_writable, read_shared_rows, transaction
 
