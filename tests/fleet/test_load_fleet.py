@@ -11,6 +11,7 @@ import pytest
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.repository_check import list_problems
+from assay.lifecycle.node_entry import find_start_state
 from assay.model.errors import AssayError
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
@@ -31,7 +32,7 @@ def test_an_example_node_knows_its_place_its_spec_and_its_rails(example: Path) -
     assert (fleet.spec_of("n0007").gpus.count, len(node.hca_guids)) == (8, 8)
     assert fleet.bundle_of("n0007").name == "hgx-h100-2026-10"
     assert (fleet.profile_of("n0007").name, fleet.profile_of("n0017").name) == ("managed", "unmanaged")
-    starts = {name: node.settings.lifecycle_start for name, node in fleet.nodes.items()}
+    starts = {name: find_start_state(fleet.policy, node, None) for name, node in fleet.nodes.items()}
     assert [name for name, start in starts.items() if start == "onboard"] == ["n0001", "n0002"]
 
 

@@ -53,7 +53,7 @@ def test_a_node_that_is_brought_up_needs_what_bring_up_takes(told: Told, tmp_pat
     """The example's byo nodes start in production; a profile forbids nothing where no node comes to."""
     assert told("unmanaged", "[cordon, uncordon, drain, zap, ticket]", "[ticket]") == []
     inventory = tmp_path / "inventory/byo-b.yml"
-    inventory.write_text(inventory.read_text().replace("lifecycle_start: production", "lifecycle_start: onboard"))
+    inventory.write_text(inventory.read_text().replace("nodes: [n0017, n0018, n0019, n0020]", "nodes: [n0016]"))
     assert told("unmanaged", "[ticket]", "[cordon, drain, ticket]") == [
         "unmanaged does not allow zap, which seatrial → zap (pass_to) takes"
     ]

@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "inventory").mkdir()
     guids = [f"0xa088c20401{rail:02x}0006" for rail in range(8)]
     host = {"rack": "r1", "u": 1, "serial_number": "S0001", "bmc_address": "192.0.2.1", "hca_guids": guids}
-    start = {"lifecycle_start": "production"}
+    start = {"service_import": {"nodes": [NODE], "reason": "it serves", "expires": "2999-01-01"}}
     variables = {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1", **start}
     (tmp_path / "inventory/a.yml").write_text(yaml.safe_dump({"a": {"vars": variables, "hosts": {NODE: host}}}))
     assay(tmp_path, "lab", "up")

@@ -8,6 +8,7 @@ import pytest
 
 from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
 from assay.fleet.fleet_loader import load_fleet
+from assay.lifecycle.node_entry import find_start_state
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ def renamed(tmp_path):
                 .replace("[production", "[watch")
                 .replace(" production,", " watch,")
             )
-        to.write_text(text.replace("lifecycle_start: production", "lifecycle_start: live"))
+        to.write_text(text)
     return load_fleet(tmp_path)
 
 
@@ -41,4 +42,4 @@ def test_hooks_drain_for_the_same_faults(renamed):
     drains = build_hook_config(ours, ours.policy, node)["drains"]
     assert drains
     assert build_hook_config(theirs, theirs.policy, theirs.nodes["n0005"])["drains"] == drains
-    assert theirs.nodes["n0005"].settings.lifecycle_start == "live"
+    assert find_start_state(theirs.policy, theirs.nodes["n0005"], None) == "live"

@@ -116,7 +116,7 @@ def test_a_setting_that_it_refuses_is_an_error_at_its_line(
 
 def test_the_controller_cordons_through_it_and_gives_the_node_back(root: Path) -> None:
     cordons = root / "cordons.json"
-    place(root, lsf_file=str(cordons), lifecycle_start="production")
+    place(root, lsf_file=str(cordons), service_import={"nodes": ["n1"], "reason": "it serves", "expires": "2999-01-01"})
     policy, profile = root / "specs" / "policy.yaml", root / "specs" / "profile.yaml"
     text = policy.read_text().replace("{summary: new,", "{summary: new, entry: [cordon],")
     policy.write_text(text.replace("{summary: in use,", "{summary: in use, entry: [uncordon],"))

@@ -82,7 +82,7 @@ def test_a_mistake_is_annotated_and_the_comment_says_that_there_is_no_plan(runne
     runner.commit("inventory/h100-a.yml", "u: 4\n", "u: four\n")
     (check,) = runner.job("check")
     assert check.returncode == 1
-    assert check.stdout.startswith("::error file=inventory/h100-a.yml,line=15,")
+    assert check.stdout.startswith("::error file=inventory/h100-a.yml,line=20,")
     (plan,) = runner.job("plan")
     assert plan.returncode == 2
     comment = (runner.temp / "plan.md").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.lifecycle import decision_and_fault_entries
+from assay.lifecycle.node_entry import find_start_state
 from assay.model.errors import AssayError
 from assay.model.node import Node
 
@@ -23,7 +24,7 @@ def enroll_nodes(context: ControllerContext) -> None:
 
 
 def _read_start_state(context: ControllerContext, node: Node) -> str:
-    state = node.settings.lifecycle_start
+    state = find_start_state(context.policy, node, context.clock.now())
     if state not in context.policy.states:
         raise AssayError(
             f"lifecycle_start is {state!r}, which is no state of the policy {context.policy.name}",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.lifecycle.decisions.blast_radius_limits import is_ordered_out, is_out_of_service
+from assay.lifecycle.node_entry import find_start_state
 from assay.lifecycle.node_state import NodeState
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.node import Node
@@ -47,7 +48,7 @@ def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -
     """Return the standing of a node; for a node that was never enrolled, its start in the inventory."""
     node_state = facts.node_states.get(node.name)
     if node_state is None:
-        state = node.settings.lifecycle_start
+        state = find_start_state(policy, node, None)
         return NodeStanding(state, _serves(policy, state), False)
     is_out = node_state.state in policy.states and (
         is_out_of_service(policy, node_state) or is_ordered_out(policy, node_state)

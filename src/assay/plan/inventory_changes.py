@@ -14,7 +14,7 @@ from assay.model.specs.node_settings import NodeSettings
 COMPARED_FIELDS = {"spec": "node_spec", "pool": "pool", "profile": "profile", "serial": "serial_number"}
 PLACE_FIELDS = ("site", "rack", "u")
 ADDRESSES = ("bmc_address", "bmc_mac", "mac")
-COMPARED_SETTINGS = sorted(NodeSettings.model_fields.keys() - {"lifecycle_start"})
+COMPARED_SETTINGS = sorted(NodeSettings.model_fields.keys() - {"lifecycle_start", "service_import"})
 
 Change = tuple[str, str, str]
 """What changed, the old value, the new value, for people."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from assay.lifecycle.node_entry import describe_entry
 from assay.model.backtest_report import BacktestReport
 from assay.model.node import Node
 from assay.model.text_lists import fold_names, format_list
@@ -96,6 +97,7 @@ def to_plain_json(value: Any) -> Any:
             "rack": value.rack,
             "u": value.u,
             "start": value.settings.lifecycle_start,
+            "entry": describe_entry(value),
         }
     if is_dataclass(value):
         return {field.name: to_plain_json(getattr(value, field.name)) for field in fields(value)}

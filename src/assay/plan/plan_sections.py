@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from assay.lifecycle.node_entry import describe_entry
 from assay.model.text_lists import fold_names, format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
@@ -92,8 +93,7 @@ def _nodes(plan: ChangePlan) -> Iterator[str]:
     for what, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
         pools: dict[tuple[str, str], list[str]] = defaultdict(list)
         for node in some:
-            start = node.settings.lifecycle_start
-            pools[node.pool, f", starts in {start}" if what == "added" else ""].append(node.name)
+            pools[node.pool, f", {describe_entry(node)}" if what == "added" else ""].append(node.name)
         yield from (f"{what}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
     kinds: dict[str, list[NodeChange]] = defaultdict(list)
     for change in plan.nodes.changed:

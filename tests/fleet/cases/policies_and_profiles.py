@@ -5,6 +5,7 @@ from __future__ import annotations
 from cases.case import NODE, POLICY, POOL, SMALLEST, Case, replaced
 
 ATTIC = POLICY.replace("edges:", "  attic: {summary: lost}\nedges:\n  attic: [production]")
+IMPORT = "{nodes: [n1, n2], reason: they served before, expires: 2027-01-01}"
 ARRIVAL = POLICY.replace("onboard", "arrival")
 LADDER = POLICY.replace("rungs: {}", "rungs: {triage: {to: onboard}}")
 CLOSED = POLICY.replace("certified_to: production", "fail_to: production")
@@ -39,8 +40,13 @@ CASES: dict[str, Case] = {
     ),
     "ASY0073": Case(
         {"specs/policy.yaml": ARRIVAL},
-        {"specs/policy.yaml": ARRIVAL, "inventory/pool.yml": POOL.replace("u:", "lifecycle_start: production, u:")},
+        {"specs/policy.yaml": ARRIVAL, "inventory/pool.yml": POOL.replace("u:", "lifecycle_start: arrival, u:")},
         "inventory/pool.yml:4:5",
+    ),
+    "ASY0098": Case(
+        {"inventory/pool.yml": POOL.replace("u:", "lifecycle_start: production, u:")},
+        {"inventory/pool.yml": POOL.replace("u:", f"service_import: {IMPORT}, u:")},
+        "inventory/pool.yml:4:67",
     ),
     "ASY0074": Case(
         replaced("specs/policy2.yaml", POLICY, "name: policy", "name: other"), {}, "specs/policy2.yaml:3:1"

@@ -47,7 +47,7 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, SuiteRun
 from assay.model.specs.check_catalog_and_gates import CheckCatalog, CheckDeclaration
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeSettings, ServiceImport
 from assay.observe.evidence_store import EvidenceStore
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -74,9 +74,10 @@ def _repository() -> Fleet:
 def fleet_of(root: Path, nodes: int) -> Fleet:
     """Return this repository's policy over nodes in two pools and racks of ten, all in production."""
     real = _repository()
-    starts = NodeSettings(lifecycle_start="production")
     model = next(node for node in real.nodes.values() if node.profile == "managed")
     names = [f"n{number:04}" for number in range(nodes)]
+    imported = ServiceImport(nodes=names, reason="they serve already", expires="2999-01-01")
+    starts = NodeSettings(service_import=imported)
     some = {
         name: replace(model, name=name, pool=f"p{n % 2}", rack=f"r{n // RACK}", u=n % RACK, settings=starts)
         for n, name in enumerate(names)

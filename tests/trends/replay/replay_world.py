@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.model.node import Node
-from assay.model.specs.node_settings import NodeSettings
+from assay.model.specs.node_settings import NodeSettings, ServiceImport
 
 HOUR = 3600
 
@@ -26,5 +26,5 @@ def moves(document: dict[str, Any], node: str = "") -> list[tuple[Any, ...]]:
 
 def pool(*names: str, rack: str = "r1", profile: str = "managed") -> dict[str, Node]:
     """Return nodes of pool `a` that start in production."""
-    start = NodeSettings(lifecycle_start="production")
+    start = NodeSettings(service_import=ServiceImport(nodes=list(names), reason="they serve", expires="2999-01-01"))
     return {name: Node(name, "a", "lab1", rack, 1, f"s-{name}", "hgx", profile, settings=start) for name in names}

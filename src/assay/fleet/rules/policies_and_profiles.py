@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.fleet.repository_check import RuleFinding, rule
-from assay.fleet.repository_draft import RepositoryDraft
+from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.possible_faults import compute_rule_reach, decode_kinds, list_fault_kinds, list_target_states
 from assay.model.specs.check_catalog_and_gates import CheckCatalog
@@ -43,7 +43,7 @@ def unknown_checklist_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def unreachable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find states that no edges reach from the states where nodes start."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        starts = {host.settings.lifecycle_start for host in draft.hosts if host.settings}
+        starts = {_start_of(host, policy) for host in draft.hosts if host.settings}
         reached = _find_reachable(policy, {next(iter(policy.states)), *starts})
         for state in policy.states:
             if state not in reached:
@@ -86,6 +86,29 @@ def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             start = host.settings.lifecycle_start
             message = f"{host.name}: no LifecyclePolicy has the state {start}"
             yield RuleFinding(host.find_position("lifecycle_start"), message, suggest_name(start, states))
+
+
+@rule(
+    "ASY0098",
+    "a node that starts in service without proof",
+    why="Customers would get a node that nobody has tested.",
+    needs=(LifecyclePolicy,),
+)
+def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes whose `lifecycle_start` is in service, and imports that name no node of the inventory."""
+    policies = draft.specs_of_model(LifecyclePolicy).values()
+    serving = {name for policy in policies for name, state in policy.states.items() if state.in_service}
+    names, unknown = {host.name for host in draft.hosts}, set[str]()
+    for host in draft.hosts:
+        if host.settings and host.settings.lifecycle_start in serving:
+            message = f"{host.name} starts in {host.settings.lifecycle_start}, which is in service"
+            fix = "take it out; a node that serves already is named in a service_import, with reason and expiry"
+            yield RuleFinding(host.find_position("lifecycle_start"), message, fix)
+        found = host.settings.service_import if host.settings and draft.all_hosts_read else None
+        for name in sorted(set(found.nodes) - names - unknown) if found else ():
+            unknown.add(name)
+            message = f"the service_import names {name}, which is no node of the inventory"
+            yield RuleFinding(host.find_position("service_import"), message, suggest_name(name, names))
 
 
 @rule("ASY0074", "two lifecycle policies", why="A node follows one policy, and nothing says which one.")
@@ -206,8 +229,8 @@ def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     Only states that such nodes can reach are considered. A profile that does not act on faults needs no actions for
     moves by faults. It needs none for an escalation either, if a person can certify the node out of its state.
     """
-    starts = {(host.settings.profile, host.settings.lifecycle_start) for host in draft.hosts if host.settings}
     for policy in list(draft.specs_of_model(LifecyclePolicy).values())[:1]:
+        starts = {(host.settings.profile, _start_of(host, policy)) for host in draft.hosts if host.settings}
         fault_moves = _list_fault_moves(draft, policy)
         for profile in draft.specs_of_model(ManagementProfile).values():
             own_starts = [state for name, state in sorted(starts) if name == profile.name and state in policy.states]
@@ -216,6 +239,14 @@ def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 place = draft.find_position(f"ManagementProfile/{profile.name}", "actions")
                 fix = f"allow {actions}, or let the policy move such nodes another way"
                 yield RuleFinding(place, f"{profile.name} does not allow {actions}, which {label} takes", fix)
+
+
+def _start_of(host: HostDeclaration, policy: LifecyclePolicy) -> str:
+    """Return the state in which a host enters: in service if an import names it."""
+    settings = host.settings
+    if settings is None or (settings.service_import and host.name in settings.service_import.nodes):
+        return policy.service_state
+    return settings.lifecycle_start
 
 
 def _find_forbidden_moves(

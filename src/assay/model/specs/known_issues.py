@@ -59,7 +59,8 @@ class ExcuseCandidate(NamedTuple):
 class KnownIssueMatch(StrictModel):
     """The failures that an entry excuses: shell patterns (`*`, `?`, `[...]`), all of which must match.
 
-    `check` is a pytest id without parameters; `assay check` refuses patterns there. `subject` is an id such as `h100-a/n0007/gpu3`.
+    `check` is a pytest id without parameters; `assay check` refuses patterns there. `subject` is an id such as
+    `h100-a/n0007/gpu3`.
     """
 
     check: GlobPattern

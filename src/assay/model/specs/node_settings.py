@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from assay.model.errors import AssayError, ConflictError, FieldConflict
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
+from assay.model.specs.known_issues import IsoDay
 from assay.model.specs.monitoring import MetricLabel
 from assay.model.specs.spec_document import SpecName, StrictModel
 
@@ -170,6 +172,22 @@ class NodeIdentity(BaseModel):
     bmc_address: str = Field(default="", pattern=r"^[\w.:-]*$")
 
 
+class ServiceImport(StrictModel):
+    """Nodes that serve already when assay first sees them: until `expires` they start in service, without proof.
+
+    It counts once for each node, when the ledger does not know it yet. Any other node enters service through proof.
+    """
+
+    nodes: list[str] = Field(min_length=1)
+    reason: str = Field(min_length=1)
+    expires: IsoDay
+
+    @property
+    def expires_at(self) -> datetime:
+        """The time (UTC) from which it lets no node in."""
+        return datetime.fromisoformat(self.expires).replace(tzinfo=UTC)
+
+
 class NodeSettings(BaseModel):
     """The variables that say how assay reaches and treats a node. Most nodes of a pool have the same.
 
@@ -201,6 +219,7 @@ class NodeSettings(BaseModel):
     slurm_cordon: Literal["drain", "reservation"] = "drain"
     kubernetes: KubernetesClusterSettings | None = None
     lifecycle_start: SpecName = "onboard"
+    service_import: ServiceImport | None = None
     reach: list[str] = Field(default_factory=list)
     transport: TransportName = "ssh"
     slurm_step: SlurmStepSettings | None = None

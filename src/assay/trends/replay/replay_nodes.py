@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from assay.lifecycle.node_entry import find_start_state
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
@@ -88,7 +89,7 @@ def _count_unlisted(listed: Mapping[str, Node], nodes: Mapping[str, Node], rules
 
 
 def _starts(listed: Mapping[str, Node], rules: ReplayRules) -> dict[str, str]:
-    found: dict[str, str] = {name: node.settings.lifecycle_start for name, node in listed.items()}
+    found: dict[str, str] = {name: find_start_state(rules.policy, node, None) for name, node in listed.items()}
     for name, state in found.items():
         if state not in rules.policy.states:
             raise AssayError(

@@ -1,0 +1,43 @@
+"""How a node enters the ledger: through proof, or by a one-time import that the inventory names."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from assay.model.node import Node
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+
+DEFAULT_START = "onboard"
+
+
+def find_start_state(policy: LifecyclePolicy, node: Node, now: datetime | None) -> str:
+    """Return the state in which a node that the ledger does not know starts at `now` (None: imports do not expire).
+
+    A node starts in service only by a `service_import` that names it. The state may be none of the policy's.
+    """
+    if is_imported(node, now):
+        return policy.service_state
+    start = node.settings.lifecycle_start
+    if start in policy.states and policy.states[start].in_service:
+        return _first_state_of_proof(policy)
+    return start
+
+
+def is_imported(node: Node, now: datetime | None) -> bool:
+    """Whether an import that has not expired lets this node start in service."""
+    found = node.settings.service_import
+    return found is not None and node.name in found.nodes and (now is None or now < found.expires_at)
+
+
+def describe_entry(node: Node) -> str:
+    """Return how a new node enters, for people."""
+    found = node.settings.service_import
+    if found and node.name in found.nodes:
+        return f"starts in service without proof, by an import until {found.expires}: {found.reason}"
+    return f"starts in {node.settings.lifecycle_start}, and enters service through proof"
+
+
+def _first_state_of_proof(policy: LifecyclePolicy) -> str:
+    if DEFAULT_START in policy.states:
+        return DEFAULT_START
+    return next(name for name, state in policy.states.items() if not state.in_service)
