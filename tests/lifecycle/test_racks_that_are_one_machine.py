@@ -17,7 +17,7 @@ def rack(paper, name="r1", size=WHOLE, state="production"):
 
 
 def cordoned(made):
-    return sorted(one.node for one in made if one.remedy == "cordon" and one.timing == "pending")
+    return sorted(one.node for one in made if one.rule.startswith("racks.") and one.timing == "pending")
 
 
 def broken(paper, *names):
@@ -31,7 +31,8 @@ def broken(paper, *names):
 @pytest.fixture
 def roomy(paper):
     limits = paper.policy.limits.model_copy(update={"pool_percent": 100})
-    paper.policy = paper.policy.model_copy(update={"limits": limits})
+    breaker = paper.policy.breaker.model_copy(update={"by_class": []})
+    paper.policy = paper.policy.model_copy(update={"limits": limits, "breaker": breaker})
     return paper
 
 

@@ -36,7 +36,12 @@ def test_a_policy_that_acts_on_drift_says_where_the_nodes_go(repository) -> None
     assert ("production", "moves", "firmware.drift", "production-reboot") in told(made)
 
 
-def test_the_whole_pool_that_drifts_opens_its_own_breaker(repository) -> None:
+def test_a_merged_firmware_is_no_wave_by_the_default_policy(repository) -> None:
+    assert repository.firmware("01.05.11", "01.05.12").plan().notes == ()
+
+
+def test_the_whole_pool_that_drifts_opens_its_own_breaker_where_drift_counts(repository) -> None:
+    repository.policy("drift: [firmware.drift, host.config.drift]", "drift: []").commit()
     (note,) = repository.firmware("01.05.11", "01.05.12").plan().notes
     assert note.startswith("the breaker of pool h100-a will open: 14 of 14 serving nodes")
 

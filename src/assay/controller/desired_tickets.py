@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,7 @@ def list_desired_tickets(
 ) -> list[Ticket]:
     """Return every ticket that there is work for now. `comparisons` are by fabric."""
     tickets = [ticket for comparison in comparisons.values() for ticket in make_cabling_tickets(comparison)]
+    tickets += _breaker_tickets(snapshot)
     causes = _find_ticket_causes(decisions)
     for view in snapshot.nodes:
         if "ticket" in view.profile.actions:
@@ -135,6 +137,28 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: se
         steps="find who opens it: slurmctld's log, or the API server's audit log\n"
         f"who wants it open: assay hold {view.name} --reason '…'",
     )
+
+
+def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
+    """Yield one ticket for each pool of which the breaker holds back nodes, with the cause that they have in common."""
+    held: dict[str, list[NodeSnapshot]] = defaultdict(list)
+    for view in snapshot.nodes:
+        if view.node_state.is_held_by_breaker and "ticket" in view.profile.actions:
+            held[view.node.pool].append(view)
+    for pool, views in sorted(held.items()):
+        notes = [view.node_state.note for view in views if view.node_state.note.startswith("breaker")]
+        yield Ticket(
+            **_make_identity(f"{BREAKER_TICKET_KIND}/{pool}"),
+            title=f"many nodes of pool {pool} fail in the same way",
+            node=views[0].name,
+            places=tuple(_make_place(view) for view in views),
+            expected="one cause is found, and what it broke passes its checks again",
+            seen=max(notes, default="the breaker holds back their answers"),
+            verify=f"assay explain {views[0].name}",
+            severity="catastrophic",
+            steps="find what the nodes have in common: a driver, a firmware, a switch, a rack, a job\n"
+            f"what only a log told is answered after {snapshot.policy.breaker.held_hours:g} h, as far as limits allow",
+        )
 
 
 def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:

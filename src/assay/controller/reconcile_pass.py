@@ -32,11 +32,15 @@ MAX_PASSES = 12
 
 @dataclass(frozen=True)
 class PassReport:
-    """What one pass did: the ledger entries that it appended, in order, and the ids of its suite runs."""
+    """What one pass did: the ledger entries that it appended, in order, and the ids of its suite runs.
+
+    `held` are the nodes that the breaker holds back after it.
+    """
 
     at: str
     entries: list[LedgerEntry] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
 
     @property
     def is_unchanged(self) -> bool:
@@ -88,7 +92,8 @@ def _run_pass(
         if is_ours:
             update_tickets(context, fleet_state)
             deliver_tickets(context)
-    return PassReport(at, context.ledger.entries(after=start), runs)
+    held = sorted(state.node for state in fleet_state.list_active_states() if state.is_held_by_breaker)
+    return PassReport(at, context.ledger.entries(after=start), runs, held)
 
 
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:

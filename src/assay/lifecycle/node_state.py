@@ -22,7 +22,8 @@ FaultResponse = Literal["", "waits", "acted", "breaker"]
 class FaultRecord:
     """A fault of the node. `marks` says how far each source has been read; `times` are its last sightings.
 
-    `seq` is the number of its last entry in the ledger, 0 in a history without numbers.
+    `seq` is the number of its last entry in the ledger, 0 in a history without numbers. `arrived_at` is the time of its
+    first entry.
     `response` is "waits" while a pending decision wants to move the node because of it, "acted" after a decision moved
     the node, "breaker" after the circuit breaker held the fault back. `responded_at` is the time of that, "" for
     none. `cleared_at` is "" while the fault is open.
@@ -44,6 +45,7 @@ class FaultRecord:
     responded_at: str = ""
     cleared_at: str = ""
     seq: int = 0
+    arrived_at: str = ""
 
     @property
     def boots(self) -> frozenset[str]:
@@ -221,6 +223,11 @@ class NodeState:
     def unsettled_effects(self) -> tuple[EffectRecord, ...]:
         """Effects that have started and that no reading has settled yet."""
         return tuple(effect for effect in self.effects if effect.standing in ("intent", "done", "unknown"))
+
+    @property
+    def is_held_by_breaker(self) -> bool:
+        """Whether the breaker holds back the answer to an open fault."""
+        return any(fault.is_open and fault.response == "breaker" for fault in self.faults)
 
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
         """Return the effect of a decision, None where it has not started."""

@@ -21,7 +21,7 @@ from assay.lifecycle.node_state import (
     WithdrawnDecision,
     list_boots,
 )
-from assay.model.decision import REPAIR_ACTIONS, RESTART_ACTIONS, DecisionCause
+from assay.model.decision import HELD_RULE, REPAIR_ACTIONS, RESTART_ACTIONS, DecisionCause
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
 from assay.model.entries.effect_entries import EffectIntentEntry, EffectProgressEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
@@ -130,7 +130,7 @@ class NodeStateBuilder:
             )
         if decision.timing == "record":
             self._apply_record(decision, at)
-        else:
+        elif decision.rule.rpartition(" ")[2] != HELD_RULE:  # it answers no fault
             self._set_responses(decision.causes, "acted" if decision.timing == "immediate" else "waits", at)
 
     def _apply_record(self, decision: DecisionEntry, at: str) -> None:
@@ -190,6 +190,7 @@ class NodeStateBuilder:
             response=known.response if known else "",
             responded_at=known.responded_at if known else "",
             seq=entry.seq,
+            arrived_at=known.arrived_at if known and known.is_open else format_time(entry.at),
         )
         self.known_boots |= list_boots(fault.marks)
 

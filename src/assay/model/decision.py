@@ -13,6 +13,8 @@ RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
 
 PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""
+HELD_RULE = "held-back"
+"""The rule name of a decision that only cordons a node, while the breaker or a limit holds back its answer."""
 
 DecisionTiming = Literal["immediate", "pending", "record"]
 

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from assay.lifecycle.decisions.circuit_breaker import can_be_wave
 from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.text_lists import format_count
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
@@ -77,7 +78,7 @@ def _note_breaker(
 
 
 def _is_serious(after: FleetRevision, one: DriftResponse) -> bool:
-    return after.catalog.find_treatment(one.fault).severity != "informational"
+    return can_be_wave(after.policy.breaker, one.fault, after.catalog.find_treatment(one.fault).severity)
 
 
 def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[str]:

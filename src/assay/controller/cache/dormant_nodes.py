@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from assay.lifecycle.decisions.circuit_breaker import can_be_wave
 from assay.lifecycle.fleet_snapshot import PoolRack
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
@@ -28,10 +29,11 @@ def find_dormancy_start(policy: LifecyclePolicy, node_state: NodeState) -> datet
         return None
     if _has_open_business(node_state) or list_outstanding_effects(policy, node_state):
         return None
-    window = timedelta(minutes=policy.breaker.window_minutes)
+    breaker = policy.breaker
+    counting = [one for one in node_state.faults if can_be_wave(breaker, one.fault_class, one.severity)]
     last_move = node_state.transitions[-1] if node_state.transitions else None
     settled = parse_time(last_move.at) + hours(1) if last_move else parse_time(node_state.since)
-    return max([settled, *(parse_time(fault.first_seen) + window for fault in node_state.faults)])
+    return max([settled, *(parse_time(fault.arrived_at) + hours(breaker.longest_hours) for fault in counting)])
 
 
 def _has_open_business(node_state: NodeState) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
-from assay.model.decision import PERSON_RULE, RESTART_ACTIONS
+from assay.model.decision import HELD_RULE, PERSON_RULE, RESTART_ACTIONS
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.timestamps import format_time, hours
@@ -26,7 +26,8 @@ class LimitCapacity:
     """The capacity that the limits leave. Each decision takes from it, so that one pass cannot exceed a limit.
 
     A pool is as large as the nodes that serve and those that automation took out. What people took out counts only
-    against further orders, and only until it has arrived there.
+    against further orders, and only until it has arrived there. A node that is only cordoned while its answer is held
+    back takes no room from orders.
     """
 
     def __init__(self, snapshot: FleetSnapshot) -> None:
@@ -40,6 +41,9 @@ class LimitCapacity:
         for (pool, *rack), count in snapshot.quiet_counts.items():
             self._pool_sizes[pool] += count
             self._rack_sizes[(rack[0], rack[1])] += count
+        held = [view for view in out if is_only_held(view.node_state)]
+        self._pool_held = Counter(view.node.pool for view in held)
+        self._rack_held = Counter(view.node.rack_place for view in held)
         ordered = [view for view in snapshot.nodes if is_ordered_out(self._policy, view.node_state)]
         self._pool_ordered = Counter(view.node.pool for view in ordered)
         self._rack_ordered = Counter(view.node.rack_place for view in ordered)
@@ -55,11 +59,14 @@ class LimitCapacity:
         full = leaves and (self._find_full_pool(view, is_order) or self._find_full_rack(view, is_order))
         return full or self._find_restart_limit(to)
 
-    def reserve(self, view: NodeSnapshot, to: str, *, is_order: bool = False) -> None:
-        """Count the node as sent to state `to`."""
+    def reserve(self, view: NodeSnapshot, to: str, *, is_order: bool = False, is_only_held: bool = False) -> None:
+        """Count the node as sent to state `to`, or as cordoned where it is while its answer is held back."""
         if self._leaves_service(view, is_order):
-            (self._pool_ordered if is_order else self._pool_out)[view.node.pool] += 1
-            (self._rack_ordered if is_order else self._rack_out)[view.node.rack_place] += 1
+            pool, rack = view.node.pool, view.node.rack_place
+            (self._pool_ordered if is_order else self._pool_out)[pool] += 1
+            (self._rack_ordered if is_order else self._rack_out)[rack] += 1
+            self._pool_held[pool] += is_only_held
+            self._rack_held[rack] += is_only_held
         self._restarts += self._count_restarts(to)
 
     def _leaves_service(self, view: NodeSnapshot, is_order: bool) -> bool:
@@ -71,7 +78,10 @@ class LimitCapacity:
 
     def _find_full_pool(self, view: NodeSnapshot, is_order: bool) -> LimitRefusal | None:
         pool = view.node.pool
-        size, out = self._pool_sizes[pool], self._pool_out[pool] + is_order * self._pool_ordered[pool]
+        size, out = (
+            self._pool_sizes[pool],
+            self._pool_out[pool] + is_order * (self._pool_ordered[pool] - self._pool_held[pool]),
+        )
         allowed = count_allowed_out(size, self._policy.limits.pool_percent)
         if out < allowed:
             return None
@@ -80,7 +90,7 @@ class LimitCapacity:
 
     def _find_full_rack(self, view: NodeSnapshot, is_order: bool) -> LimitRefusal | None:
         rack, allowed = view.node.rack_place, self._policy.limits.rack_concurrent
-        out = self._rack_out[rack] + is_order * self._rack_ordered[rack]
+        out = self._rack_out[rack] + is_order * (self._rack_ordered[rack] - self._rack_held[rack])
         if out < allowed:
             return None
         text = f"held back: {out} of {self._rack_sizes[rack]} already out in rack {view.node.rack}, {allowed} may be"
@@ -132,6 +142,11 @@ def is_ordered_out(policy: LifecyclePolicy, node_state: NodeState) -> bool:
         return pending is not None and is_order(pending.rule) and bool(policy.waiting.by_hand)
     is_on_its_way = node_state.move_request is not None or policy.states[node_state.state].until_idle
     return is_on_its_way and any(move.is_order for move in node_state.transitions[-1:])
+
+
+def is_only_held(node_state: NodeState) -> bool:
+    """Whether a node is cordoned only because the breaker or a limit holds back its answer."""
+    return node_state.pending is not None and node_state.pending.rule.rpartition(" ")[2] == HELD_RULE
 
 
 def is_order(rule: str) -> bool:

@@ -15,7 +15,7 @@ from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_
 from assay.lifecycle.decisions.fault_remedies import is_still_failing
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
 from assay.lifecycle.node_state import FaultRecord
-from assay.model.specs.policy_sections import FaultBreakerLimits
+from assay.model.specs.policy_sections import FaultBreakerLimits, FaultClassWave
 from assay.model.timestamps import format_time, hours, parse_time
 
 MAX_NODES_COMPARED = 64
@@ -57,6 +57,15 @@ def find_ongoing_waves(snapshot: FleetSnapshot) -> dict[str, OngoingWave]:
     return {pool: wave for pool, wave in pools.items() if wave}
 
 
+def find_class_waves(snapshot: FleetSnapshot) -> dict[str, list[OngoingWave]]:
+    """Return the pools in which one fault class came to many nodes within hours or days.
+
+    Such a wave holds back only its class: a driver's bug shows on a few nodes an hour, and on all in a week. A fault
+    that went without a repair does not count.
+    """
+    return {pool: _find_class_waves(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+
+
 def find_deadline_waves(snapshot: FleetSnapshot) -> dict[str, str]:
     """Return the pools in which so many nodes miss a deadline at once that one cause is more likely.
 
@@ -78,9 +87,14 @@ def has_missed_deadline(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
     return deadline is not None and snapshot.now - start > hours(deadline.hours)
 
 
-def is_wave(breaker: FaultBreakerLimits, count: int, total: int) -> bool:
+def is_wave(breaker: FaultBreakerLimits | FaultClassWave, count: int, total: int) -> bool:
     """Whether `count` of `total` nodes are enough for a wave."""
     return count >= breaker.min_nodes and count * 100 >= breaker.percent * total
+
+
+def can_be_wave(breaker: FaultBreakerLimits, fault_class: str, severity: str) -> bool:
+    """Whether a fault counts for the breaker. Declared drift does not: a merged change causes it on all nodes."""
+    return severity != "informational" and fault_class not in breaker.drift
 
 
 def _group_serving_by_pool(snapshot: FleetSnapshot) -> list[tuple[str, list[NodeSnapshot]]]:
@@ -100,9 +114,8 @@ def _describe_new_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
     breaker, hit = snapshot.policy.breaker, dict[str, list[FaultRecord]]()
     start = format_time(snapshot.now - timedelta(minutes=breaker.window_minutes))
     for view in views:
-        faults = view.node_state.faults
-        recent = [fault for fault in faults if fault.first_seen > start and fault.severity != "informational"]
-        if recent and view.profile.acts_on_faults:
+        recent = [fault for fault in _list_counting(snapshot, view) if fault.arrived_at > start]
+        if recent:
             hit[view.name] = recent
     serving = _count_serving(snapshot, pool, views)
     if not is_wave(breaker, len(hit), serving):
@@ -110,6 +123,31 @@ def _describe_new_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
     wave = f"{len(hit)} of {serving} serving nodes of pool {pool} show faults within {breaker.window_minutes:g} min"
     common = _describe_faults_and_racks([view for view in views if view.name in hit], hit.values())
     return f"breaker: {wave} ({common}){_describe_likely_causes(snapshot, hit)}"
+
+
+def _list_counting(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRecord]:
+    """Return the faults of a node that count for the breaker, whenever they arrived."""
+    if not view.profile.acts_on_faults:
+        return []
+    breaker = snapshot.policy.breaker
+    return [fault for fault in view.node_state.faults if can_be_wave(breaker, fault.fault_class, fault.severity)]
+
+
+def _find_class_waves(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> list[OngoingWave]:
+    serving, waves = _count_serving(snapshot, pool, views), list[OngoingWave]()
+    for window in snapshot.policy.breaker.by_class:
+        start = format_time(snapshot.now - hours(window.hours))
+        nodes: dict[str, dict[str, NodeSnapshot]] = defaultdict(dict)
+        for view in views:
+            for fault in _list_counting(snapshot, view):
+                if fault.arrived_at > start and (fault.is_open or fault.response == "acted"):
+                    nodes[fault.fault_class][view.name] = view
+        for name, hit in sorted(nodes.items()):
+            if is_wave(window, len(hit), serving) and not any(name in wave.classes for wave in waves):
+                text = f"{len(hit)} of {serving} serving nodes of pool {pool} showed {name} within {window.hours:g} h"
+                reason = f"breaker: {text}{_describe_likely_causes(snapshot, hit)}"
+                waves.append(OngoingWave(frozenset({name}), reason))
+    return waves
 
 
 def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> OngoingWave | None:

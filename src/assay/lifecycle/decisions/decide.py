@@ -20,7 +20,7 @@ from assay.lifecycle.decisions.pending_decisions import (
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
 from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.decision import PERSON_RULE, Decision, DecisionCause
+from assay.model.decision import HELD_RULE, PERSON_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 
@@ -69,6 +69,11 @@ class _PassBounds:
         return circuit_breaker.find_ongoing_waves(self._snapshot)
 
     @cached_property
+    def class_waves(self) -> Mapping[str, list[circuit_breaker.OngoingWave]]:
+        """The waves of single fault classes in each pool."""
+        return circuit_breaker.find_class_waves(self._snapshot)
+
+    @cached_property
     def deadline_waves(self) -> Mapping[str, str]:
         """The reason of each pool with a wave of missed deadlines."""
         return circuit_breaker.find_deadline_waves(self._snapshot)
@@ -96,6 +101,9 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
         decision = _grant_or_refuse(snapshot, view, move, blockers, bounds)
         yield decision
         if decision.timing != "record":
+            return
+        if cordon := _cordon_held_node(snapshot, view, move, decision, bounds):
+            yield cordon
             return
         is_blocked = move.rule_name != PERSON_RULE and (not move.takes_out or view.profile.acts_on_faults)
 
@@ -144,7 +152,7 @@ def _grant_or_refuse(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
 ) -> Decision:
     """Return the decision for a move, or a record of what holds the move back. A granted move uses up capacity."""
-    if why := _find_prohibition(snapshot, view, proposal) or _find_pool_refusal(view, proposal, bounds):
+    if why := _find_prohibition(snapshot, view, proposal) or _find_pool_refusal(snapshot, view, proposal, bounds):
         return refuse_proposal(snapshot, view, proposal, why)
     if to := _find_limited_state(snapshot, view, proposal):
         is_order = proposal.rule_name == PERSON_RULE
@@ -153,6 +161,25 @@ def _grant_or_refuse(
             return refuse_proposal(snapshot, view, proposal, why)
         bounds.capacity.reserve(view, to, is_order=is_order)
     return grant_proposal(snapshot, view, proposal, blockers)
+
+
+def _cordon_held_node(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, refusal: Decision, bounds: _PassBounds
+) -> Decision | None:
+    """Return the cordon of a node that serves, while the breaker or the limit of restarts holds back its answer.
+
+    No new job starts on a broken node meanwhile, as far as the limits of nodes out allow.
+    """
+    why, state = refusal.causes[0], view.node_state.state
+    is_held = why.kind == "breaker" or (why.kind == "limit" and why.id.startswith("reboots_per_hour"))
+    is_open = snapshot.policy.states[state].in_service and view.node_state.pending is None
+    if not (is_held and is_open and proposal.takes_out and "cordon" in view.profile.actions):
+        return None
+    if not proposal.identity_keys or bounds.capacity.find_refusal(view, state):
+        return None
+    bounds.capacity.reserve(view, state, is_only_held=True)
+    held = replace(proposal, to=state, timing="pending", policy_path="breaker", rule_name=HELD_RULE, remedy="cordon")
+    return grant_proposal(snapshot, view, replace(held, causes=(why, *proposal.causes)), (why.text,))
 
 
 def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
@@ -172,10 +199,12 @@ def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Pro
     return None
 
 
-def _find_pool_refusal(view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> DecisionCause | None:
+def _find_pool_refusal(
+    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds
+) -> DecisionCause | None:
     """Return what holds back the whole pool: a wave of faults or missed deadlines, or too many cordoned racks."""
     pool = view.node.pool
-    wave = _find_fault_wave(view, proposal, bounds) if proposal.takes_out else ""
+    wave = _find_fault_wave(snapshot, view, proposal, bounds) if proposal.takes_out else ""
     if not wave and proposal.is_deadline:
         wave = bounds.deadline_waves.get(pool, "")
     if wave:
@@ -187,14 +216,22 @@ def _find_pool_refusal(view: NodeSnapshot, proposal: Proposal, bounds: _PassBoun
     return None
 
 
-def _find_fault_wave(view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> str:
-    """Return the wave that holds back a proposal: a new wave holds all, an ongoing one only its own fault classes."""
+def _find_fault_wave(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> str:
+    """Return the wave that holds back a proposal: a new wave holds all, an ongoing one only its own fault classes.
+
+    What an ongoing wave has held for as long as it may goes on, as far as limits allow.
+    """
     if wave := bounds.new_waves.get(view.node.pool):
         return wave
-    ongoing = bounds.ongoing_waves.get(view.node.pool)
     causes = {fault for cause in proposal.causes for fault in cause.fault_ids}
-    classes = {fault.fault_class for fault in view.node_state.faults if fault.id in causes}
-    return ongoing.reason if ongoing and classes <= ongoing.classes else ""
+    faults = [fault for fault in view.node_state.faults if fault.id in causes]
+    if faults and all(fault_remedies.is_released(snapshot, fault) for fault in faults):
+        return ""
+    ongoing, classes = bounds.ongoing_waves.get(view.node.pool), {fault.fault_class for fault in faults}
+    if ongoing and classes <= ongoing.classes:
+        return ongoing.reason
+    by_class = bounds.class_waves.get(view.node.pool, []) if classes else []
+    return next((wave.reason for wave in by_class if classes <= wave.classes), "")
 
 
 def _find_limited_state(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> str:

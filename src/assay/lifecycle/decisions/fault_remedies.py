@@ -36,7 +36,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
     """Yield records, and at most one move: that of the worst fault. Its causes are all faults that ask for a move."""
     moves: list[Proposal] = []
     in_use = view.jobs is None or bool(view.jobs)
-    for fault in _sort_worst_first(find_unanswered_faults(view)):
+    for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)]):
         state = view.node_state.state
         name, rule = snapshot.policy.find_fault_rule(state, fault.fault_class, fault.severity, fault.blame, in_use)
         proposal = _make_proposal(snapshot, view, fault, name, rule)
@@ -53,6 +53,19 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
 def find_unanswered_faults(view: NodeSnapshot) -> list[FaultRecord]:
     """Return the open faults that no decision has acted on yet, and that appeared after the last repair."""
     return [fault for fault in view.node_state.faults if fault.is_open and _needs_answer(view, fault)]
+
+
+def list_released_faults(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRecord]:
+    """Return the faults that only a log told and that the breaker has held for as long as it may."""
+    held = [fault for fault in view.node_state.faults if fault.is_open and fault.response == "breaker"]
+    return [fault for fault in held if is_released(snapshot, fault) and not view.node_state.is_repaired(fault)]
+
+
+def is_released(snapshot: FleetSnapshot, fault: FaultRecord) -> bool:
+    """Whether the breaker has held a fault as long as it may. It holds what checks see as long as they see it."""
+    if fault.response != "breaker" or "check" in fault.marks:
+        return False
+    return snapshot.now - parse_time(fault.responded_at) >= hours(snapshot.policy.breaker.held_hours)
 
 
 def is_still_failing(view: NodeSnapshot, fault: FaultRecord) -> bool:

@@ -8,7 +8,7 @@ from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.rack_cordons import ShortRack
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState, PendingDecision
-from assay.model.decision import PERSON_RULE, DecisionCause
+from assay.model.decision import HELD_RULE, PERSON_RULE, DecisionCause
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.timestamps import format_duration, hours, parse_time
 
@@ -38,7 +38,7 @@ def find_withdrawal_reason(policy: LifecyclePolicy, node_state: NodeState, short
     name = pending_rule_name(pending)
     if name.startswith(RACK_RULE_PREFIX):
         return "" if short else "enough nodes of the rack serve again"
-    if not policy.has_edge(node_state.state, pending.to):
+    if name != HELD_RULE and not policy.has_edge(node_state.state, pending.to):
         return f"the policy no longer leads from {node_state.state} to {pending.to}"
     if name == PERSON_RULE:
         request = node_state.move_request
@@ -58,8 +58,8 @@ def pending_rule_name(pending: PendingDecision) -> str:
 def pending_policy_path(pending: PendingDecision) -> str:
     """Return the dotted policy path of the rule behind a pending decision."""
     name = pending_rule_name(pending)
-    if name == PERSON_RULE:
-        return "waiting"
+    if name in (PERSON_RULE, HELD_RULE):
+        return "waiting" if name == PERSON_RULE else "breaker"
     return name if name.startswith(RACK_RULE_PREFIX) else f"faults.{name}"
 
 
@@ -68,11 +68,11 @@ def _remind_of_pending(snapshot: FleetSnapshot, view: NodeSnapshot, pending: Pen
     times = int(waited / hours(snapshot.policy.waiting.remind_hours))
     if times < 1:
         return
-    awaited = pending.blockers if pending_rule_name(pending).startswith(RACK_RULE_PREFIX) else view.jobs
+    name = pending_rule_name(pending)
+    awaited = pending.blockers if name.startswith((RACK_RULE_PREFIX, HELD_RULE)) else view.jobs
     blockers = SCHEDULER_SILENT if awaited is None else awaited
-    text = (
-        f"has waited {format_duration(waited)} to go to {pending.to}, for {', '.join(blockers) or 'nothing any more'}"
-    )
+    what = "to be answered" if name == HELD_RULE else f"to go to {pending.to}"
+    text = f"has waited {format_duration(waited)} {what}, for {', '.join(blockers) or 'nothing any more'}"
     causes = (DecisionCause("decision", pending.decision, text), *pending.because)
     yield _make_reminder(view, causes, pending.decision, times, blockers)
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.decision import PERSON_RULE, ActionName
+from assay.model.decision import HELD_RULE, PERSON_RULE, ActionName
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits
@@ -88,6 +88,8 @@ class LifecyclePolicy(SpecDocument):
         name = rule.rpartition(" ")[2]
         if name == PERSON_RULE:
             return [*self.waiting.by_hand]
+        if name == HELD_RULE:
+            return ["cordon"]
         if name in self.faults:
             return [*self.faults[name].while_pending]
         return ["cordon"] if name.removeprefix(RACK_RULE_PREFIX) in self.racks else []

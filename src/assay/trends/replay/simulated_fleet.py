@@ -42,7 +42,7 @@ class SimulatedFleet:
             {(pool, "", ""): count for pool, count in cast.unlisted_counts.items()}
         )
         self._touched = set(self.simulated_nodes)
-        self._memory = max(ONE_HOUR, timedelta(minutes=rules.policy.breaker.window_minutes))
+        self._memory = max(ONE_HOUR, timedelta(hours=rules.policy.breaker.longest_hours))
         for actor in self.simulated_nodes.values():
             name, pool = actor.node.name, actor.node.pool
             self._chronicle.apply(

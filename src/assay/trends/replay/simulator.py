@@ -218,6 +218,7 @@ class ReplaySimulator:
             self._waiting.add(name)
         if why.kind == "breaker":
             self._breakers.hold(name, why.id, why.text, self._now)
+            self._agenda.add(self._now + hours(self._policy.breaker.held_hours) + ONE_SECOND, "look", name)
 
     def _advance(self, name: str) -> None:
         """Do the next step for a node: its outstanding effects, else its suites, else the certification by a person."""

@@ -66,7 +66,7 @@ def reconcile(
     once, and runs the jobs of specs/schedules. With --once or --settle it observes all nodes and fabrics, and only
     lists the scheduled jobs that are due: `assay schedules run` runs them.
 
-    Exit codes: 0 ended normally; 2 it could not run.
+    Exit codes: 0 ended normally; 1 after --once or --settle, the breaker holds nodes back; 2 it could not run.
     """
     workspace = Workspace(fleet.resolve())
     select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
@@ -81,6 +81,10 @@ def reconcile(
     else:
         reports = [_run_pass(workspace, names)]
     _print_passes(reports, _find_unattended_tasks(workspace), form)
+    if held := reports[-1].held:
+        more = f" and {len(held) - 1} more" if held[1:] else ""
+        _print_message(f"the breaker holds back {held[0]}{more}: find what they have in common\n  → assay status")
+        raise typer.Exit(1)
 
 
 def _run_loop(workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str) -> None:

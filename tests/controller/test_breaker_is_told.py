@@ -1,0 +1,35 @@
+"""A pool whose breaker is open gets one ticket with what its nodes have in common, until nothing is held any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quiet_site import NODES, Site
+
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.reconcile_pass import record_decisions
+from assay.controller.ticket_updates import update_tickets
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
+    made.later(minutes=1)
+    yield made
+    made.ledger.close()
+
+
+def test_a_wave_is_one_ticket_with_its_cause_and_not_one_for_each_node(site: Site):
+    memory = FleetSnapshotCache(site.desk)
+    for name in NODES:
+        site.fault(name)
+    record_decisions(memory)
+    update_tickets(site.desk, memory)
+    tickets = [entry.body for entry in site.ledger.entries(kinds=["ticket.opened"])]
+    waves = [one for one in tickets if one["title"].startswith("many nodes of pool ")]
+    pools = {site.desk.fleet.nodes[name].pool for name in NODES}
+    assert 1 <= len(waves) <= len(pools)
+    assert "gpu.xid.79 on" in waves[0]["seen"]
+    assert any(state.is_held_by_breaker for state in memory.list_active_states())

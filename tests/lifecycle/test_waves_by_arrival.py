@@ -1,0 +1,118 @@
+"""The breaker counts by arrival, over minutes and hours. What it holds is cordoned, told, and answered in the end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from assay.lifecycle import decision_and_fault_entries
+from assay.lifecycle.faults.recovery import FaultClearance
+from assay.model.timestamps import format_time
+
+
+def fleet(paper, size=20):
+    names = [f"n{number:02}" for number in range(size)]
+    for number, name in enumerate(names):
+        paper.add(name, rack=f"r{number:02}")
+    return names
+
+
+def states(paper):
+    return {story.state for story in paper.stories().values()}
+
+
+@pytest.mark.parametrize("minutes", [0, 9, 11, 20, 60, 600])
+def test_a_wave_that_is_read_late_is_a_wave(paper, minutes):
+    seen = format_time(paper.now - timedelta(minutes=minutes))
+    for name in fleet(paper):
+        paper.fault(name, "gpu.xid.119", first_seen=seen, last_seen=seen)
+    made = paper.step()
+    assert states(paper) == {"production"}
+    assert any(one.causes[0].kind == "breaker" for one in made)
+
+
+def test_what_is_held_is_cordoned_as_far_as_limits_allow(paper):
+    for name in fleet(paper):
+        paper.fault(name, "gpu.xid.119")
+    paper.step()
+    closed = [name for name in paper.nodes if paper.settle(name) == ["cordon"]]
+    assert len(closed) == 5, "25 % of 20"
+    assert all(paper.story(name).pending.rule == "held-back" for name in closed)
+    assert paper.step() == [], "it is said once"
+
+
+def test_a_cordon_of_what_was_held_ends_when_the_fault_is_over(paper):
+    told = {name: paper.fault(name, "gpu.thermal", marks={"check": paper.now.isoformat()}) for name in fleet(paper)}
+    paper.step()
+    closed = [name for name in paper.nodes if paper.story(name).pending]
+    assert closed
+    for name, fault in told.items():
+        paper.settle(name)
+        paper.write(decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault, "passed"), paper.now))
+    made = paper.step()
+    assert sorted(one.node for one in made if one.remedy == "withdraw") == closed
+    assert all(paper.settle(name) == ["uncordon"] for name in closed)
+
+
+def test_what_only_a_log_told_is_answered_after_a_day_at_the_limits_pace(paper):
+    for name in fleet(paper):
+        paper.fault(name, "gpu.xid.119")
+    paper.step()
+    paper.later(hours=23)
+    paper.step()
+    assert states(paper) == {"production"}
+    paper.later(hours=2)
+    paper.step()
+    assert [story.state for story in paper.stories().values()].count("production-reboot") == 5, "25 % of 20"
+
+
+def test_what_is_held_is_told_again_each_day(paper):
+    paper.policy = paper.policy.model_copy(
+        update={"breaker": paper.policy.breaker.model_copy(update={"held_hours": 1000})}
+    )
+    for name in fleet(paper):
+        paper.fault(name, "gpu.xid.119")
+    paper.step()
+    paper.later(hours=25)
+    reminders = [one for one in paper.step() if one.rule == "still-waiting"]
+    assert len(reminders) == 5
+    assert reminders[0].causes[0].text.startswith("has waited 25 h to be answered, for breaker: 20 of 20")
+
+
+def test_one_class_on_many_nodes_within_hours_is_a_wave_of_that_class(paper):
+    names = fleet(paper, 40)
+    for name in names[:3]:
+        paper.fault(name, "gpu.xid.79")
+        paper.later(minutes=61)
+        paper.step()
+        paper.settle(name)
+        paper.pass_all(name)
+        paper.step()
+    paper.fault(names[3], "gpu.xid.79")
+    (held,) = [one for one in paper.step() if one.timing == "record"]
+    assert held.causes[0].text.startswith("breaker: 4 of 40 serving nodes of pool a showed gpu.xid.79 within 6 h")
+    paper.fault(names[4], "gpu.xid.48")
+    assert [one.node for one in paper.step() if one.timing == "immediate"] == [names[4]]
+
+
+@pytest.mark.parametrize("drift", ["firmware.drift", "host.config.drift"])
+def test_declared_drift_opens_no_breaker(paper, drift):
+    names = fleet(paper, 8)
+    for name in names:
+        paper.fault(name, drift)
+    paper.fault(names[0], "gpu.xid.79")
+    assert [one.node for one in paper.step() if one.timing == "immediate"] == [names[0]]
+
+
+def test_a_node_that_waits_for_its_turn_to_restart_is_cordoned_meanwhile(paper):
+    for pool in "abcdefgh":
+        paper.add(f"{pool}0", pool=pool, rack=f"r{pool}")
+        paper.fault(f"{pool}0", "gpu.xid.79")
+    paper.step()
+    waiting = [name for name in paper.nodes if paper.story(name).state == "production"]
+    assert len(waiting) == 2
+    assert all(paper.settle(name) == ["cordon"] for name in waiting)
+    paper.later(minutes=61)
+    paper.step()
+    assert states(paper) == {"production-reboot"}
