@@ -19,8 +19,9 @@ def clear(time: float, node: str, name: str, **other: Any) -> dict[str, Any]:
 
 
 def moves(document: dict[str, Any], node: str = "") -> list[tuple[Any, ...]]:
-    """Return time, from, to and timing of what moved, or waits to."""
-    made = [one for one in document["decisions"] if one["timing"] != "record" and node in ("", one["node"])]
+    """Return time, from, to and timing of what moved, or waits to; not the mere cordons of what is held back."""
+    decided = [one for one in document["decisions"] if not one["rule"].endswith("held-back")]
+    made = [one for one in decided if one["timing"] != "record" and node in ("", one["node"])]
     return [(one["time"], one["from"], one["to"], one["timing"]) for one in made]
 
 

@@ -83,7 +83,7 @@ def test_a_fault_during_the_verification_ends_it(replayed):
 
 def test_a_rack_loses_two_nodes_at_once_and_the_third_waits_for_room(replayed):
     names = [f"n{number}" for number in range(8)]
-    listed = pool(*names) | pool(*(f"m{number}" for number in range(32)), rack="r2")
+    listed = pool(*names) | pool(*(f"m{number}" for number in range(48)), rack="r2")
     shown = [fault(0, name, "gpu.xid.79") for name in names[:4]]
     over = [clear(60, name, "gpu.xid.79") for name in ("n0", "n1", "n3")]
     story = replayed([*shown, *over, clear(7200, "n2", "gpu.xid.79")], listed)
@@ -103,14 +103,13 @@ def test_restarts_wait_for_the_hour(replayed):
     assert [when for when, *_ in moves(story)] == [0, 1, 2, 3, 4, 5, HOUR]
 
 
-def test_a_wave_trips_the_breaker_and_what_only_a_log_told_is_not_replayed(replayed):
+def test_a_wave_trips_the_breaker_and_what_only_a_log_told_is_not_replayed_for_a_day(replayed):
     listed = pool(*(f"n{number}" for number in range(10)))
     story = replayed([fault(0, f"n{number}", "gpu.xid.79") for number in range(5)], listed)
-    assert moves(story) == []
+    assert min(when for when, *_ in moves(story)) == 24 * HOUR
     (trip,) = story["breaker_trips"]
     assert (trip["time"], trip["pool"], trip["nodes"]) == (0, "a", [f"n{number}" for number in range(5)])
     assert "gpu.xid.79 on 5, all in rack r1" in trip["because"]
-    assert story["totals"]["seconds_out"] == 0
 
 
 def test_after_the_breaker_checks_find_again_what_is_still_there(replayed):
@@ -170,7 +169,7 @@ def test_strangers_are_not_the_whole_of_their_pool_yet_four_of_them_at_once_are_
     assert [timing for *_, timing in moves(few)][:3] == ["pending", "immediate", "immediate"]
     assert few["breaker_trips"] == []
     wave = replayed([fault(0, f"x{number}", "gpu.thermal") for number in range(4)])
-    assert "4 of 13 serving nodes of pool unlisted" in wave["breaker_trips"][0]["because"]
+    assert "4 of 20 serving nodes of pool unlisted" in wave["breaker_trips"][0]["because"]
 
 
 def test_what_nothing_happened_to_asks_for_nobody_however_long_it_waits_for_people(replayed):

@@ -61,7 +61,7 @@ def test_a_thousand_nodes_that_fail_together_trip_the_breaker_at_once_and_stay_h
     story = replayed([fault(0, name, "ib.link.down", part="mlx5_0") for name in listed], listed)
     assert len(story["breaker_trips"]) == 1
     assert "ib.link.down on 1000" in story["breaker_trips"][0]["because"]
-    assert (moves(story), story["totals"]["actions"]) == ([], {})
+    assert (moves(story), story["totals"]["actions"]) == ([], {"cordon": 1}), "half of what the rack may lose"
 
 
 @pytest.mark.parametrize("in_use", [True, False])
@@ -74,7 +74,7 @@ def test_a_switch_that_is_down_for_hours_moves_nobody_and_who_is_left_then_is_an
     assert (trip["time"], len(trip["nodes"])) == (0, 100)
     assert [when for when, *_ in moves(story, "n007")][:1] == [2 * HOUR], "what is not of the wave is answered"
     others = [when for node in listed if node != "n007" for when, *_ in moves(story, node)]
-    assert min(others) == 3 * HOUR + 70, "with 29 of 100 left it is no wave any more"
+    assert min(others) in (3 * HOUR + 90, 3 * HOUR + 91), "with 9 of 100 left it is no wave any more"
 
 
 def test_a_cordon_does_not_outlive_what_it_was_for(replayed):
@@ -92,7 +92,8 @@ def test_a_bad_merge_or_a_dead_switch_moves_nobody_and_trips_within_one_pass(rep
     listed = pool(*(f"n{number:03}" for number in range(100)))
     shown = [fault(1000, node, name) for node in listed]
     story = replayed([*shown, *(clear(1300, node, name) for node in listed)], listed)
-    assert (moves(story), story["totals"]["actions"], story["totals"]["seconds_out"]) == ([], {}, 0)
+    actions = {} if name == "firmware.drift" else {"cordon": 1, "uncordon": 1}
+    assert (moves(story), story["totals"]["actions"], story["totals"]["seconds_out"]) == ([], actions, 0)
     if name != "firmware.drift":  # which asks for tickets only, and holds nobody back
         (trip,) = story["breaker_trips"]
         assert (trip["time"], len(trip["nodes"])) == (1000, 100)
@@ -103,9 +104,12 @@ def test_nothing_is_replayed_when_the_breaker_is_reset(replayed):
     """NVIDIA NVSentinel issue 450: a breaker that was reset carried out all that it had held back."""
     listed = pool(*(f"n{number:03}" for number in range(100)))
     shown = [fault(0, node, "gpu.xid.79") for node in listed]
-    later = fault(5 * HOUR, "n007", "gpu.xid.79")
-    story = replayed([*shown, later], listed)
-    assert [(when, to) for when, _, to, _ in moves(story)] == [(5 * HOUR, "production-reboot")]
+    later = fault(5 * HOUR, "n007", "gpu.xid.48")
+    made = [(when, to) for when, _, to, _ in moves(replayed([*shown, later], listed))]
+    assert made[0] == (5 * HOUR, "production-reboot"), "what is of another class is answered"
+    rest = [when for when, to in made[1:] if to == "production-reboot"]
+    assert min(rest) >= 24 * HOUR, "what only a log told waits for a day"
+    assert all(rest.count(when) <= 2 for when in rest), "and is then answered as the limits allow"
 
 
 def test_a_thousand_nodes_are_brought_up_at_once_and_trip_nothing(replayed):

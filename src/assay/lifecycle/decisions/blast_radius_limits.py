@@ -50,6 +50,12 @@ class LimitCapacity:
         self._hour_ago = format_time(snapshot.now - hours(1))
         self._restarts = sum(self._count_recent_restarts(view.node_state) for view in snapshot.nodes)
 
+    def has_room_to_hold(self, view: NodeSnapshot) -> bool:
+        """Whether half of what may be out has room for a node, so that the other half is left for answers."""
+        pool, rack, limits = view.node.pool, view.node.rack_place, self._policy.limits
+        of_pool = count_allowed_out(self._pool_sizes[pool], limits.pool_percent) // 2
+        return self._pool_out[pool] < of_pool and self._rack_out[rack] < limits.rack_concurrent // 2
+
     def find_refusal(self, view: NodeSnapshot, to: str, *, is_order: bool = False) -> LimitRefusal | None:
         """Return the limit that forbids to send the node to state `to`, or to keep it out while it waits; else None.
 

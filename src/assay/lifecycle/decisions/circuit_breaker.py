@@ -63,7 +63,8 @@ def find_class_waves(snapshot: FleetSnapshot) -> dict[str, list[OngoingWave]]:
     Such a wave holds back only its class: a driver's bug shows on a few nodes an hour, and on all in a week. A fault
     that went without a repair does not count.
     """
-    return {pool: _find_class_waves(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    pools = {pool: _find_class_waves(snapshot, pool, views) for pool, views in _group_serving_by_pool(snapshot)}
+    return {pool: waves for pool, waves in pools.items() if waves}
 
 
 def find_deadline_waves(snapshot: FleetSnapshot) -> dict[str, str]:

@@ -168,7 +168,8 @@ def _cordon_held_node(
 ) -> Decision | None:
     """Return the cordon of a node that serves, while the breaker or the limit of restarts holds back its answer.
 
-    No new job starts on a broken node meanwhile, as far as the limits of nodes out allow.
+    No new job starts on a broken node meanwhile, as far as the limits of nodes out allow. The breaker's cordons take
+    at most half of that room, so that other faults are still answered.
     """
     why, state = refusal.causes[0], view.node_state.state
     is_held = why.kind == "breaker" or (why.kind == "limit" and why.id.startswith("reboots_per_hour"))
@@ -176,6 +177,8 @@ def _cordon_held_node(
     if not (is_held and is_open and proposal.takes_out and "cordon" in view.profile.actions):
         return None
     if not proposal.identity_keys or bounds.capacity.find_refusal(view, state):
+        return None
+    if why.kind == "breaker" and not bounds.capacity.has_room_to_hold(view):
         return None
     bounds.capacity.reserve(view, state, is_only_held=True)
     held = replace(proposal, to=state, timing="pending", policy_path="breaker", rule_name=HELD_RULE, remedy="cordon")
@@ -225,7 +228,7 @@ def _find_fault_wave(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Prop
         return wave
     causes = {fault for cause in proposal.causes for fault in cause.fault_ids}
     faults = [fault for fault in view.node_state.faults if fault.id in causes]
-    if faults and all(fault_remedies.is_released(snapshot, fault) for fault in faults):
+    if faults and all(fault_remedies.is_released(snapshot, view, fault) for fault in faults):
         return ""
     ongoing, classes = bounds.ongoing_waves.get(view.node.pool), {fault.fault_class for fault in faults}
     if ongoing and classes <= ongoing.classes:

@@ -58,12 +58,15 @@ def find_unanswered_faults(view: NodeSnapshot) -> list[FaultRecord]:
 def list_released_faults(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRecord]:
     """Return the faults that only a log told and that the breaker has held for as long as it may."""
     held = [fault for fault in view.node_state.faults if fault.is_open and fault.response == "breaker"]
-    return [fault for fault in held if is_released(snapshot, fault) and not view.node_state.is_repaired(fault)]
+    return [fault for fault in held if is_released(snapshot, view, fault) and not view.node_state.is_repaired(fault)]
 
 
-def is_released(snapshot: FleetSnapshot, fault: FaultRecord) -> bool:
+def is_released(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether the breaker has held a fault as long as it may. It holds what checks see as long as they see it."""
     if fault.response != "breaker" or "check" in fault.marks:
+        return False
+    seen = {(one.outcome.fault, one.outcome.subject) for one in view.latest if one.outcome.verdict == "fail"}
+    if (fault.fault_class, fault.subject) in seen:
         return False
     return snapshot.now - parse_time(fault.responded_at) >= hours(snapshot.policy.breaker.held_hours)
 

@@ -51,7 +51,8 @@ class BreakerWatch:
         actors = self._stage.simulated_nodes
         found = {name for name, actor in actors.items() if actor.node.pool == pool and self._run_checks(name, now)}
         snapshot = self._stage.fleet_snapshot(now, found)
-        if pool not in {*circuit_breaker.find_new_waves(snapshot), *circuit_breaker.find_ongoing_waves(snapshot)}:
+        finders = (circuit_breaker.find_new_waves, circuit_breaker.find_ongoing_waves, circuit_breaker.find_class_waves)
+        if not any(pool in find(snapshot) for find in finders):
             del self._open[pool]
             return found
         disturbed = (actors[name].last_disturbed_at for name in self._open[pool])
