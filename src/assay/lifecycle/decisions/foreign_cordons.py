@@ -29,7 +29,7 @@ def find_respected_cordon(policy: LifecyclePolicy, foreign_cordon: str) -> str:
     return "" if overruled else foreign_cordon
 
 
-def list_disturbing_actions(actions: Collection[ActionName]) -> list[ActionName]:
+def list_disturbing_actions(actions: Collection[str]) -> list[str]:
     """Return those of the actions that disturb who works on the node."""
     return [action for action in actions if action in DISTURBING_ACTIONS]
 
