@@ -20,7 +20,7 @@ from assay.model.reading import parse_reading
 pytest_plugins = ["pytester"]
 
 FABRICS = {"fabric", "weekly"}  # what these judge is no node's evidence
-DEAD = {channel: {"failed": "no answer within 5 s"} for channel in ("probe", "bmc", "active")}
+DEAD = {channel: {"failed": "no answer within 5 s"} for channel in ("probe", "bmc", "before", "active")}
 WELL = read_check_recording(Path(__file__).parents[2] / "suites" / "recordings", "hgx-h100")["channels"]
 
 
