@@ -29,6 +29,8 @@ LINES = [
     ),
     ("transition", {"from": "triage", "to": "debug", "decision": ID}, "triage → debug: certified by bob: reseated"),
     ("decision.withdrawn", {"decision": ID, "reason": "its cause is gone"}, "no longer waits: its cause is gone"),
+    ("node.renamed", {"serial": "S3", "from": "n0003", "pool": "h100-a"}, "the machine S3 was n0003"),
+    ("node.left", {"to": "n0103"}, "its machine is n0103 now"),
     ("observe.failed", {"channel": "bmc", "reason": "no answer"}, "bmc did not answer: no answer"),
     ("effect.intent", {"effect": ID, "action": "reboot", "decision": ID}, "reboot begins"),
     ("effect.done", {"effect": ID, "reason": ""}, "reboot was done, not yet verified"),

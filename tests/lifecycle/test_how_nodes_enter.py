@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry, make_left_entry, make_rename_entry
 from assay.lifecycle.node_entry import describe_entry, find_start_state
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings, ServiceImport
 
@@ -38,3 +40,46 @@ def test_any_other_name_enters_through_proof(policy, settings):
 
 def test_another_start_out_of_service_stays_possible(policy):
     assert find_start_state(policy, replace(NODE, settings=NodeSettings(lifecycle_start="seatrial")), NOW) == "seatrial"
+
+
+@pytest.fixture
+def broken(paper):
+    """Return a fleet whose node n1, of the serial number S1, is in triage with a fault, and held."""
+    paper.nodes["n1"] = replace(NODE, settings=NodeSettings())
+    paper.outcomes["n1"], paper.jobs["n1"] = {}, ()
+    paper.write(make_enrolled_entry("n1", "a", "triage", paper.now, "S1"))
+    paper.fault("n1", "gpu.xid.79", "gpu3")
+    paper.say("hold", "n1", reason="on the bench")
+    return paper
+
+
+def test_a_machine_with_another_name_keeps_state_faults_and_holds(broken):
+    old = broken.story("n1")
+    broken.write(make_rename_entry(old, replace(NODE, name="n101", pool="b"), broken.now))
+    broken.write(make_left_entry(old, "n101", broken.now))
+    story = broken.story("n101")
+    assert (story.state, story.pool, story.serial) == ("triage", "b", "S1")
+    assert story.hold is not None
+    assert [(fault.subject, fault.is_open) for fault in story.faults] == [("b/n101/gpu3", True)]
+    assert "n1" not in broken.stories()
+
+
+def test_two_machines_may_swap_their_names(broken):
+    broken.write(make_enrolled_entry("n2", "a", "production", broken.now, "S2"))
+    one, two = broken.story("n1"), broken.story("n2")
+    broken.write(
+        make_rename_entry(one, replace(NODE, name="n2"), broken.now),
+        make_rename_entry(two, replace(NODE, name="n1", serial="S2"), broken.now),
+    )
+    assert (broken.story("n1").state, broken.story("n2").state) == ("production", "triage")
+
+
+def test_another_machine_under_an_old_name_starts_anew(broken):
+    broken.write(make_enrolled_entry("n1", "a", "onboard", broken.now, "S9"))
+    story = broken.story("n1")
+    assert (story.state, story.serial, story.faults, story.hold) == ("onboard", "S9", (), None)
+
+
+def test_the_same_machine_is_enrolled_once(broken):
+    broken.write(LedgerEntry("again", broken.now.isoformat(), "node.enrolled", "n1", {"pool": "a", "state": "onboard"}))
+    assert broken.story("n1").state == "triage"

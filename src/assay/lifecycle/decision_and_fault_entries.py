@@ -24,19 +24,33 @@ from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.decision import Decision
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
-from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
 from assay.model.entries.operator_entries import ReleaseEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_time, parse_time
 
 
-def make_enrolled_entry(node: str, pool: str, state: str, at: datetime) -> LedgerEntry:
-    """Return the first entry of a node."""
-    return NodeEnrolledEntry(pool, state).make_entry(derive_id("enrolled", node), format_time(at), node)
+def make_enrolled_entry(node: str, pool: str, state: str, at: datetime, serial: str = "") -> LedgerEntry:
+    """Return the first entry of a machine."""
+    ident = derive_id("enrolled", node, *([serial] if serial else []))
+    return NodeEnrolledEntry(pool, state, serial).make_entry(ident, format_time(at), node)
+
+
+def make_rename_entry(machine: NodeState, node: Node, at: datetime) -> LedgerEntry:
+    """Return the entry that gives a machine another name."""
+    ident = derive_id("renamed", machine.named_by, node.name)
+    return NodeRenamedEntry(node.serial, machine.node, node.pool).make_entry(ident, format_time(at), node.name)
+
+
+def make_left_entry(machine: NodeState, new: str, at: datetime) -> LedgerEntry:
+    """Return the entry that ends a machine's old name."""
+    ident = derive_id("left", machine.named_by, new)
+    return NodeLeftEntry(new).make_entry(ident, format_time(at), machine.node)
 
 
 def make_decision_entries(

@@ -16,7 +16,7 @@ from assay.model.entries import schedule_entries as schedule
 from assay.model.entries import ticket_entries as ticket
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
 from assay.model.entries.entry_content import EntryContent
-from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
+from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
 from assay.model.entries.registry import UnknownEntry, decode_entry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_list
@@ -184,6 +184,8 @@ def _format_unknown(content: UnknownEntry, _: str) -> str:
 _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     UnknownEntry: _format_unknown,
     NodeEnrolledEntry: lambda entry, _: f"first seen, pool {entry.pool}, starts in {entry.state}",
+    NodeRenamedEntry: lambda entry, _: f"renamed: the machine {entry.serial} was {entry.old}; its history goes on here",
+    NodeLeftEntry: lambda entry, _: f"renamed: its machine is {entry.new} now",
     DecisionEntry: _format_decision,
     DecisionWithdrawnEntry: lambda entry, _: f"no longer waits: {entry.reason}",
     fault.FaultEntry: _format_fault,

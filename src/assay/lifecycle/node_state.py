@@ -174,6 +174,8 @@ class LostCordon:
 class NodeState:
     """The projected state of one node. A stay is the time from one transition to the next.
 
+    `serial` is the machine's serial number, "" if that is not known; `named_by` is the entry that gave it this name.
+
     `stay_id` is the id of the entry that began this stay and `stay_seq` its number, `decision` the decision behind it
     ("" for none), `reason` why it was made. `note` is what was recorded since that needs a technician or keeps the node
     here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
@@ -202,6 +204,8 @@ class NodeState:
     effects: tuple[EffectRecord, ...] = ()
     decision_ids: frozenset[str] = frozenset()
     stay_seq: int = 0
+    serial: str = ""
+    named_by: str = ""
 
     @property
     def repaired_at(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +64,8 @@ class NodeStateBuilder:
     repairs: list[RepairRecord] = field(default_factory=list)
     transitions: list[TransitionRecord] = field(default_factory=list)
     stay_seq: int = 0
+    serial: str = ""
+    named_by: str = ""
     known_boots: set[str] = field(default_factory=set)
     built: NodeState | None = None
 
@@ -92,6 +95,8 @@ class NodeStateBuilder:
                 effects=tuple(self.effects.values()),
                 decision_ids=frozenset(self.decisions),
                 stay_seq=self.stay_seq,
+                serial=self.serial,
+                named_by=self.named_by,
             )
         return self.built
 
@@ -257,7 +262,22 @@ def make_builder(entry: LedgerEntry) -> NodeStateBuilder:
     """Return the builder of a node that is enrolled."""
     at, enrolled = format_time(entry.at), NodeEnrolledEntry.read(entry)
     reason = f"first seen; the inventory starts it in {enrolled.state}"
-    return NodeStateBuilder(entry.node, enrolled.pool, enrolled.state, at, entry.id, reason, at, stay_seq=entry.seq)
+    builder = NodeStateBuilder(entry.node, enrolled.pool, enrolled.state, at, entry.id, reason, at)
+    builder.stay_seq, builder.serial, builder.named_by = entry.seq, enrolled.serial, entry.id
+    return builder
+
+
+def rename_machine(machine: NodeStateBuilder, node: str, pool: str, named_by: str) -> NodeStateBuilder:
+    """Return a machine under another name. Actions that have not ended are left behind with the old name."""
+    before, now = f"{machine.pool}/{machine.node}", f"{pool}/{node}"
+    faults = {
+        ident: replace(fault, subject=f"{now}{fault.subject.removeprefix(before)}")
+        for ident, fault in machine.faults.items()
+    }
+    renamed = replace(deepcopy(machine), node=node, pool=pool, named_by=named_by, faults=faults, built=None)
+    if any(effect.standing not in ("verified", "failed") for effect in machine.effects.values()):
+        renamed.decision = ""
+    return renamed
 
 
 _LATER_STANDINGS: tuple[EffectStatus, ...] = ("done", "verified", "failed", "unknown")

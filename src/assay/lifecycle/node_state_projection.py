@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.node_state_builder import ENTRY_HANDLERS, NodeStateBuilder, make_builder
-from assay.model.entries.node_entries import NodeEnrolledEntry
+from assay.lifecycle.node_state_builder import ENTRY_HANDLERS, NodeStateBuilder, make_builder, rename_machine
+from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry
 from assay.model.ledger_entry import LedgerEntry
+
+MACHINE_KINDS = frozenset({NodeEnrolledEntry.kind, NodeRenamedEntry.kind, NodeLeftEntry.kind})
 
 
 def project_node_states(entries: Iterable[LedgerEntry]) -> dict[str, NodeState]:
@@ -23,17 +25,36 @@ class NodeStateProjection:
     def __init__(self) -> None:
         self.seq = 0
         self._builders: dict[str, NodeStateBuilder] = {}
+        self._machines: dict[str, NodeStateBuilder] = {}
 
     def apply(self, entries: Iterable[LedgerEntry]) -> None:
         """Apply the next entries."""
         for entry in entries:
             self.seq = max(self.seq, entry.seq)
-            if entry.kind == NodeEnrolledEntry.kind:
-                if entry.node not in self._builders:
-                    self._builders[entry.node] = make_builder(entry)
+            if entry.kind in MACHINE_KINDS:
+                self._change_machine(entry)
             elif (builder := self._builders.get(entry.node)) and (handle := ENTRY_HANDLERS.get(entry.kind)):
                 builder.built = None
                 handle(builder, entry)
+
+    def _change_machine(self, entry: LedgerEntry) -> None:
+        """Enrol a machine, or give it another name. Another serial number under a known name is another machine."""
+        known = self._builders.get(entry.node)
+        if entry.kind == NodeEnrolledEntry.kind:
+            serial = NodeEnrolledEntry.read(entry).serial
+            if known is None or (serial and known.serial != serial):
+                self._name(entry.node, make_builder(entry))
+        elif entry.kind == NodeRenamedEntry.kind:
+            renamed = NodeRenamedEntry.read(entry)
+            if machine := self._machines.get(renamed.serial):
+                self._name(entry.node, rename_machine(machine, entry.node, renamed.pool, entry.id))
+        elif known:
+            del self._builders[entry.node]
+
+    def _name(self, node: str, machine: NodeStateBuilder) -> None:
+        self._builders[node] = machine
+        if machine.serial:
+            self._machines[machine.serial] = machine
 
     def node_state(self, node: str) -> NodeState | None:
         """Return the state of a node, None if it was never enrolled."""

@@ -70,7 +70,7 @@ def _find_stage_changes(
 def _find_issue_changes(
     before: FleetRevision, after: FleetRevision, failing: Iterable[RecordedOutcome], now: datetime
 ) -> Iterator[CountingChange]:
-    found: dict[tuple[str, bool], set[str]] = {}
+    found: dict[tuple[str, str], set[str]] = {}
     for one in failing:
         node = after.fleet.nodes[one.outcome.node]
         was, shall = (find_known_issue(side.fleet.known_issues, one.outcome, node, now) for side in (before, after))

@@ -26,6 +26,7 @@ from assay.harness.selection.declared_outcomes import DeclaredOutcomes
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
 from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.node_state_projection import MACHINE_KINDS
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
@@ -62,10 +63,11 @@ class FleetSnapshotCache:
             if self._subscription is None:
                 self._subscription = open_node_state_cache(self.context.ledger).subscribe()
                 self._states = self._subscription.node_states
-            count, entries = len(self._states), self._subscription.poll()
+            entries = self._subscription.poll()
             self._new_entries += entries
             self._active_names |= {entry.node for entry in entries}
-            self._roster = self._roster if len(self._states) == count else None
+            if any(entry.kind in MACHINE_KINDS for entry in entries):
+                self._roster = None
 
     def take_new_entries(self) -> list[LedgerEntry]:
         """Return the entries since the last call, in order. Entries from before the first read are not new."""

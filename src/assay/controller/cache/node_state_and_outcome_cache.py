@@ -47,7 +47,7 @@ class NodeStateCache:
             self._catch_up()
             entries, subscription.pending = subscription.pending, []
             changed = {entry.node for entry in entries}
-            subscription.node_states |= {name: self._states[name] for name in changed if name in self._states}
+            _update_states(subscription.node_states, {name: self._states.get(name) for name in changed})
             subscription.seq = self._projection.seq
             return entries
 
@@ -58,9 +58,18 @@ class NodeStateCache:
             entries = self._ledger.entries(after=self._projection.seq)
             self._projection.apply(entries)
             states = {name: self._projection.node_state(name) for name in {entry.node for entry in entries}}
-        self._states |= {name: state for name, state in states.items() if state}
+        _update_states(self._states, states)
         for subscription in self._subscriptions:
             subscription.pending += entries
+
+
+def _update_states(known: dict[str, NodeState], changed: Mapping[str, NodeState | None]) -> None:
+    """Put changed states into `known`, and take out names that no machine has any more."""
+    for name, state in changed.items():
+        if state is None:
+            known.pop(name, None)
+        else:
+            known[name] = state
 
 
 class LedgerSubscription:

@@ -10,11 +10,30 @@ from assay.model.ledger_entry import LedgerEntry
 
 @dataclass(frozen=True, slots=True)
 class NodeEnrolledEntry(EntryContent):
-    """The first entry of a node: its pool, and the state in which the inventory starts it."""
+    """The first entry of a machine: its pool, its serial number, and the state in which the inventory starts it."""
 
     kind = "node.enrolled"
     pool: str
     state: str
+    serial: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRenamedEntry(EntryContent):
+    """A machine that was `old` has this name now: its state, faults and holds come with it. `pool` is its pool now."""
+
+    kind = "node.renamed"
+    serial: str
+    old: str = field(metadata=stored_as("from"))
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLeftEntry(EntryContent):
+    """The machine of this name has the name `new` now. Whatever comes under the old name is another machine."""
+
+    kind = "node.left"
+    new: str = field(metadata=stored_as("to"))
 
 
 @dataclass(frozen=True, slots=True)

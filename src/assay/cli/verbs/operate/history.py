@@ -22,7 +22,18 @@ if TYPE_CHECKING:
 history_app = typer.Typer(add_completion=False)
 
 MOVE_KINDS = frozenset(
-    ("node.enrolled", "transition", "hold", "release", "certified", "move", "zap.asked", "part.replaced")
+    (
+        "node.enrolled",
+        "node.renamed",
+        "node.left",
+        "transition",
+        "hold",
+        "release",
+        "certified",
+        "move",
+        "zap.asked",
+        "part.replaced",
+    )
 )
 _RESULTS = "Results of all runs"
 
