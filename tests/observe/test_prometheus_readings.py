@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
-from assay.model.specs.monitoring import Monitoring
-from assay.model.specs.node_settings import PrometheusSettings
+from assay.model.specs.monitoring import Monitoring, PrometheusSettings
 from assay.observe.prometheus.metric_readings import (
     ScrapeContext,
     build_probe_readings,

@@ -6,35 +6,17 @@ An entry excuses a `fail`, never an `error`. From 00:00 UTC of `expires` on it e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.node import Node
-from assay.model.specs.spec_document import SpecDocument, StrictModel
+from assay.model.specs.spec_document import IsoDay, SpecDocument, StrictModel
 
 GlobPattern = Annotated[str, Field(min_length=1)]
-
-
-def _date_to_text(day: Any) -> Any:
-    """Return a day as text. YAML reads a day without quotes as a date."""
-    return day.isoformat() if type(day) is date else day
-
-
-def _check_day(day: str) -> str:
-    try:
-        date.fromisoformat(day)
-    except ValueError as error:
-        raise ValueError(f"{day} is not a day: {error}") from None
-    return day
-
-
-IsoDay = Annotated[
-    str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), BeforeValidator(_date_to_text), AfterValidator(_check_day)
-]
 
 
 class ExcuseCandidate(NamedTuple):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.credential_reference import TokenReference
+from assay.model.specs.credential_reference import CredentialReference, TokenReference
 from assay.model.specs.kernel_log_patterns import RegexText
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
@@ -100,3 +102,47 @@ class Monitoring(SpecDocument):
                 if seen.setdefault(place, name) != name:
                     raise ValueError(f"{place[0]} is read in both {seen[place]} and {name}")
         return self
+
+
+PrometheusUrl = Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")]
+LabelTemplate = Annotated[str, Field(pattern=r"^[^{}]*(\{name\}[^{}]*)?$")]
+TLS_FINGERPRINT = r"^(sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31})?$"
+
+
+class PrometheusSettings(StrictModel):
+    """The Prometheus that scrapes the node, and the labels of the node's series.
+
+    - `match`: labels by name. A series belongs to the node if a label with `{name}`, filled with the node's name,
+      matches. Labels without `{name}` narrow every query (`cluster: hall1`).
+    - `credentials`: `user:password`. `token`: a bearer token. `ca`, `fingerprint`: whom to trust for HTTPS.
+    - `stale_s`: the greatest age of a sample. `xid_hours`: how far back XIDs are searched; it must be longer than the
+      time between two observations. `monitoring`: the Monitoring document that maps metrics to readings.
+    """
+
+    url: PrometheusUrl
+    match: dict[MetricLabel, LabelTemplate] = Field(min_length=1)
+    credentials: CredentialReference | None = None
+    token: CredentialReference | None = None
+    ca: str = ""
+    fingerprint: str = Field(default="", pattern=TLS_FINGERPRINT)
+    stale_s: float = Field(default=180, gt=0, le=3600)
+    xid_hours: float = Field(default=24, gt=0, le=168)
+    monitoring: SpecName = "exporters"
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> PrometheusSettings:
+        if not any("{name}" in text for text in self.match.values()):
+            raise ValueError("no label of `match` names the node: write {name} where its name stands")
+        if self.credentials and self.token:
+            raise ValueError("give credentials or token, not both")
+        if (self.credentials or self.token) and self.url.startswith("http://") and not _is_loopback(self.url):
+            raise ValueError("secrets do not travel in the clear: use https, or a Prometheus on this machine")
+        return self
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -7,11 +7,9 @@ of these plug-ins.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -27,9 +25,8 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from assay.model.errors import AssayError, ConflictError, FieldConflict
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
-from assay.model.specs.known_issues import IsoDay
-from assay.model.specs.monitoring import MetricLabel
-from assay.model.specs.spec_document import SpecName, StrictModel
+from assay.model.specs.monitoring import TLS_FINGERPRINT, PrometheusSettings
+from assay.model.specs.spec_document import IsoDay, SpecName, StrictModel
 
 
 class _TransportNames:
@@ -63,50 +60,6 @@ class KubernetesClusterSettings(StrictModel):
     context: str = ""
     namespace: SpecName = "assay"
     spare: SpecName = Field(default="assay-spare")
-
-
-PrometheusUrl = Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")]
-LabelTemplate = Annotated[str, Field(pattern=r"^[^{}]*(\{name\}[^{}]*)?$")]
-TLS_FINGERPRINT = r"^(sha256:[0-9A-Fa-f]{2}(:?[0-9A-Fa-f]{2}){31})?$"
-
-
-class PrometheusSettings(StrictModel):
-    """The Prometheus that scrapes the node, and the labels of the node's series.
-
-    - `match`: labels by name. A series belongs to the node if a label with `{name}`, filled with the node's name,
-      matches. Labels without `{name}` narrow every query (`cluster: hall1`).
-    - `credentials`: `user:password`. `token`: a bearer token. `ca`, `fingerprint`: whom to trust for HTTPS.
-    - `stale_s`: the greatest age of a sample. `xid_hours`: how far back XIDs are searched; it must be longer than the
-      time between two observations. `monitoring`: the Monitoring document that maps metrics to readings.
-    """
-
-    url: PrometheusUrl
-    match: dict[MetricLabel, LabelTemplate] = Field(min_length=1)
-    credentials: CredentialReference | None = None
-    token: CredentialReference | None = None
-    ca: str = ""
-    fingerprint: str = Field(default="", pattern=TLS_FINGERPRINT)
-    stale_s: float = Field(default=180, gt=0, le=3600)
-    xid_hours: float = Field(default=24, gt=0, le=168)
-    monitoring: SpecName = "exporters"
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> PrometheusSettings:
-        if not any("{name}" in text for text in self.match.values()):
-            raise ValueError("no label of `match` names the node: write {name} where its name stands")
-        if self.credentials and self.token:
-            raise ValueError("give credentials or token, not both")
-        if (self.credentials or self.token) and self.url.startswith("http://") and not _is_loopback(self.url):
-            raise ValueError("secrets do not travel in the clear: use https, or a Prometheus on this machine")
-        return self
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class SlurmStepSettings(StrictModel):

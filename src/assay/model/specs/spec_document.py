@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class StrictModel(BaseModel):
@@ -15,6 +16,25 @@ class StrictModel(BaseModel):
 
 
 SpecName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+
+
+def _date_to_text(day: Any) -> Any:
+    """Return a day as text. YAML reads a day without quotes as a date."""
+    return day.isoformat() if type(day) is date else day
+
+
+def _check_day(day: str) -> str:
+    try:
+        date.fromisoformat(day)
+    except ValueError as error:
+        raise ValueError(f"{day} is not a day: {error}") from None
+    return day
+
+
+IsoDay = Annotated[
+    str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), BeforeValidator(_date_to_text), AfterValidator(_check_day)
+]
+"""A day, such as 2026-11-21."""
 
 
 class SpecDocument(StrictModel):

@@ -20,8 +20,7 @@ from assay.fleet.shared_answer_cache import SharedAnswerCache
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.reading import ReadingTree, failed, value
-from assay.model.specs.monitoring import Monitoring
-from assay.model.specs.node_settings import PrometheusSettings
+from assay.model.specs.monitoring import Monitoring, PrometheusSettings
 from assay.observe.prometheus.metric_readings import (
     MetricSeries,
     ScrapeContext,
