@@ -98,17 +98,16 @@ def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes whose `lifecycle_start` is in service, and imports that name no node of the inventory."""
     policies = draft.specs_of_model(LifecyclePolicy).values()
     serving = {name for policy in policies for name, state in policy.states.items() if state.in_service}
-    names, unknown = {host.name for host in draft.hosts}, set[str]()
+    imported: dict[str, HostDeclaration] = {}
     for host in draft.hosts:
         if host.settings and host.settings.lifecycle_start in serving:
             message = f"{host.name} starts in {host.settings.lifecycle_start}, which is in service"
-            fix = "take it out; a node that serves already is named in a service_import, with reason and expiry"
-            yield RuleFinding(host.find_position("lifecycle_start"), message, fix)
-        found = host.settings.service_import if host.settings and draft.all_hosts_read else None
-        for name in sorted(set(found.nodes) - names - unknown) if found else ():
-            unknown.add(name)
-            message = f"the service_import names {name}, which is no node of the inventory"
-            yield RuleFinding(host.find_position("service_import"), message, suggest_name(name, names))
+            yield RuleFinding(host.find_position("lifecycle_start"), message, "name it in a service_import instead")
+        if host.settings and host.settings.service_import and draft.all_hosts_read:
+            imported |= dict.fromkeys(host.settings.service_import.nodes, host)
+    for name in sorted(imported.keys() - {host.name for host in draft.hosts}):
+        message = f"a service_import names {name}, which is no node"
+        yield RuleFinding(imported[name].find_position("service_import"), message, "correct the name")
 
 
 @rule("ASY0074", "two lifecycle policies", why="A node follows one policy, and nothing says which one.")
@@ -243,10 +242,9 @@ def forbidden_move(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _start_of(host: HostDeclaration, policy: LifecyclePolicy) -> str:
     """Return the state in which a host enters: in service if an import names it."""
-    settings = host.settings
-    if settings is None or (settings.service_import and host.name in settings.service_import.nodes):
-        return policy.service_state
-    return settings.lifecycle_start
+    found = host.settings.service_import if host.settings else None
+    is_imported = host.settings is None or (found and host.name in found.nodes)
+    return policy.service_state if is_imported or host.settings is None else host.settings.lifecycle_start
 
 
 def _find_forbidden_moves(
