@@ -54,7 +54,7 @@ def test_a_state_that_is_new_has_answers_where_there_were_none(repository) -> No
 def test_limits_deadlines_and_requirements_are_told_by_their_lines(repository) -> None:
     repository.policy("pool_percent: 25", "pool_percent: 10").policy("deadline: {hours: 6", "deadline: {hours: 8")
     repository.policy("soak_hours: 24", "soak_hours: 36").policy("window_hours: 168", "window_hours: 72")
-    repository.policy("min_nodes: 4", "min_nodes: 5").policy(
+    repository.policy("min_nodes: 4\n", "min_nodes: 5\n").policy(
         "{phase: seatrial, fresh_hours: 24}", "{phase: seatrial, fresh_hours: 12}"
     )
     made = repository.plan()

@@ -33,7 +33,9 @@ def find_dormancy_start(policy: LifecyclePolicy, node_state: NodeState) -> datet
     counting = [one for one in node_state.faults if can_be_wave(breaker, one.fault_class, one.severity)]
     last_move = node_state.transitions[-1] if node_state.transitions else None
     settled = parse_time(last_move.at) + hours(1) if last_move else parse_time(node_state.since)
-    return max([settled, *(parse_time(fault.arrived_at) + hours(breaker.longest_hours) for fault in counting)])
+    arrivals = [parse_time(fault.arrived_at) for fault in node_state.faults]
+    counted_until = [parse_time(fault.arrived_at) + hours(breaker.longest_hours) for fault in counting]
+    return max([settled, *arrivals, *counted_until])
 
 
 def _has_open_business(node_state: NodeState) -> bool:
