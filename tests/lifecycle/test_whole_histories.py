@@ -29,6 +29,7 @@ from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import DecisionCause
+from assay.model.evidence import EvidenceBasis
 from assay.model.specs.policy_sections import RackRule
 
 HGX = [f"h{i}" for i in range(8)]
@@ -72,6 +73,26 @@ class Judge:
                 return False
         return bool(self.policy.states[state].requires)
 
+    def later_faults(self, name, state):
+        """Return the open faults of a node whose entry follows the evidence that its state requires."""
+        wanted = {requirement.phase for requirement in self.policy.states[state].requires}
+        judged = [one.outcome.basis for one in self.paper.outcomes[name].values() if wanted & set(one.outcome.phases)]
+        least = min((basis.after_entry or 0 for basis in judged), default=0)
+        last, repaired = {}, 0
+        for entry in (entry for entry in self.paper.log.values() if entry.node == name):
+            if entry.kind == "fault":
+                last[entry.body["fault"]] = entry
+            elif entry.kind == "fault.cleared" and entry.body.get("seen_up_to", 0) in (0, _seq(last, entry)):
+                last.pop(entry.body["fault"], None)
+            elif entry.kind in REPAIRED and self.repairs(entry):
+                repaired = entry.seq
+        told = [entry for entry in last.values() if entry.body["severity"] != "informational"]
+        return [entry for entry in told if entry.seq > max(least, repaired)]
+
+    def repairs(self, entry):
+        effect = self.paper.log.get(entry.body.get("effect", ""))
+        return effect is None or effect.body["action"] in ("reboot", "powercycle", "zap")
+
     def out(self):
         """Return the nodes that were taken out of service and are not back, or wait cordoned for their own reason."""
         taken, waits = set(), set()
@@ -108,6 +129,11 @@ class Judge:
             if pending and pending.rule.startswith("racks."):
                 found[self.paper.nodes[name].rack].add(name)
         return found
+
+
+def _seq(last, cleared):
+    known = last.get(cleared.body["fault"])
+    return known.seq if known else 0
 
 
 class Histories(RuleBasedStateMachine):
@@ -157,6 +183,35 @@ class Histories(RuleBasedStateMachine):
     def a_check_is_judged(self, name, phase, verdict, hours):
         for here in self._here([name]):
             self.paper.judge(here, phase, verdict, age=timedelta(hours=hours))
+        self.check()
+
+    @rule(name=anybody, fault=st.sampled_from(["gpu.thermal", "gpu.xid.48", "psu.failed"]), hours=st.integers(-30, 30))
+    def a_fault_comes_after_the_evidence(self, name, fault, hours):
+        """Repair a node and prove it, set the clock, and let a fault come in before anybody decides."""
+        for here in self._here([name]):
+            self.paper.fault(here, "gpu.xid.79", "gpu1")
+            self.check()
+            self.paper.settle(here)
+            self.paper.later(minutes=5)
+            for phase in ("test", "production"):
+                self.paper.judge(here, phase)
+            self.paper.later(hours=hours / 60)
+            self.paper.fault(here, fault, "gpu2")
+        self.check()
+
+    @rule(name=anybody, late=st.integers(0, 40))
+    def evidence_comes_late(self, name, late):
+        """Judge evidence that was read many entries ago, though its date is new."""
+        for here in self._here([name]):
+            for phase in ("test", "production"):
+                self.paper.judge(here, phase, basis=EvidenceBasis(max(0, len(self.paper.log) - late)))
+        self.check()
+
+    @rule(name=anybody, number=st.integers(0, 5))
+    def a_message_about_a_fault_is_repeated(self, name, number):
+        for known in [one for one in self.paper.log.values() if one.kind == "fault" and one.node == name][number:][:1]:
+            again = {**known.body, "count": known.body["count"] + 1}
+            self.paper.write(replace(known, id=f"{known.id}-{len(self.paper.log)}", body=again))
         self.check()
 
     @rule(name=anybody)
@@ -243,9 +298,10 @@ class Histories(RuleBasedStateMachine):
         self._blind(situation)
         before = {view.name: view.node_state for view in situation.nodes}
         lost = self.judge.out() | self._broken(before)
+        later = {view.name: self.judge.later_faults(view.name, view.node_state.state) for view in situation.nodes}
         made = self.paper.step(type(self).decide)
         for one in made:
-            self._allowed(one, before[one.node], situation.now)
+            self._allowed(one, before[one.node], situation.now, later[one.node])
         self._within_limits([one for one in made if one.timing != "record"], before, lost)
         for name in self.paper.nodes:
             story = self.paper.story(name)
@@ -253,7 +309,7 @@ class Histories(RuleBasedStateMachine):
                 one.is_started for one in list_outstanding_effects(self.paper.policy, story)
             ), "acts on a held node"
 
-    def _allowed(self, one, story, now):
+    def _allowed(self, one, story, now, later):
         if one.timing == "record":
             assert one.to_state != story.state or one.remedy != "withdraw" or not story.hold, "acts on a held node"
             return
@@ -268,6 +324,7 @@ class Histories(RuleBasedStateMachine):
         assert not (moved and states[story.state].in_service), "beyond the profile: faults are only tracked"
         if arrives and states[one.to_state].in_service:
             assert self.judge.proved(one.node, one.from_state, now), "admits without a proof"
+            assert not later, "admits over a later fault"
 
     def _within_limits(self, made, before, lost):
         limits, states = self.paper.policy.limits, self.paper.policy.states
@@ -448,6 +505,10 @@ DEFECTS = {
             (required_checks, "_find_disorder", lambda *_: ""),
         ),
     ),
+    "later faults are forgotten": (
+        "admits over a later fault",
+        without((required_checks, "find_unproved_fault", lambda *_: None)),
+    ),
     "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_, **__: None))),
     "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
     "holds are ignored": ("acts on a held node", nobody_holds),
@@ -471,6 +532,9 @@ def three(machine):
 
 LEADS_TO = {
     "stale passes count": lambda machine: machine.a_repair_comes_after_its_passes(name="h0"),
+    "later faults are forgotten": lambda machine: machine.a_fault_comes_after_the_evidence(
+        name="h0", fault="gpu.thermal", hours=0
+    ),
     "room without end": three,
     "any number of racks": lambda machine: [machine.a_rack_loses_two(rack=rack) for rack in "01"],
     "holds are ignored": lambda machine: machine.a_held_node_breaks(name="h0"),
