@@ -27,7 +27,7 @@ POOL_HEAD = """\
     profile: managed
     site: lab1
     workloads: none
-    lifecycle_start: production
+    service_import: {{nodes: {names}, reason: they serve already, expires: 2999-01-01}}
     bmc_credentials: {{env: ASSAY_BMC}}
   hosts:
 """
@@ -87,7 +87,8 @@ def fabric_name(number: int) -> str:
 def pool(first: int, nodes: int) -> str:
     """Return the inventory file of the pool that starts at node `first`, in a fleet of `nodes`."""
     numbers = range(first, min(first + POOL, nodes))
-    return POOL_HEAD.format(pool=pool_name(first)) + "".join(_host(number) for number in numbers)
+    names = f"[{', '.join(map(node_name, numbers))}]"
+    return POOL_HEAD.format(pool=pool_name(first), names=names) + "".join(_host(number) for number in numbers)
 
 
 def design(first: int, nodes: int) -> str:

@@ -79,3 +79,7 @@ def test_a_check_that_is_written_otherwise_has_another_hash(fleet: Path) -> None
     (fleet / path).write_text(f"{text[:body]}    unused = 1\n{text[body:]}")
     now = JudgingHashes(revision.fleet).of_node(NODE)
     assert {one for one in now if now[one] != then[one]} == {check}
+
+
+def test_a_node_that_the_inventory_no_longer_has_is_judged_by_nothing(fleet: Path) -> None:
+    assert JudgingHashes(read(fleet).fleet).of_node("gone") == {}

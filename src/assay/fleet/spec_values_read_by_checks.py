@@ -215,7 +215,9 @@ class JudgingHashes:
         self._known: dict[tuple[Any, ...], Mapping[str, str]] = {}
 
     def of_node(self, name: str) -> Mapping[str, str]:
-        """Return the hashes by check, for a node."""
+        """Return the hashes by check, for a node; none for one that the inventory no longer has."""
+        if name not in self._fleet.nodes:
+            return {}
         node = self._fleet.nodes[name]
         key = (node.spec, node.profile, node.serial, node.hca_guids)
         if key not in self._known:
