@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -149,9 +150,10 @@ def unspecific_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 )
 def lasting_issue(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find entries that expire later than the policy allows."""
-    most = min(policy.excuses.max_days for policy in draft.specs_of_model(LifecyclePolicy).values())
+    allowed = [policy.excuses.max_days for policy in draft.specs_of_model(LifecyclePolicy).values()]
+    most = min(allowed, default=math.inf)
     for place, known in _issues(draft, "expires"):
-        if known.expires_at > draft.now + timedelta(days=most):
+        if math.isfinite(most) and known.expires_at > draft.now + timedelta(days=most):
             last = f"{draft.now + timedelta(days=most):%Y-%m-%d}"
             message = f"{known.issue} expires on {known.expires}, in more than the {most:g} days that the policy allows"
             yield RuleFinding(place, message, f"write a day until {last}; extend it then if need be")
