@@ -41,7 +41,7 @@ def test_nvlinks_count_no_errors(gpu, load, limits, measure):
 
 
 @pytest.mark.fault("host.pcie.errors")
-def test_pcie_devices_count_no_errors(node, load, limits, measure):
+def test_devices_lose_no_transactions(node, load, limits, measure):
     """Count the uncorrectable PCIe errors of the worst device under the load."""
     worst = max(load.growth(node.aer[pci].fatal) + load.growth(node.aer[pci].nonfatal) for pci in node.aer)
     measure("pcie_errors", worst, at_most=limits.load_pcie_errors, unit="count")
