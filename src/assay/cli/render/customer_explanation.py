@@ -106,6 +106,11 @@ def is_waiting_for_rack(state: NodeState) -> bool:
     return bool(state.pending and state.pending.rule.rpartition(" ")[2].startswith(RACK_RULE_PREFIX))
 
 
+def stays_in_service(state: NodeState) -> bool:
+    """Whether the node is only closed to new jobs for now: its rack lacks nodes, or many nodes show one fault."""
+    return bool(state.pending and state.pending.to == state.state)
+
+
 def _describe_event(situation: CustomerSituation) -> Iterator[str]:
     state, absence = situation.state, situation.absence
     reasons = list(format_faults(describe_faults(situation.catalog, situation.faults)))
@@ -113,7 +118,9 @@ def _describe_event(situation: CustomerSituation) -> Iterator[str]:
     if reasons:
         because = " The reason:" if len(reasons) == 1 else " The reasons:"
     if situation.in_service and state.pending:
-        rest = "" if is_waiting_for_rack(state) else " It is to leave service when no job runs on it."
+        rest = " It is to leave service when no job runs on it."
+        if stays_in_service(state):
+            rest = "" if is_waiting_for_rack(state) else " It is being closed to new jobs."
         yield f"The node is in service.{rest}{because}"
     elif situation.in_service:
         yield f"The node is in service, since {format_minute(state.since)}."
@@ -206,6 +213,9 @@ def _describe_pending_work(situation: CustomerSituation) -> Iterator[str]:
     pending, policy = situation.state.pending, situation.policy
     if is_waiting_for_rack(situation.state):
         yield "We work on the other nodes of the rack."
+        return
+    if stays_in_service(situation.state):
+        yield _OBSTACLES["breaker"]
         return
     yield "We wait until the running jobs have ended."
     target = policy.states.get(pending.to) if pending and policy else None

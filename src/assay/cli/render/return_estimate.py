@@ -44,6 +44,9 @@ def _describe_leaving(situation: CustomerSituation, pending: PendingDecision) ->
         yield "It is in service for the jobs that run on it."
         yield "It takes new jobs again when enough other nodes of its rack are back. When that is, is not known yet."
         return
+    if pending.to == situation.state.state:
+        yield "It is in service for the jobs that run on it. When it takes new jobs again is not known yet."
+        return
     latest = _find_latest_end(pending, situation.now)
     by = f", at {latest} at the latest by their time limits" if latest else ""
     yield f"It leaves service when the running jobs have ended{by}."
