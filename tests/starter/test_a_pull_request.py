@@ -87,7 +87,7 @@ def test_a_mistake_is_annotated_and_the_comment_says_that_there_is_no_plan(runne
     assert plan.returncode == 2
     comment = (runner.temp / "plan.md").read_text()
     assert comment.startswith("<!-- assay plan -->\n### assay plan: there is none\n")
-    assert "inventory/h100-a.yml:15" in comment
+    assert "inventory/h100-a.yml:20" in comment
 
 
 def test_a_change_that_touches_no_pool_rehearses_nothing(runner: Runner) -> None:
