@@ -31,7 +31,7 @@ class NvmlEventFollower:
 
     def __init__(self, on_event: Callable[[str], None], over: threading.Event) -> None:
         self._on_event, self._over = on_event, over
-        self.error = ""
+        self.error = "NVML: not followed yet"
 
     def run(self) -> None:
         """Follow until `over` is set. Where NVML fails, retry every `RETRY_S`; without its bindings, return."""
