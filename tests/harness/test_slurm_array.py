@@ -68,7 +68,9 @@ def test_ill(gpu, subject):
 def test_waits(node, subject):
     note("test_waits", subject)
     (HOME / "seen").write_text(json.dumps(dict(os.environ)))
-    while (HOME / "gates" / subject.rpartition("/")[2]).exists():
+    name = subject.rpartition("/")[2]
+    (HOME / f"group-{name}").write_text(str(os.getpgrp()))
+    while (HOME / "gates" / name).exists():
         time.sleep(0.05)
     assert node.host.cpu_threads
 '''
@@ -187,17 +189,20 @@ def test_what_was_cancelled_or_on_a_node_that_failed_is_lost_in_slurms_words_and
     said("scancel", tasks["n1"])
     said("scontrol", "update", "nodename=n2", "state=down", "reason=smoke")
     until(lambda: tasks["n1"] not in places().values() and tasks["n2"] not in places().values())
+    os.killpg(int((home / "group-n0002").read_text()), signal.SIGKILL)  # a node that fails takes its processes along
     open_gates(home)
     running.join(120)
     result = last(home)
     reasons = Counter(" ".join(one.reason.split()[:4]) for one in result.stored.outcomes(verdicts=["error"]))
-    assert reasons == {"lost: Slurm says CANCELLED": 1, "lost: Slurm says NODE_FAIL": 1}
-    assert (result.counts["error"], result.complete, live()) == (2, False, [])
+    lost = reasons["lost: Slurm says NODE_FAIL"]
+    assert reasons == {"lost: Slurm says CANCELLED": 1, "lost: Slurm says NODE_FAIL": lost}
+    assert 1 <= lost <= EACH  # the last second of a node that fails can be lost, and is judged anew
+    assert (result.counts["error"], result.complete, live()) == (1 + lost, False, [])
     said("scontrol", "update", "nodename=n2", "state=resume")
     before = calls(home)
     again = go_on(home, SlurmArray(3))
     assert (told(again), again.complete) == (whole, True)
-    assert (calls(home) - before).total() == 2  # what was judged is not judged again
+    assert (calls(home) - before).total() == 1 + lost  # what was judged is not judged again
 
 
 @needs_slurm
