@@ -17,7 +17,7 @@ from assay.starter.example_costs import find_cost_assumptions
 from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
 from assay.trends.replay.fault_history import FaultHistory, read_history
 from assay.trends.replay.job_file import read_jobs
-from assay.trends.replay.job_load import JobLoad, RecordedJob, RecordedJobLoad
+from assay.trends.replay.jobs_hit import JobLoad, RecordedJob, RecordedJobLoad
 from assay.trends.replay.policy_costs import CostModel, assume_jobs
 from assay.trends.replay.replay_nodes import ReplayRules, collect_replay_nodes
 from assay.trends.replay.replay_result import ReplayResult, format_replay_result

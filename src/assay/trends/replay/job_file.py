@@ -15,7 +15,7 @@ from assay.trends.replay.history_lines import (
     read_name,
     show_value,
 )
-from assay.trends.replay.job_load import RecordedJob
+from assay.trends.replay.jobs_hit import RecordedJob
 
 EXAMPLE_JOB = '{"start": 0, "nodes": ["n0001", "n0002"], "hours": 12}'
 MAX_HOURS = 24.0 * 3660

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from assay.model.specs.cost_assumptions import CostAssumptions, PolicyCostName
 from assay.trends.replay.exposure import Exposure, ExposureMeter
-from assay.trends.replay.job_load import AssumedJobLoad, JobLoad
+from assay.trends.replay.jobs_hit import AssumedJobLoad, JobLoad
 
 COST_NAMES: tuple[PolicyCostName, ...] = get_args(PolicyCostName)
 PolicyCosts = Mapping[PolicyCostName, float]

@@ -32,8 +32,8 @@ from assay.trends.replay.event_queue import EventQueue, ScheduledEvent
 from assay.trends.replay.exposure import ExposureMeter
 from assay.trends.replay.fault_history import HistoryEvent
 from assay.trends.replay.history_lines import HISTORY_EPOCH
-from assay.trends.replay.job_load import JobLoad
-from assay.trends.replay.job_watch import JobWatch
+from assay.trends.replay.jobs_hit import JobLoad
+from assay.trends.replay.nodes_in_use import JobWatch
 from assay.trends.replay.policy_costs import ReplayTally
 from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
 from assay.trends.replay.replay_result import ReplayDecision, ReplayResult

@@ -8,8 +8,8 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.actions.bmc_firmware import make_bmc_connector
 from assay.actions.firmware_update import FirmwareUpdateRun, find_version_mismatches, list_managed_components
+from assay.actions.redfish_update_service import make_bmc_connector
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 

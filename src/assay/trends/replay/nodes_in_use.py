@@ -7,7 +7,7 @@ from datetime import datetime
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.trends.replay.event_queue import EventQueue
 from assay.trends.replay.exposure import ExposureMeter
-from assay.trends.replay.job_load import JobLoad
+from assay.trends.replay.jobs_hit import JobLoad
 from assay.trends.replay.simulated_fleet import SimulatedFleet
 
 
