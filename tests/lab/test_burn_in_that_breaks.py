@@ -11,6 +11,7 @@ import yaml
 from forked_assay import run_assay
 
 from assay.ledger.store import Ledger
+from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.node_entries import read_entered_state
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,13 @@ def reboot_and_verify(home: Path, provoked_xid: int | None) -> tuple[list[str], 
     return states, faults
 
 
+def read_decisions(home: Path) -> list[DecisionEntry]:
+    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    found = [DecisionEntry.read(entry) for entry in ledger.entries(NODE, ["decision"])]
+    ledger.close()
+    return found
+
+
 @pytest.mark.slow
 def test_a_catastrophic_fault_of_the_verifying_burn_in_keeps_the_node_out(home: Path) -> None:
     states, faults = reboot_and_verify(home, 119)
@@ -65,15 +73,14 @@ def test_a_catastrophic_fault_of_the_verifying_burn_in_keeps_the_node_out(home: 
 
 
 @pytest.mark.slow
-def test_a_degraded_fault_of_the_verifying_burn_in_is_cleared_by_a_later_one_only(home: Path) -> None:
+def test_a_degraded_fault_of_the_verifying_burn_in_sends_the_node_to_people(home: Path) -> None:
     states, faults = reboot_and_verify(home, 62)
-    assert states[:2] == ["production", "production-reboot"], states
+    assert states[:4] == ["production", "production-reboot", "draining", "triage"], states
     assert f"gpu.xid.62 on a/{NODE}/gpu2" in faults
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
-    raised = max(one.seq for one in ledger.entries(NODE, ["fault"]) if one.body["subject"].endswith("gpu2"))
-    proofs = [one.outcome.basis.after_entry or 0 for one in ledger.latest(NODE) if "test" in one.outcome.phases]
-    ledger.close()
-    assert "production" not in states[2:] or min(proofs) >= raised, (states, raised, min(proofs))
+    assert "production" not in states[2:], states
+    moved = next(one for one in read_decisions(home) if one.to_state == "draining")
+    assert moved.rule.endswith(" degraded-again")
+    assert "gpu.xid.62" in moved.causes[0].text
 
 
 @pytest.mark.slow

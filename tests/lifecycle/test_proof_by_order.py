@@ -74,7 +74,7 @@ def test_evidence_of_the_verified_boot_after_all_faults_admits(rebooted):
     assert not any(fault.is_open for fault in rebooted.story("n1").faults)
 
 
-@pytest.mark.parametrize("fault", ["gpu.xid.62", "gpu.xid.74", "nvme.failing", "host.file-system", "psu.failed"])
+@pytest.mark.parametrize("fault", ["nvme.slow", "nvme.failing", "host.file-system", "psu.failed", "fan.failed"])
 def test_a_fault_that_entered_the_ledger_after_the_evidence_keeps_the_node_out(rebooted, fault):
     prove(rebooted)
     rebooted.fault("n1", fault, "gpu2", marks={"kernel": f"{NEW}:9"})
@@ -87,14 +87,37 @@ def test_a_fault_that_entered_the_ledger_after_the_evidence_keeps_the_node_out(r
     assert state(rebooted) == "production"
 
 
-def test_a_catastrophic_fault_after_the_evidence_drains_as_the_policy_says(rebooted):
-    prove(rebooted)
-    rebooted.fault("n1", "gpu.xid.119", "gpu2", marks={"kernel": f"{NEW}:9"})
+@pytest.mark.parametrize("proved", ["before", "after", "never"])
+@pytest.mark.parametrize(
+    ("fault", "part"),
+    [("gpu.xid.119", "gpu2"), ("gpu.xid.62", "gpu0"), ("gpu.xid.62", "gpu2"), ("host.kernel.oops", "kernel")],
+)
+def test_a_fault_while_a_repair_is_verified_drains_as_the_policy_says_even_if_a_later_load_is_clean(
+    rebooted, fault, part, proved
+):
+    if proved == "before":
+        prove(rebooted)
+    raised = rebooted.fault("n1", fault, part, marks={"kernel": f"{NEW}:9"})
+    if proved == "after":
+        prove(rebooted)
     assert state(rebooted) == "draining"
+    assert next(one for one in rebooted.story("n1").faults if one.id == raised).is_open, "triage has to see it"
+
+
+def test_an_old_line_of_the_boot_before_does_not_count_against_the_repair(rebooted):
+    rebooted.fault("n1", "gpu.xid.62", "gpu0", marks={"kernel": f"{OLD}:8"})
+    prove(rebooted)
+    assert state(rebooted) == "production"
+
+
+def test_a_fault_that_only_people_mend_does_not_count_against_the_repair(rebooted):
+    rebooted.fault("n1", "nvswitch.sxid.11004", "nvswitch0", marks={"kernel": f"{NEW}:9"})
+    prove(rebooted)
+    assert state(rebooted) == "production"
 
 
 def test_a_fault_that_is_seen_again_after_the_evidence_keeps_the_node_out(rebooted):
-    first = rebooted.fault("n1", "gpu.xid.62", "gpu2", marks={"kernel": f"{NEW}:9"})
+    first = rebooted.fault("n1", "nvme.slow", "nvme2", marks={"kernel": f"{NEW}:9"})
     prove(rebooted)
     assert lacks(rebooted) == set()
     known = next(fault for fault in rebooted.story("n1").faults if fault.id == first)
@@ -129,7 +152,7 @@ def test_evidence_of_which_nobody_noted_the_order_proves_nothing_against_an_open
 
 def test_what_is_seen_between_decision_and_entry_is_not_cleared(rebooted):
     """The decision was made, and the fault comes in again before its entries are written."""
-    fault = rebooted.fault("n1", "gpu.xid.62", "gpu2", marks={"kernel": f"{NEW}:9"})
+    fault = rebooted.fault("n1", "nvme.slow", "nvme2", marks={"kernel": f"{NEW}:9"})
     rebooted.later(minutes=1)
     prove(rebooted)
     (made,) = [one for one in rebooted.decide() if one.timing == "immediate"]

@@ -534,7 +534,7 @@ def three(machine):
 LEADS_TO = {
     "stale passes count": lambda machine: machine.a_repair_comes_after_its_passes(name="h0"),
     "later faults are forgotten": lambda machine: machine.a_fault_comes_after_the_evidence(
-        name="h0", fault="gpu.thermal", hours=0
+        name="h0", fault="psu.failed", hours=0
     ),
     "room without end": three,
     "any number of racks": lambda machine: [machine.a_rack_loses_two(rack=rack) for rack in "01"],

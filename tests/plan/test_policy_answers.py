@@ -11,9 +11,11 @@ def cases(made) -> set[tuple[str, str, bool | None]]:
 
 def test_a_class_that_leaves_a_rule_is_answered_by_the_next(repository) -> None:
     made = repository.policy("psu.failed, ", "").plan()
-    ((one),) = made.answers
-    assert one.cases == (("production", "psu.failed", None),)
-    assert (one.old.rule, one.new.rule) == ("for-people", "degraded-in-production")
+    serving, verified = made.answers
+    assert serving.cases == (("production", "psu.failed", None),)
+    assert (serving.old.rule, serving.new.rule) == ("for-people", "degraded-in-production")
+    assert {state for state, _, _ in verified.cases} == {"production-reboot", "production-powercycle-test"}
+    assert (verified.old.rule, verified.new.rule) == ("for-people-after-repair", "degraded-again")
 
 
 def test_a_severity_that_changes_counts_through_the_same_cases(repository) -> None:
