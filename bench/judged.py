@@ -28,7 +28,7 @@ import pytest
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.selection.command_line_selection import find_subject_kind
-from assay.harness.selection.declared_outcomes import NodeSelection
+from assay.harness.selection.node_selection import NodeSelection
 from assay.harness.fixtures.check_fixtures import CheckFixtures
 from assay.harness.judging.evidence_cache import EvidenceCache
 from assay.harness.judging.verdict import CheckContext

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_outcomes import NodeSelection, list_selected_outcomes
+from assay.harness.selection.declared_outcomes import list_selected_outcomes
+from assay.harness.selection.node_selection import NodeSelection
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import Measurement, Outcome, SuiteRun

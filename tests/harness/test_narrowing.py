@@ -7,7 +7,8 @@ import pytest
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.items.item_factory import ItemFactory
 from assay.harness.selection.command_line_selection import ANY_SUBJECT, ExpressionFilter, KeywordPattern
-from assay.harness.selection.declared_outcomes import PART_KINDS, NodeSelection
+from assay.harness.selection.declared_outcomes import PART_KINDS
+from assay.harness.selection.node_selection import NodeSelection
 from assay.harness.selection.selected_subjects import SelectedSubjects
 
 pytest_plugins = ["pytester"]

@@ -16,7 +16,8 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.harness.runs.local_processes import LocalProcesses
 from assay.harness.runs.progress_and_completeness import DueOutcomes, find_delivery_gaps, make_gap_errors
 from assay.harness.runs.run_validation import RunOptions, run_validation
-from assay.harness.selection.declared_outcomes import NodeSelection, list_declared_outcomes
+from assay.harness.selection.declared_outcomes import list_declared_outcomes
+from assay.harness.selection.node_selection import NodeSelection
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.outcome import Outcome, SuiteRun

@@ -23,7 +23,7 @@ from assay.harness.runs.sharding import (
     count_shards,
     describe_exit,
 )
-from assay.harness.selection.declared_outcomes import MIN_RACKS_PER_SHARD, NodeSelection
+from assay.harness.selection.node_selection import MIN_RACKS_PER_SHARD, NodeSelection
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.store.run_lookup import find_run
 from assay.results.store.writer import OutcomeWriter

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_outcomes import NodeSelection, list_selected_outcomes
+from assay.harness.selection.declared_outcomes import list_selected_outcomes
+from assay.harness.selection.node_selection import NodeSelection
 
 pytest_plugins = ["pytester"]
 

@@ -14,9 +14,9 @@ from assay.model.fleet import Fleet
 from assay.model.outcome import VERDICTS
 from assay.model.specs.check_catalog_and_gates import ANY_POOL, Gates, PoolGate
 from assay.model.text_lists import format_count
+from assay.results.comparison.earlier_runs import list_earlier_runs
 from assay.results.comparison.run_comparison import ChangeKind, compare_runs
 from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import list_earlier_runs
 from assay.results.store.schema import deciding_condition
 
 GateKind = Literal["success", "unknown", "new_failures"]

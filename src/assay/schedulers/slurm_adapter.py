@@ -26,15 +26,10 @@ from assay.schedulers.scheduler_adapter import (
     format_jobs,
 )
 from assay.schedulers.slurm_client import SlurmClient, read_user_name
+from assay.schedulers.slurm_cordon import find_slurm_cordon, is_closed_in_slurm
+from assay.schedulers.slurm_customer_jobs import is_our_job, list_customer_jobs, occupies_node
 from assay.schedulers.slurm_jobs import split_requeued_and_cancelled
 from assay.schedulers.slurm_json import SlurmJob, SlurmNode, parse_jobs, parse_nodes
-from assay.schedulers.slurm_node_status import (
-    find_slurm_cordon,
-    is_closed_in_slurm,
-    is_our_job,
-    list_customer_jobs,
-    occupies_node,
-)
 from assay.schedulers.slurm_spare_job import SlurmSpareJob, run_spare_job
 
 RESERVATION_PREFIX = "assay-suspicious-"

@@ -18,8 +18,9 @@ from slurm_room import adapter
 
 from assay.model.cordon_reason_checksum import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
 from assay.model.errors import AssayError
+from assay.schedulers.slurm_cordon import find_slurm_cordon, is_closed_in_slurm
+from assay.schedulers.slurm_customer_jobs import occupies_node
 from assay.schedulers.slurm_json import expand_host_list, parse_jobs, parse_nodes
-from assay.schedulers.slurm_node_status import find_slurm_cordon, is_closed_in_slurm, occupies_node
 
 ANYTHING = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(),

@@ -92,7 +92,7 @@ def test_draining_now_requeues_what_can_start_again_and_cancels_the_rest(node: s
 def test_a_job_that_is_only_named_like_ours_is_a_customers(node: str, monkeypatch: pytest.MonkeyPatch):
     job("assay-probe", node)
     assert adapter().list_jobs(node) == ()
-    monkeypatch.setattr("assay.schedulers.slurm_node_status.read_user_name", lambda: "assay")
+    monkeypatch.setattr("assay.schedulers.slurm_customer_jobs.read_user_name", lambda: "assay")
     assert [one.name for one in adapter().list_jobs(node)] == ["assay-probe"]
 
 

@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.ledger.anchors.sealing import (
-    AnchorReport,
-    SealedAnchor,
-    count_unproven,
-    format_contradictions,
-    format_extent,
-)
-from assay.ledger.seals import HASH_OF_NOTHING, LedgerSeal
+from assay.ledger.seals.seal import HASH_OF_NOTHING, LedgerSeal
+from assay.ledger.seals.seal_comparison import AnchorReport, count_unproven, format_contradictions, format_extent
+from assay.ledger.seals.sealing import SealedAnchor
 from assay.model.text_lists import format_count
 
 BROKEN_FIX = "keep this ledger as it is, find out who changed it, and continue with the last copy that verifies"

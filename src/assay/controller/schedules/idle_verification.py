@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from shutil import rmtree
@@ -21,6 +20,7 @@ from assay.controller.ingest.fault_recording import record_outcome_faults
 from assay.controller.ingest.suite_runs import judge_phase
 from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
 from assay.controller.schedules.idle_load import NodeLoadResult, load_idle_node
+from assay.controller.schedules.idle_node_selection import OUTCOME_WORDS, IdleNodeResult, find_exclusion, is_in_service
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.lifecycle.node_state import NodeState
 from assay.model.cordon_reason_checksum import is_our_reason
@@ -35,31 +35,12 @@ from assay.model.text_lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.query_pool import NodeQuery, run_queries
-from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs, undrain_if_supported
+from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStatus, undrain_if_supported
 from assay.schedulers.status_readings import group_by_scheduler
 
 VERIFICATION_MISSED = "verification.missed"
 PROBE_ALLOWANCE_S = 120.0
 """The most time that a node's readings after its load, and the connections, may take."""
-OUTCOME_WORDS = {
-    "passed": "passed",
-    "failed": "failed",
-    "unjudged": "could not be judged",
-    "yielded": "made room",
-    "busy": "in use",
-    "unknown": "could not be loaded",
-    "skipped": "left out",
-}
-"""The outcomes for a node, in the order in which the summary lists them."""
-
-
-@dataclass(frozen=True, slots=True)
-class IdleNodeResult:
-    """How a verification ended for one node: a key of OUTCOME_WORDS, and why."""
-
-    node: str
-    outcome: str
-    reason: str = ""
 
 
 def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
@@ -68,7 +49,7 @@ def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
     assert how is not None  # the model requires it for this job
     states = read_node_states(context.ledger)
     pool = context.fleet.nodes_in_pool(task.line.target)
-    nodes = [node for node in pool if _is_in_service(context, states.get(node.name))]
+    nodes = [node for node in pool if is_in_service(context, states.get(node.name))]
     readings = group_by_scheduler(nodes, context.workloads).read_statuses()
     for line in readings.describe_errors():
         context.progress(line)
@@ -76,7 +57,7 @@ def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
     excluded = {
         node.name: result
         for node in nodes
-        if (result := _find_exclusion(context, states[node.name], statuses.get(node.name)))
+        if (result := find_exclusion(context, states[node.name], statuses.get(node.name)))
     }
     selected = [node for node in nodes if node.name not in excluded]
     results = [*excluded.values(), *_verify_nodes(context, task, how, selected, statuses)]
@@ -87,31 +68,6 @@ def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
     missed = find_missed_verifications(context, task, used)
     context.ledger.append(*missed)
     return SlotResult("done", _format_summary(results, missed), _make_facts(results))
-
-
-def _is_in_service(context: ControllerContext, node_state: NodeState | None) -> bool:
-    states = context.policy.states
-    return node_state is not None and node_state.state in states and states[node_state.state].in_service
-
-
-def _find_exclusion(
-    context: ControllerContext, node_state: NodeState, status: SchedulerNodeStatus | None
-) -> IdleNodeResult | None:
-    """Return why a node is not verified now, None where it is."""
-    name = node_state.node
-    if node_state.hold:
-        return IdleNodeResult(name, "skipped", f"held by {node_state.hold.who}: {node_state.hold.reason}")
-    if not context.fleet.profile_of(name).acts_on_faults:
-        return IdleNodeResult(name, "skipped", f"profile {context.fleet.nodes[name].profile}: faults are not acted on")
-    if node_state.pending or node_state.unsettled_effects:
-        return IdleNodeResult(name, "skipped", "a decision or an effect about it is pending")
-    if status is None:
-        return IdleNodeResult(name, "unknown", "its scheduler cannot tell whether it is in use")
-    if status.jobs:
-        return IdleNodeResult(name, "busy", format_jobs(status.jobs))
-    if status.cordon and not (VERIFY_UNDRAIN in status.cordon or is_our_reason(status.cordon)):
-        return IdleNodeResult(name, "skipped", f"cordoned: {status.cordon}")
-    return None
 
 
 def _verify_nodes(
@@ -181,7 +137,7 @@ def _give_back_nodes(
     states = read_node_states(context.ledger) if cordons else {}
     for name, cordon in cordons.items():
         state = states[name]
-        changed = not _is_in_service(context, state) or state.pending or state.hold or state.unsettled_effects
+        changed = not is_in_service(context, state) or state.pending or state.hold or state.unsettled_effects
         if changed or "uncordon" not in context.fleet.profile_of(name).actions:
             continue
         scheduler = context.workloads(context.fleet.nodes[name])

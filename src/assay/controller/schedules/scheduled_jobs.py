@@ -13,10 +13,10 @@ from assay.controller.schedules.slot_runner import SlotJob, SlotResult
 from assay.controller.schedules.staleness_sweep import sweep_stale_nodes
 from assay.controller.schedules.weekly_fabric import locate_week_page, record_fabric_week
 from assay.fabric.scan import format_fabric_subject
-from assay.ledger.anchors.anchor import AnchoredFleet
-from assay.ledger.anchors.anchor_names import parse_anchor
-from assay.ledger.anchors.seal_file import REGISTER_NAME
-from assay.ledger.anchors.sealing import seal_ledger
+from assay.ledger.seals.anchor import AnchoredFleet
+from assay.ledger.seals.anchor_names import parse_anchor
+from assay.ledger.seals.seal_file import REGISTER_NAME
+from assay.ledger.seals.sealing import seal_ledger
 from assay.model.specs.schedules import ScheduledWork
 from assay.model.text_lists import format_list
 

@@ -35,7 +35,7 @@ from assay.model.outcome import CheckSubject, Outcome
 
 if TYPE_CHECKING:  # loaded only in sessions that store outcomes
     from assay.harness.judging.session_outcome_file import OutcomeDelivery
-    from assay.harness.selection.declared_outcomes import NodeSelection
+    from assay.harness.selection.node_selection import NodeSelection
     from assay.model.fleet import Fleet
 
 MANY_ITEMS = 5000  # items, or nodes

@@ -16,7 +16,8 @@ from types import MappingProxyType
 
 from assay.harness.judging.session_outcome_file import delete_run_file, merge_worker_files
 from assay.harness.runs.sharding import EndedShard, RunShard
-from assay.harness.selection.declared_outcomes import NodeSelection, list_declared_checks
+from assay.harness.selection.declared_outcomes import list_declared_checks
+from assay.harness.selection.node_selection import NodeSelection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from assay.fabric.topology.node_cables import digest_node_cables
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.harness.runs.local_processes import LocalProcesses
 from assay.harness.runs.progress_and_completeness import (
@@ -37,7 +38,7 @@ from assay.harness.runs.sharding import (
     is_shard_judged,
     mark_shard_judged,
 )
-from assay.harness.selection.declared_outcomes import NodeSelection
+from assay.harness.selection.node_selection import NodeSelection
 from assay.ledger.errors import LEDGER_VARIABLE
 from assay.ledger.file_locks import hold_file_lock
 from assay.ledger.location import locate_existing_ledger
@@ -180,7 +181,7 @@ def run_validation(
         shards = count_shards(len(selected), len(due), jobs, extra)
         manifest = RunManifest.create(fleet, run, evidence.resolve(), extra, shards, user_selection)
         write_empty_run(file, manifest).replace(file)
-        hashes = JudgingHashes(fleet)
+        hashes = JudgingHashes(fleet, digest_node_cables)
         _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
         return _record_in_ledger(file, hashes, ledger, clock)
 
@@ -208,7 +209,7 @@ def resume_run(
             delete_shard_files(file.parent)
             return replace(_record_in_ledger(file, None, ledger, clock), judged=False)
         manifest.require_unchanged(fleet)
-        hashes = JudgingHashes(fleet)
+        hashes = JudgingHashes(fleet, digest_node_cables)
         due = DueOutcomes.of_selection(NodeSelection(fleet, manifest.run.nodes), manifest.run.phases)
         _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))
         return _record_in_ledger(file, hashes, ledger, clock, lost)

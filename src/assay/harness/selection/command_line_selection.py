@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from assay.harness.pytest_internals import Expression, KeywordMatcher, MarkMatcher
-from assay.harness.selection.declared_outcomes import PART_KINDS, NodeSelection
+from assay.harness.selection.declared_outcomes import PART_KINDS
+from assay.harness.selection.node_selection import NodeSelection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 

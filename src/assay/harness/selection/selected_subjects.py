@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from assay.harness.selection.command_line_selection import ANY_SUBJECT, KeywordPattern
-from assay.harness.selection.declared_outcomes import PART_KINDS, NodeSelection, list_node_subjects
+from assay.harness.selection.declared_outcomes import PART_KINDS
+from assay.harness.selection.node_selection import NodeSelection, list_node_subjects
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject
 from assay.model.specs.node_spec import NodeSpec

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from assay.fleet.repository_tree import WorkingFolder
 from assay.fleet.spec_values_read_by_checks import read_check_inputs
-from assay.harness.selection.declared_outcomes import NodeSelection, list_declared_checks
+from assay.harness.selection.declared_outcomes import list_declared_checks
+from assay.harness.selection.node_selection import NodeSelection
 from assay.harness.suite_verification.must_fail_recordings import (
     MustFailCase,
     apply_case,

@@ -12,13 +12,13 @@ from itertools import islice
 from pathlib import Path
 
 from assay.model.outcome import VERDICTS
+from assay.results.comparison.earlier_runs import open_newest_first
 from assay.results.comparison.run_comparison import ChangeKind, RunComparison
 from assay.results.flaky_and_noise_rules import (
     WINDOW_RUNS,
     count_flaky_turns,
 )
 from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check
-from assay.results.store.run_lookup import open_newest_first
 
 FLAKY_CANDIDATE_KINDS: tuple[ChangeKind, ...] = (
     "new_failure",

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from assay.model.traced_values import format_value
+from assay.results.comparison.earlier_runs import open_newest_first
 from assay.results.comparison.paired_runs import PAIRED_FROM_NEW
 from assay.results.comparison.run_comparison import RunComparison
 from assay.results.flaky_and_noise_rules import (
@@ -28,7 +29,6 @@ from assay.results.flaky_and_noise_rules import (
 )
 from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check
 from assay.results.store.reader import StoredRun
-from assay.results.store.run_lookup import open_newest_first
 
 MAX_SHIFT_CANDIDATES = 5000
 """Only the largest shifts are examined closely."""

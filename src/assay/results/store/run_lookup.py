@@ -1,17 +1,14 @@
-"""Finds runs: all of a reports folder, the one that a person names, and an earlier one to compare with."""
+"""Finds runs: all of a reports folder, or the one that a person names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from assay.model.errors import AssayError
-from assay.results.store.reader import StoredRun
 
 RUN_FILE = "run.sqlite"
-MAX_LOOK_BACK = 50
 _LAST_NAME = re.compile(r"last(?:~(\d+))?")
 
 
@@ -45,36 +42,3 @@ def find_run(reports: Path, name: str) -> Path:
         fix = f"did you mean {' or '.join(near)}? `last` and `last~1` work too"
         raise AssayError(f"there is no run {name}", fix=fix)
     return matching[0]
-
-
-def list_earlier_runs(runs: Sequence[Path], run: Path) -> list[Path]:
-    """Return the runs before `run`, oldest first."""
-    return [other for other in runs if other.parent.name < run.parent.name]
-
-
-def find_comparable_run(earlier: Sequence[Path], run: Path) -> Path:
-    """Return the newest earlier run that has ended, with the same phases and at least the same nodes as `run`.
-
-    Where there is none, return the newest earlier run. Raises AssayError where no run is earlier.
-    """
-    if not earlier:
-        fix = "`assay results --list` shows the runs; `--against` names one"
-        raise AssayError(f"there is no run before {run.parent.name}", fix=fix)
-    with StoredRun.open(run) as stored:
-        phases, nodes = set(stored.run.phases), set(stored.run.nodes)
-    for path in reversed(earlier[-MAX_LOOK_BACK:]):
-        with StoredRun.open(path) as stored:
-            if stored.has_ended and set(stored.run.phases) == phases and set(stored.run.nodes) >= nodes:
-                return path
-    return earlier[-1]
-
-
-def open_newest_first(runs: Sequence[Path]) -> Iterator[StoredRun]:
-    """Yield the newest runs, newest first, each open until the next; runs that cannot be read are skipped."""
-    for path in reversed(runs[-MAX_LOOK_BACK:]):
-        try:
-            stored = StoredRun.open(path)
-        except AssayError:
-            continue
-        with stored:
-            yield stored

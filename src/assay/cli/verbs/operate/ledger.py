@@ -15,8 +15,8 @@ from assay.ledger.location import locate_existing_ledger
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from assay.ledger.anchors.anchor import Anchor
-    from assay.ledger.anchors.sealing import AnchorReport
+    from assay.ledger.seals.anchor import Anchor
+    from assay.ledger.seals.seal_comparison import AnchorReport
 
 ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -60,8 +60,8 @@ def verify(
     ledger cannot be read.
     """
     from assay.cli.render.ledger_verification import LedgerVerification
-    from assay.ledger.anchors.sealing import check_anchor
-    from assay.ledger.seals import find_contradictions, make_seal, parse_seal
+    from assay.ledger.seals.seal import make_seal, parse_seal
+    from assay.ledger.seals.seal_comparison import check_anchor, find_contradictions
 
     workspace = _open_workspace(fleet)
     given = parse_seal(seal) if seal else None
@@ -88,8 +88,8 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     could not be written.
     """
     from assay.cli.render.ledger_verification import format_sealing, format_sealing_json
-    from assay.ledger.anchors.sealing import seal_ledger
-    from assay.ledger.seals import make_seal
+    from assay.ledger.seals.seal import make_seal
+    from assay.ledger.seals.sealing import seal_ledger
 
     workspace = _open_workspace(fleet)
     anchors, lost = _find_anchors(workspace, anchor)
@@ -120,9 +120,9 @@ def _open_workspace(fleet: Path) -> Workspace:
 
 def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor], list[AnchorReport]]:
     """Return the given anchors, else those of schedules and those in use; and a report if one of these is unknown."""
-    from assay.ledger.anchors.anchor import AnchoredFleet
-    from assay.ledger.anchors.anchor_names import parse_anchor
-    from assay.ledger.anchors.sealing import AnchorReport
+    from assay.ledger.seals.anchor import AnchoredFleet
+    from assay.ledger.seals.anchor_names import parse_anchor
+    from assay.ledger.seals.seal_comparison import AnchorReport
 
     names, lost = list(given), list[AnchorReport]()
     for source in () if given else (_list_scheduled_anchors, _list_used_anchors):
@@ -136,7 +136,7 @@ def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor],
 
 
 def _list_used_anchors(workspace: Workspace) -> list[str]:
-    from assay.ledger.anchors.sealing import list_registered_anchors
+    from assay.ledger.seals.sealing import list_registered_anchors
 
     return list_registered_anchors(workspace.seal_register)
 

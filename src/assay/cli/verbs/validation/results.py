@@ -169,10 +169,11 @@ def _describe_age(workspace: Workspace, run: SuiteRun, hours: float) -> str:
 def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filter: OutcomeFilter, form: Form) -> int:
     """Print what changed between two runs; return the exit code."""
     from assay.results.comparison.comparison_summary import collect_differences
+    from assay.results.comparison.earlier_runs import find_comparable_run, list_earlier_runs
     from assay.results.comparison.run_comparison import compare_runs
     from assay.results.formats.format_registry import RESULT_FORMATS
     from assay.results.formats.nagios_format import find_comparison_state
-    from assay.results.store.run_lookup import find_comparable_run, find_run, list_earlier_runs, list_runs
+    from assay.results.store.run_lookup import find_run, list_runs
 
     format_comparison = RESULT_FORMATS[form].comparison
     if format_comparison is None or outcome_filter.verdicts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from assay.ledger.seals import StoredSeal
+from assay.ledger.seals.seal import StoredSeal
 from assay.model.errors import AssayError
 
 LOST_FIX = "bring it back; if it was given up, name the other anchors with --anchor, and its lines leave {register}"

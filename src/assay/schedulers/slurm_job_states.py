@@ -1,4 +1,4 @@
-"""Slurm's states of jobs and nodes that decide something, as its JSON names them. Meanings: `man squeue`, `man sinfo`.
+"""Slurm's states of jobs that decide something, as its JSON names them. Meanings: `man squeue`.
 
 A state that is not in these tables counts as the cautious one: the job goes on, and is on its node.
 """
@@ -35,5 +35,3 @@ WAITING_JOB_STATES = frozenset(
 """The job waits to start, or to start again: nothing of it is on a node."""
 SELF_ENDED_JOB_STATES = frozenset({"COMPLETED", "FAILED", "OUT_OF_MEMORY"})
 """The job's own command ended."""
-CLOSED_NODE_STATES = ("DOWN", "FAIL", "ERROR", "INVAL", "FUTURE")
-"""Slurm starts no job on the node, even if it is not drained."""

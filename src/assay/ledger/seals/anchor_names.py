@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from assay.ledger.anchors.anchor import Anchor, AnchoredFleet
-from assay.ledger.anchors.git_note import DEFAULT_REF, GitNoteAnchor
-from assay.ledger.anchors.other_ledger import OtherLedgerAnchor
-from assay.ledger.anchors.seal_file import FileAnchor
-from assay.ledger.anchors.time_stamp import TimeStampAnchor
+from assay.ledger.seals.anchor import Anchor, AnchoredFleet
+from assay.ledger.seals.git_note import DEFAULT_REF, GitNoteAnchor
+from assay.ledger.seals.other_ledger import OtherLedgerAnchor
+from assay.ledger.seals.seal_file import FileAnchor
+from assay.ledger.seals.time_stamp import TimeStampAnchor
 from assay.ledger.connection import SECRET_PARAMETERS, parse_ledger_url
 from assay.ledger.location import is_server_url
 from assay.model.errors import AssayError

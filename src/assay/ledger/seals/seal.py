@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assay.ledger.hash_chain import ChainName
-from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.timestamps import parse_time
 
@@ -109,17 +108,3 @@ def make_seal(ends: Mapping[str, tuple[int, str]]) -> LedgerSeal:
     """Return the seal of a ledger whose `chain_ends()` are `ends`."""
     entry, run = (ChainEnd(ends[chain][0], ends[chain][1] or HASH_OF_NOTHING) for chain in CHAINS)
     return LedgerSeal(entry, run)
-
-
-def find_contradictions(ledger: Ledger, seal: LedgerSeal) -> list[str]:
-    """Return where a ledger is not the one that was sealed. Reads two rows."""
-    found = []
-    for chain, end in zip(CHAINS, (seal.entry, seal.run), strict=True):
-        if not end or not end.seq:
-            continue
-        present = ledger.hash_of(end.seq, chain)
-        if present is None:
-            found.append(f"{chain} {end.seq}, which was sealed, is missing")
-        elif not present.startswith(end.hash):
-            found.append(f"{chain} {end.seq} is not the sealed one")
-    return found

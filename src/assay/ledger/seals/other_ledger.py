@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.ledger.anchors.anchor import make_no_seal_error
-from assay.ledger.seals import StoredSeal, parse_stored_seal
+from assay.ledger.seals.anchor import make_no_seal_error
+from assay.ledger.seals.seal import StoredSeal, parse_stored_seal
 from assay.ledger.store import Ledger
 from assay.model.entries.operator_entries import OtherLedgerSealedEntry
 from assay.model.ledger_entry import derive_id

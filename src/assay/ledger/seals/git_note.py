@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.ledger.anchors.anchor import make_no_seal_error
-from assay.ledger.seals import StoredSeal, parse_stored_seals
+from assay.ledger.seals.anchor import make_no_seal_error
+from assay.ledger.seals.seal import StoredSeal, parse_stored_seals
 from assay.model.errors import AssayError
 
 DEFAULT_REF = "assay-seals"
