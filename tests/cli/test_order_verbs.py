@@ -126,7 +126,8 @@ def refused(fleet, monkeypatch):
 
 def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
     told = json.loads(ask("status", "--format", "json"))
-    assert list(told) == ["nodes"]
+    assert list(told) == ["nodes", "breakers"]
+    assert told["breakers"] == []
     assert [node["node"] for node in told["nodes"]] == ["n0001", "n0002", "n0003", "n0004"]
     names = ["node", "pool", "state", "since", "pending", "held", "asked", "opened", "returned", "because"]
     assert {tuple(node) for node in told["nodes"]} == {tuple(names)}
@@ -155,7 +156,8 @@ def test_status_of_a_fleet_that_was_never_looked_at_says_what_to_do_and_makes_no
     result = CliRunner().invoke(app, ["status", "--fleet", str(tmp_path)])
     assert "assay reconcile --once" in result.stdout
     assert json.loads(CliRunner().invoke(app, ["status", "--format", "json", "--fleet", str(tmp_path)]).stdout) == {
-        "nodes": []
+        "nodes": [],
+        "breakers": [],
     }
     assert not list(tmp_path.rglob("*.sqlite"))
 

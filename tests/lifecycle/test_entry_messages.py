@@ -40,6 +40,11 @@ LINES = [
     ("effect.unknown", {"effect": ID, "reason": "dark"}, "reboot ended nobody knows how: dark"),
     ("hold", {"who": "ann", "reason": "r", "until": "2026-12-01T18:00:00+00:00"}, "ann until 2026-12-01 18:00 UTC: r"),
     ("release", {"who": "assay", "reason": "its end has come"}, "released by assay: its end has come"),
+    (
+        "breaker.cleared",
+        {"pool": "h100-a", "who": "ann", "reason": "the leaf is mended"},
+        "the breaker of pool h100-a was cleared by ann: the leaf is mended",
+    ),
     ("certified", {"who": "bob", "reason": "reseated"}, "certified by bob: reseated"),
     ("move", {"to": "rma", "who": "ann", "reason": "third time", "now": True}, "asked by ann to go to rma at once"),
     ("zap.asked", {"to": "zap", "who": "ann", "reason": "new BIOS"}, "asked by ann to go to zap: new BIOS"),

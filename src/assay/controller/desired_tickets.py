@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from assay.lifecycle.decisions.foreign_cordons import (
     is_ordered_stay,
     list_disturbing_actions,
 )
+from assay.lifecycle.decisions.held_answers import list_open_breakers
 from assay.lifecycle.decisions.lost_cordons import find_cordon_effect
 from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -25,6 +25,7 @@ from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.checklists import TechnicianInspection
+from assay.model.text_lists import format_list
 from assay.model.ticket import Ticket, TicketPlace
 
 DOSSIER_ACTION = "dossier"
@@ -141,22 +142,20 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: se
 
 def _breaker_tickets(snapshot: FleetSnapshot) -> Iterator[Ticket]:
     """Yield one ticket for each pool of which the breaker holds back nodes, with the cause that they have in common."""
-    held: dict[str, list[NodeSnapshot]] = defaultdict(list)
-    for view in snapshot.nodes:
-        if view.node_state.is_held_by_breaker and "ticket" in view.profile.actions:
-            held[view.node.pool].append(view)
-    for pool, views in sorted(held.items()):
-        notes = [view.node_state.note for view in views if view.node_state.note.startswith("breaker")]
+    told = {view.name: view for view in snapshot.nodes if "ticket" in view.profile.actions}
+    for one in list_open_breakers(view.node_state for view in told.values()):
+        views = [told[name] for name in one.nodes]
         yield Ticket(
-            **_make_identity(f"{BREAKER_TICKET_KIND}/{pool}"),
-            title=f"many nodes of pool {pool} fail in the same way",
+            **_make_identity(f"{BREAKER_TICKET_KIND}/{one.pool}"),
+            title=f"many nodes of pool {one.pool} fail in the same way",
             node=views[0].name,
             places=tuple(_make_place(view) for view in views),
             expected="one cause is found, and what it broke passes its checks again",
-            seen=max(notes, default="the breaker holds back their answers"),
+            seen=f"{one.reason}\nheld back: {format_list(one.nodes)}\ncordoned: {format_list(one.cordoned) or 'none'}",
             verify=f"assay explain {views[0].name}",
             severity="catastrophic",
             steps="find what the nodes have in common: a driver, a firmware, a switch, a rack, a job\n"
+            f"when it is mended, or is no common cause: {one.clear_command}\n"
             f"what only a log told is answered after {snapshot.policy.breaker.held_hours:g} h, as far as limits allow",
         )
 

@@ -210,6 +210,9 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     operator.CertifiedEntry: lambda entry, _: f"certified by {entry.who}: {entry.reason}",
     operator.MoveEntry: _format_move,
     operator.ZapRequestedEntry: _format_move,
+    operator.BreakerClearedEntry: lambda entry, _: (
+        f"the breaker of pool {entry.pool} was cleared by {entry.who}: {entry.reason}"
+    ),
     operator.CommitAcceptedEntry: lambda entry, _: f"acts on commit {entry.commit[:12]}, signed by {entry.signer}",
     operator.OtherLedgerSealedEntry: lambda entry, _: (
         f"{entry.who} sealed another ledger: {', '.join(end.partition(':')[0] for end in entry.seal.split(','))} lines"

@@ -26,7 +26,8 @@ class FaultRecord:
     first entry.
     `response` is "waits" while a pending decision wants to move the node because of it, "acted" after a decision moved
     the node, "breaker" after the circuit breaker held the fault back. `responded_at` is the time of that, "" for
-    none. `cleared_at` is "" while the fault is open.
+    none. `cleared_at` is "" while the fault is open. `no_wave` is the entry by which a person cleared the breaker after
+    the fault had arrived, "" for none. Such a fault counts for no wave.
     """
 
     id: str
@@ -46,6 +47,7 @@ class FaultRecord:
     cleared_at: str = ""
     seq: int = 0
     arrived_at: str = ""
+    no_wave: str = ""
 
     @property
     def boots(self) -> frozenset[str]:
@@ -179,7 +181,9 @@ class NodeState:
     `stay_id` is the id of the entry that began this stay and `stay_seq` its number, `decision` the decision behind it
     ("" for none), `reason` why it was made. `note` is what was recorded since that needs a technician or keeps the node
     here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
-    a deadline of this stay, "" for never. `decision_ids` holds every decision ever made for the node.
+    a deadline of this stay, "" for never. `is_deadline_free` says that a person has cleared the breaker since then.
+    `breaker_reason` is why it last held something back in this stay. `decision_ids` holds every decision ever made for
+    the node.
     """
 
     node: str
@@ -198,6 +202,8 @@ class NodeState:
     withdrawn: WithdrawnDecision | None = None
     lost_cordons: tuple[LostCordon, ...] = ()
     deadline_held_at: str = ""
+    is_deadline_free: bool = False
+    breaker_reason: str = ""
     faults: tuple[FaultRecord, ...] = ()
     repairs: tuple[RepairRecord, ...] = ()
     transitions: tuple[TransitionRecord, ...] = ()
@@ -230,8 +236,15 @@ class NodeState:
 
     @property
     def is_held_by_breaker(self) -> bool:
-        """Whether the breaker holds back the answer to an open fault."""
-        return any(fault.is_open and fault.response == "breaker" for fault in self.faults)
+        """Whether the breaker holds back the answer to an open fault, or to a missed deadline."""
+        return bool(self.deadline_held_at) or bool(self.faults_held_by_breaker)
+
+    @property
+    def faults_held_by_breaker(self) -> tuple[FaultRecord, ...]:
+        """The open faults whose answer the breaker holds back."""
+        return tuple(
+            one for one in self.faults if one.response == "breaker" and one.is_open and not self.is_repaired(one)
+        )
 
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
         """Return the effect of a decision, None where it has not started."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,8 +25,8 @@ from assay.model.decision import HELD_RULE, REPAIR_ACTIONS, RESTART_ACTIONS, Dec
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
 from assay.model.entries.effect_entries import EffectIntentEntry, EffectProgressEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
-from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
-from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, MoveEntry
+from assay.model.entries.node_entries import TransitionEntry
+from assay.model.entries.operator_entries import BreakerClearedEntry, CertifiedEntry, HoldEntry, MoveEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 
@@ -57,6 +56,8 @@ class NodeStateBuilder:
     move_request: MoveRequest | None = None
     withdrawn: WithdrawnDecision | None = None
     deadline_held_at: str = ""
+    is_deadline_free: bool = False
+    breaker_reason: str = ""
     lost_cordons: list[LostCordon] = field(default_factory=list)
     faults: dict[str, FaultRecord] = field(default_factory=dict)
     effects: dict[str, EffectRecord] = field(default_factory=dict)
@@ -89,6 +90,8 @@ class NodeStateBuilder:
                 withdrawn=self.withdrawn,
                 lost_cordons=tuple(self.lost_cordons),
                 deadline_held_at=self.deadline_held_at,
+                is_deadline_free=self.is_deadline_free,
+                breaker_reason=self.breaker_reason,
                 faults=tuple(self.faults.values()),
                 repairs=tuple(self.repairs),
                 transitions=tuple(self.transitions),
@@ -110,7 +113,8 @@ class NodeStateBuilder:
         self.state, self.since, self.stay_id, self.decision = move.to_state, at, entry.id, move.decision
         self.stay_seq = entry.seq
         self.reason = self._describe_reason(decision.causes if decision else ()) or move.reason
-        self.note, self.pending, self.certified, self.withdrawn, self.deadline_held_at = "", None, None, None, ""
+        self.note, self.pending, self.certified, self.withdrawn = "", None, None, None
+        self.deadline_held_at, self.is_deadline_free, self.breaker_reason = "", False, ""
         if self.move_request and self.move_request.to == move.to_state:
             self.move_request = None
 
@@ -139,9 +143,10 @@ class NodeStateBuilder:
             self._set_responses(decision.causes, "acted" if decision.timing == "immediate" else "waits", at)
 
     def _apply_record(self, decision: DecisionEntry, at: str) -> None:
-        kinds = {cause.kind for cause in decision.causes}
+        kinds = {cause.kind: cause.text for cause in decision.causes}
         if "breaker" in kinds:
             self._set_responses(decision.causes, "breaker", at)
+            self.breaker_reason = kinds["breaker"]
             if "deadline" in kinds:
                 self.deadline_held_at = at
         if decision.remedy == "cordon":
@@ -196,6 +201,7 @@ class NodeStateBuilder:
             responded_at=known.responded_at if known else "",
             seq=entry.seq,
             arrived_at=known.arrived_at if known and known.is_open else format_time(entry.at),
+            no_wave=known.no_wave if known and known.is_open else "",
         )
         self.known_boots |= list_boots(fault.marks)
 
@@ -251,33 +257,22 @@ class NodeStateBuilder:
         self.certified = OperatorNote(entry.id, certified.who, certified.reason, at)
         self._add_repair("certified", at, entry.id, entry.seq)
 
+    def apply_cleared_breaker(self, entry: LedgerEntry) -> None:
+        """Count the faults so far for no wave, and let what the breaker held back be answered."""
+        cleared = BreakerClearedEntry.read(entry)
+        self._change_responses("breaker", "")
+        self.faults = {ident: replace(fault, no_wave=entry.id) for ident, fault in self.faults.items()}
+        self.is_deadline_free, self.deadline_held_at = self.is_deadline_free or bool(self.deadline_held_at), ""
+        if self.note and any(cause.kind == "breaker" for cause in self.noted_causes):
+            self.note = f"{cleared.who} cleared the breaker: {cleared.reason}"
+        if self.pending and self.pending.rule.rpartition(" ")[2] == HELD_RULE:
+            self.pending = replace(self.pending, blockers=("room within the limits",))
+
     def apply_move_request(self, entry: LedgerEntry) -> None:
         """Remember the state that a person wants, unless the node is there."""
         move = MoveEntry.read(entry)
         request = MoveRequest(entry.id, move.to, move.who, move.reason, format_time(entry.at), bool(move.now))
         self.move_request = request if move.to != self.state else None
-
-
-def make_builder(entry: LedgerEntry) -> NodeStateBuilder:
-    """Return the builder of a node that is enrolled."""
-    at, enrolled = format_time(entry.at), NodeEnrolledEntry.read(entry)
-    reason = f"first seen; the inventory starts it in {enrolled.state}"
-    builder = NodeStateBuilder(entry.node, enrolled.pool, enrolled.state, at, entry.id, reason, at)
-    builder.stay_seq, builder.serial, builder.named_by = entry.seq, enrolled.serial, entry.id
-    return builder
-
-
-def rename_machine(machine: NodeStateBuilder, node: str, pool: str, named_by: str) -> NodeStateBuilder:
-    """Return a machine under another name. Actions that have not ended are left behind with the old name."""
-    before, now = f"{machine.pool}/{machine.node}", f"{pool}/{node}"
-    faults = {
-        ident: replace(fault, subject=f"{now}{fault.subject.removeprefix(before)}")
-        for ident, fault in machine.faults.items()
-    }
-    renamed = replace(deepcopy(machine), node=node, pool=pool, named_by=named_by, faults=faults, built=None)
-    if any(effect.standing not in ("verified", "failed") for effect in machine.effects.values()):
-        renamed.decision = ""
-    return renamed
 
 
 _LATER_STANDINGS: tuple[EffectStatus, ...] = ("done", "verified", "failed", "unknown")
@@ -296,5 +291,6 @@ ENTRY_HANDLERS: dict[str, Callable[[NodeStateBuilder, LedgerEntry], None]] = {
     "move": NodeStateBuilder.apply_move_request,
     "zap.asked": NodeStateBuilder.apply_move_request,
     "part.replaced": NodeStateBuilder.apply_replacement,
+    "breaker.cleared": NodeStateBuilder.apply_cleared_breaker,
 }
 """By entry kind. Kinds that change no node state (tickets, failed observations) have no handler."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from assay.lifecycle.enrolled_machines import make_builder, rename_machine
 from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.node_state_builder import ENTRY_HANDLERS, NodeStateBuilder, make_builder, rename_machine
+from assay.lifecycle.node_state_builder import ENTRY_HANDLERS, NodeStateBuilder
 from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry
 from assay.model.ledger_entry import LedgerEntry
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.recorded_node_states import format_ago
+from assay.cli.recorded_node_states import format_ago, load_node_states
 from assay.cli.render.code_meanings import format_code_meaning
+from assay.cli.render.open_breakers import breaker_as_json
 from assay.cli.workspace import Workspace
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.text_lists import format_count
@@ -164,8 +165,27 @@ def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: Rec
 
 
 def describe_recent_news(workspace: Workspace, state: NodeState) -> JsonObject:
-    """Return `told` (open faults that no decision names yet) and `agent` (None if the node has never had one)."""
-    return {"told": list(_list_undecided_faults(workspace, state)), "agent": _read_agent_status(workspace, state.node)}
+    """Return `told`, `agent` and `breaker`.
+
+    These are open faults that no decision names yet, the node's agent (None if it has never had one), and the breaker
+    that holds its answer back (None if none does).
+    """
+    return {
+        "told": list(_list_undecided_faults(workspace, state)),
+        "agent": _read_agent_status(workspace, state.node),
+        "breaker": _find_open_breaker(workspace, state),
+    }
+
+
+def _find_open_breaker(workspace: Workspace, state: NodeState) -> JsonObject | None:
+    from assay.lifecycle.decisions.held_answers import list_open_breakers
+
+    if not state.is_held_by_breaker:
+        return None
+    return next(
+        (breaker_as_json(one) for one in list_open_breakers(load_node_states(workspace)) if state.node in one.nodes),
+        None,
+    )
 
 
 def format_recent_news(workspace: Workspace, news: JsonObject) -> Iterator[str]:
@@ -175,6 +195,9 @@ def format_recent_news(workspace: Workspace, news: JsonObject) -> Iterator[str]:
         meaning = f" ({text})" if (text := format_code_meaning(fault)) else ""
         name = f"{fault['class']} on {fault['subject']}"
         yield f"{fault['severity']} fault {name}{times}: the next pass decides on it{meaning}"
+    if held := news["breaker"]:
+        count = format_count(len(held["nodes"]), "node")
+        yield f"the breaker of pool {held['pool']} holds its answer back, with {count}; to clear it: {held['clear']}"
     if agent := news["agent"]:
         yield "; ".join(_format_agent(agent, format_ago(agent["heard"], workspace.clock.now())))
 

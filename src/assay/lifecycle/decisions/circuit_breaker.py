@@ -131,7 +131,8 @@ def _list_counting(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[FaultRec
     if not view.profile.acts_on_faults:
         return []
     breaker = snapshot.policy.breaker
-    return [fault for fault in view.node_state.faults if can_be_wave(breaker, fault.fault_class, fault.severity)]
+    faults = (fault for fault in view.node_state.faults if not fault.no_wave)
+    return [fault for fault in faults if can_be_wave(breaker, fault.fault_class, fault.severity)]
 
 
 def _find_class_waves(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> list[OngoingWave]:
@@ -168,13 +169,14 @@ def _find_ongoing_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnaps
 
 def _is_still_present(view: NodeSnapshot, fault: FaultRecord) -> bool:
     """Whether a fault that the breaker held still exists. A check's fault does until newer evidence is judged."""
-    if not fault.is_open or fault.response != "breaker" or view.node_state.is_repaired(fault):
+    if not fault.is_open or fault.response != "breaker" or fault.no_wave or view.node_state.is_repaired(fault):
         return False
     return "check" in fault.marks or is_still_failing(view, fault)
 
 
 def _describe_deadline_wave(snapshot: FleetSnapshot, pool: str, views: list[NodeSnapshot]) -> str:
-    missed = [view for view in views if has_missed_deadline(snapshot, view)]
+    late = (view for view in views if has_missed_deadline(snapshot, view))
+    missed = [view for view in late if not view.node_state.is_deadline_free]
     if not is_wave(snapshot.policy.breaker, len(missed), len(views)):
         return ""
     states = Counter(view.node_state.state for view in missed)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from assay.lifecycle.decisions import circuit_breaker, fault_remedies, rack_cordons
+from assay.lifecycle.decisions import circuit_breaker, fault_remedies, held_answers, rack_cordons
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity, holds_out_of_service
 from assay.lifecycle.decisions.foreign_cordons import find_foreign_hold
 from assay.lifecycle.decisions.holds_and_manual_moves import propose_hold_actions, propose_manual_move
@@ -20,7 +20,7 @@ from assay.lifecycle.decisions.pending_decisions import (
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
 from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.decision import HELD_RULE, PERSON_RULE, Decision, DecisionCause
+from assay.model.decision import PERSON_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 
@@ -102,10 +102,14 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
         yield decision
         if decision.timing != "record":
             return
-        if cordon := _cordon_held_node(snapshot, view, move, decision, bounds):
+        if cordon := held_answers.cordon_refused_node(snapshot, view, move, decision, bounds.capacity):
             yield cordon
             return
         is_blocked = move.rule_name != PERSON_RULE and (not move.takes_out or view.profile.acts_on_faults)
+    if view.node_state.is_held_by_breaker and (
+        cordon := held_answers.cordon_held_node(snapshot, view, bounds.capacity)
+    ):
+        yield cordon
 
 
 def _collect_proposals(
@@ -163,28 +167,6 @@ def _grant_or_refuse(
     return grant_proposal(snapshot, view, proposal, blockers)
 
 
-def _cordon_held_node(
-    snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, refusal: Decision, bounds: _PassBounds
-) -> Decision | None:
-    """Return the cordon of a node that serves, while the breaker or the limit of restarts holds back its answer.
-
-    No new job starts on a broken node meanwhile, as far as the limits of nodes out allow. The breaker's cordons take
-    at most half of that room, so that other faults are still answered.
-    """
-    why, state = refusal.causes[0], view.node_state.state
-    is_held = why.kind == "breaker" or (why.kind == "limit" and why.id.startswith("reboots_per_hour"))
-    is_open = snapshot.policy.states[state].in_service and view.node_state.pending is None
-    if not (is_held and is_open and proposal.takes_out and "cordon" in view.profile.actions):
-        return None
-    if not proposal.identity_keys or bounds.capacity.find_refusal(view, state):
-        return None
-    if why.kind == "breaker" and not bounds.capacity.has_room_to_hold(view):
-        return None
-    bounds.capacity.reserve(view, state, is_only_held=True)
-    held = replace(proposal, to=state, timing="pending", policy_path="breaker", rule_name=HELD_RULE, remedy="cordon")
-    return grant_proposal(snapshot, view, replace(held, causes=(why, *proposal.causes)), (why.text,))
-
-
 def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
     """Return what forbids this to automation: a hold, others who closed the node, or the profile."""
     hold, profile = view.node_state.hold, view.profile
@@ -208,7 +190,7 @@ def _find_pool_refusal(
     """Return what holds back the whole pool: a wave of faults or missed deadlines, or too many cordoned racks."""
     pool = view.node.pool
     wave = _find_fault_wave(snapshot, view, proposal, bounds) if proposal.takes_out else ""
-    if not wave and proposal.is_deadline:
+    if not wave and proposal.is_deadline and not view.node_state.is_deadline_free:
         wave = bounds.deadline_waves.get(pool, "")
     if wave:
         return DecisionCause("breaker", pool, wave)
@@ -222,13 +204,14 @@ def _find_pool_refusal(
 def _find_fault_wave(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> str:
     """Return the wave that holds back a proposal: a new wave holds all, an ongoing one only its own fault classes.
 
-    What an ongoing wave has held for as long as it may goes on, as far as limits allow.
+    What an ongoing wave has held for as long as it may goes on, as far as limits allow. So does what came before a
+    person cleared the breaker.
     """
     if wave := bounds.new_waves.get(view.node.pool):
         return wave
     causes = {fault for cause in proposal.causes for fault in cause.fault_ids}
     faults = [fault for fault in view.node_state.faults if fault.id in causes]
-    if faults and all(fault_remedies.is_released(snapshot, view, fault) for fault in faults):
+    if faults and all(fault.no_wave or fault_remedies.is_released(snapshot, view, fault) for fault in faults):
         return ""
     ongoing, classes = bounds.ongoing_waves.get(view.node.pool), {fault.fault_class for fault in faults}
     if ongoing and classes <= ongoing.classes:

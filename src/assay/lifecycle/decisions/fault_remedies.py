@@ -62,7 +62,12 @@ def list_released_faults(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[Fa
 
 
 def is_released(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord) -> bool:
-    """Whether the breaker has held a fault as long as it may. It holds what checks see as long as they see it."""
+    """Whether the breaker has held a fault as long as it may. It holds what checks see as long as they see it.
+
+    A fault that was cleared, and held again by a new wave, is free when that wave is over.
+    """
+    if fault.response == "breaker" and fault.no_wave:
+        return not is_still_failing(view, fault)  # that is an answer of its own
     if fault.response != "breaker" or "check" in fault.marks:
         return False
     seen = {(one.outcome.fault, one.outcome.subject) for one in view.latest if one.outcome.verdict == "fail"}
@@ -86,6 +91,11 @@ def make_fault_cause(fault: FaultRecord) -> DecisionCause:
     times = f", {fault.count} times" if fault.count > 1 else ""
     detail = f": {fault.detail}" if fault.detail else ""
     return DecisionCause("fault", fault.id, f"{fault.fault_class} on {fault.subject}{times}{detail}")
+
+
+def make_fault_keys(fault: FaultRecord) -> tuple[str, ...]:
+    """Return the identity keys of a proposal for a fault. A cleared breaker lets the same be decided anew."""
+    return (fault.id, fault.severity, *([fault.no_wave] if fault.no_wave else []))
 
 
 def shorten_fault_causes(causes: Sequence[DecisionCause]) -> tuple[DecisionCause, ...]:
@@ -154,7 +164,7 @@ def _make_proposal(
         policy_path=f"faults.{name}",
         rule_name=name,
         causes=(make_fault_cause(fault),),
-        identity_keys=(fault.id, fault.severity),
+        identity_keys=make_fault_keys(fault),
         remedy=remedy,
         takes_out=timing != "record",
     )

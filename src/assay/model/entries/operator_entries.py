@@ -1,4 +1,4 @@
-"""Entries by which people decide: holds, moves, certifications, and the commits that they sign."""
+"""Entries by which people decide: holds, moves, certifications, cleared breakers, and the commits that they sign."""
 
 from __future__ import annotations
 
@@ -51,6 +51,19 @@ class ZapRequestedEntry(MoveEntry):
 
     __slots__ = ()
     kind = "zap.asked"
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerClearedEntry(EntryContent):
+    """A person clears the breaker of a pool: the node's faults so far are no wave, and are answered within the limits.
+
+    Each node with such faults has an entry of its own.
+    """
+
+    kind = "breaker.cleared"
+    pool: str
+    who: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

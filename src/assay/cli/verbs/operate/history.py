@@ -33,6 +33,7 @@ MOVE_KINDS = frozenset(
         "move",
         "zap.asked",
         "part.replaced",
+        "breaker.cleared",
     )
 )
 _RESULTS = "Results of all runs"

@@ -83,7 +83,7 @@ def reconcile(
     _print_passes(reports, _find_unattended_tasks(workspace), form)
     if held := reports[-1].held:
         more = f" and {len(held) - 1} more" if held[1:] else ""
-        _print_message(f"the breaker holds back {held[0]}{more}: find what they have in common\n  → assay status")
+        _print_message(f"the breaker holds back {held[0]}{more}: find what they have in common\n  → assay breaker")
         raise typer.Exit(1)
 
 

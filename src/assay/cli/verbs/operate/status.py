@@ -14,6 +14,7 @@ from assay.cli.hold_expiry import format_hold_end
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import format_ago, load_node_states_and_returned_parts
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
+from assay.cli.render.open_breakers import breaker_as_json, format_breaker
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from assay.lifecycle.decisions.held_answers import OpenBreaker
     from assay.lifecycle.node_state import NodeState
 
 status_app = typer.Typer(add_completion=False)
@@ -34,6 +36,8 @@ PIPE_WIDTH = 160
 @status_app.command()
 def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
+
+    Then show the open circuit breakers, what they hold back, and how to clear them.
 
     If the ledger cannot be read, show the nodes of the inventory with unknown states.
 
@@ -50,7 +54,8 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
         _ = workspace.fleet  # raises an error if the folder is no fleet repository
     if form == "json":
         nodes = [node_status_as_json(state, returned.get(state.node, ())) for state in states]
-        typer.echo(json.dumps({"nodes": nodes}, indent=1))
+        breakers = [breaker_as_json(one) for one in _list_open_breakers(states)]
+        typer.echo(json.dumps({"nodes": nodes, "breakers": breakers}, indent=1))
     elif states:
         _print_status(workspace, states, returned)
     else:
@@ -76,6 +81,17 @@ def _print_status(workspace: Workspace, states: list[NodeState], returned: Mappi
     console.print(_make_table(states, returned, workspace.clock.now(), plain))
     counts = Counter(state.state for state in states)
     console.print("[dim]" + ", ".join(f"{count} {name}" for name, count in counts.most_common()) + "[/]")
+    for one in _list_open_breakers(states):
+        console.print(format_breaker(one, workspace.clock.now()), style="yellow", markup=False)
+
+
+def _list_open_breakers(states: list[NodeState]) -> list[OpenBreaker]:
+    """Return the open breakers. Most fleets have none, and need not load how they are found."""
+    if not any(state.is_held_by_breaker for state in states):
+        return []
+    from assay.lifecycle.decisions.held_answers import list_open_breakers
+
+    return list_open_breakers(states)
 
 
 def _list_service_states(workspace: Workspace) -> set[str] | None:
