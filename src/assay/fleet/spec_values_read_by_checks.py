@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
@@ -23,6 +24,8 @@ BOUND_SIDES: tuple[BoundSide, ...] = ("at_least", "at_most", "equals")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
 """What of a spec says over how many parts a check is repeated, and where they are."""
+FABRIC_FIXTURES = {"link", "fabric"}
+"""A check with one of these fixtures is judged by the designed cables."""
 PART_SPEC_FIELDS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
 
 
@@ -50,6 +53,11 @@ class CheckInputs:
     declared: frozenset[tuple[str, str]]
     bounds: tuple[LimitBound, ...]
     digest: str
+
+    @property
+    def has_cables(self) -> bool:
+        """Whether the check is judged by the designed cables."""
+        return bool(FABRIC_FIXTURES & self.fixtures)
 
     def limits_by_measurement(self) -> dict[str, list[tuple[str, str]]]:
         """Return each measurement's bounds, as pairs of side and limit."""
@@ -202,14 +210,17 @@ def value_at(value: Any, path: str) -> Any:
 
 
 class JudgingHashes:
-    """The hash of what each check of a fleet is judged by: its code, declaration, limits and values of the specs.
+    """The hash of what each check of a fleet is judged by: its code, declaration, limits, spec values and cables.
 
     An outcome with another hash was judged by other specs. `plan` announces the same checks as to be run again. Each
-    hash is computed once for all nodes that share it.
+    hash is computed once for all nodes that share it. `digest_cables` returns a digest of the designed cables by node,
+    see `assay.fabric.topology.node_cables`.
     """
 
-    def __init__(self, fleet: Fleet, tree: RepositoryTree | None = None) -> None:
-        self._fleet = fleet
+    def __init__(
+        self, fleet: Fleet, digest_cables: Callable[[Fleet], Mapping[str, str]], tree: RepositoryTree | None = None
+    ) -> None:
+        self._fleet, self._digest_cables = fleet, digest_cables
         self._reads = read_check_inputs(tree or WorkingFolder(fleet.root))
         self._checks = [check for catalog in fleet.check_catalogs.values() for check in catalog.checks]
         self._known: dict[tuple[Any, ...], Mapping[str, str]] = {}
@@ -219,10 +230,15 @@ class JudgingHashes:
         if name not in self._fleet.nodes:
             return {}
         node = self._fleet.nodes[name]
-        key = (node.spec, node.profile, node.serial, node.hca_guids)
+        key = (node.spec, node.profile, node.serial, node.hca_guids, self._cables.get(name, ""))
         if key not in self._known:
             self._known[key] = {check.id: self._hash(check, node) for check in self._checks if check.id in self._reads}
         return self._known[key]
+
+    @cached_property
+    def _cables(self) -> Mapping[str, str]:
+        is_read = any(self._reads[check.id].has_cables for check in self._checks if check.id in self._reads)
+        return self._digest_cables(self._fleet) if is_read else {}
 
     def _hash(self, check: CheckDeclaration, node: Node) -> str:
         values = dict(self._list_values(check, self._reads[check.id], node))
@@ -246,6 +262,8 @@ class JudgingHashes:
             yield "serial", node.serial
         if ("hca", "guid") in reads.declared:
             yield "hca_guids", node.hca_guids
+        if reads.has_cables:
+            yield "cables", self._cables.get(node.name, "")
 
 
 def _as_plain(value: Any) -> Any:

@@ -6,11 +6,12 @@ What of a design's list of single cables counts for a work order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from assay.fabric.topology.compiled_topology import DesignedDevice
 from assay.fabric.topology.design_compiler import compile_topology
+from assay.fabric.topology.node_cables import digest_node_cables
 from assay.model.fabric.design_cables_and_partitions import ExplicitCable, ExplicitEnd
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
@@ -79,6 +80,13 @@ def plan_cabling_jobs(before: Fleet, after: Fleet) -> tuple[CablingJob, ...]:
         else:
             jobs += _changed_fabric(known, after, old, new)
     return tuple(sorted(jobs, key=lambda job: (job.fabric, job.place, job.steps)))
+
+
+def find_recabled_nodes(before: Fleet, after: Fleet, jobs: Iterable[CablingJob]) -> set[str]:
+    """Return the nodes whose designed cables are others after this work: other ends or another rate."""
+    fabrics = {job.fabric for job in jobs}
+    old, new = digest_node_cables(before, fabrics), digest_node_cables(after, fabrics)
+    return {node for node in old.keys() | new.keys() if old.get(node) != new.get(node)}
 
 
 def _changed_fabric(before: Fleet, after: Fleet, old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:

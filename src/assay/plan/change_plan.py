@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from assay.lifecycle.decisions.circuit_breaker import can_be_wave
 from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.text_lists import format_count
-from assay.plan.cable_moves_and_adapter_replacements import CablingJob, nodes_losing_links
-from assay.plan.cabling_work_order import plan_cabling_jobs
+from assay.plan.cable_moves_and_adapter_replacements import CablingJob
+from assay.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
 from assay.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding, find_node_standing
 from assay.plan.drift_response import DriftGroup, DriftResponse, predict_drift_responses
@@ -132,7 +132,8 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     check_references(after)
     nodes = compare_inventories(before.fleet, after.fleet)
     cables = plan_cabling_jobs(before.fleet, after.fleet)
-    alike = group_nodes(nodes, compare_spec_pairs(before, after, nodes.kept), nodes_losing_links(cables))
+    recabled = find_recabled_nodes(before.fleet, after.fleet, cables)
+    alike = group_nodes(nodes, compare_spec_pairs(before, after, nodes.kept), recabled)
     standings = dict(_map_standings(before, after, facts))
     staleness = StaleCheckFinder(before, after)
     following = predict_drift_responses(after, _group_drifting(alike, staleness, facts, standings))

@@ -15,7 +15,6 @@ from assay.plan.fleet_revision import FleetRevision
 from assay.plan.repair_routes import ServiceRoute
 from assay.plan.spec_pair_comparison import NodeGroup, SpecPair, SpecPairKey
 
-FABRIC_FIXTURES = {"link", "fabric"}
 NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
 
 
@@ -100,7 +99,7 @@ def _find_changed_inputs(
     for root, field in sorted(reads.declared):
         if (field if root == "node" else f"{root}_{field}s") in said:
             yield f"{root}.declared.{field}"
-    if "cables" in said and FABRIC_FIXTURES & reads.fixtures:
+    if "cables" in said and reads.has_cables:
         yield "its cables"
 
 

@@ -120,6 +120,7 @@ def format_requirements(requirements: JsonObject) -> Iterator[str]:
 
 def _make_snapshot(workspace: Workspace, state: NodeState) -> FleetSnapshot | None:
     """Return the snapshot of this node alone, without a status from its scheduler."""
+    from assay.fabric.topology.node_cables import digest_node_cables
     from assay.fleet.spec_values_read_by_checks import JudgingHashes
     from assay.harness.selection.declared_outcomes import list_declared_outcomes
     from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -131,7 +132,7 @@ def _make_snapshot(workspace: Workspace, state: NodeState) -> FleetSnapshot | No
         return None
     declared = tuple(list_declared_outcomes(fleet, node.name))
     latest = tuple(workspace.ledger_for_reading.latest(node.name))
-    hashes = JudgingHashes(fleet).of_node(node.name) if policy.states[state.state].requires else {}
+    hashes = JudgingHashes(fleet, digest_node_cables).of_node(node.name) if policy.states[state.state].requires else {}
     snapshot = NodeSnapshot(node, fleet.profile_of(node.name), state, declared, latest, None, judging_hashes=hashes)
     now = workspace.clock.now()
     return FleetSnapshot(now, policy, (snapshot,), fleet.lines, fleet.known_issues, fleet.observed_checks)

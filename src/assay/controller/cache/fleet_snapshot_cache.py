@@ -21,6 +21,7 @@ from assay.controller.cache.node_state_and_outcome_cache import (
 from assay.controller.context import ControllerContext
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan
+from assay.fabric.topology.node_cables import digest_node_cables
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.harness.selection.declared_outcomes import DeclaredOutcomes
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
@@ -154,7 +155,7 @@ class FleetSnapshotCache:
         state = self.context.policy.states.get(node_state.state)
         if state is None or not state.requires:
             return {}
-        self._hashes = self._hashes or JudgingHashes(self.context.fleet)
+        self._hashes = self._hashes or JudgingHashes(self.context.fleet, digest_node_cables)
         return self._hashes.of_node(node_state.node)
 
     def _make_snapshot(
