@@ -19,7 +19,7 @@ from assay.schedulers.kubernetes_cordon import (
     read_node,
     uncordon_node,
 )
-from assay.schedulers.kubernetes_eviction import DisruptionBudgets, evict_pods
+from assay.schedulers.kubernetes_eviction import DisruptionBudgets, evict_pods, read_budgets
 from assay.schedulers.kubernetes_pods import is_customer_pod, make_customer_job
 from assay.schedulers.kubernetes_spare_run import KubernetesSpareRun, delete_leftover_pods
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult, format_jobs
@@ -150,9 +150,5 @@ class KubernetesScheduler:
         return {node["metadata"]["name"]: node for node in nodes}
 
     def _read_budgets(self, needed: bool) -> DisruptionBudgets:
-        """Return every budget, from the API server's cache: they only explain. None are read if not `needed`."""
-        if not needed:
-            return DisruptionBudgets([])
-        call = self._cluster.policy.list_pod_disruption_budget_for_all_namespaces
-        request = ApiRequest("list", "poddisruptionbudgets")
-        return DisruptionBudgets(self._cluster.request(request, call, resource_version="0")["items"])
+        """Return every budget; none are read if not `needed`."""
+        return read_budgets(self._cluster) if needed else DisruptionBudgets([])

@@ -1,35 +1,34 @@
-"""Speaks to a Kubernetes API server: by kubeconfig or as a pod of the cluster, over verified TLS only.
+"""Speaks to a Kubernetes API server. Answers are read as JSON: the client's models reject those of other versions.
 
-Answers are read as JSON. The official client's models would reject answers of newer or older servers.
+An answer that is cut short, or is no list where a list was asked for, is an error and never an empty list.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from assay.model.errors import AssayError
-from assay.model.secret_redaction import redact, register_secret
+from assay.model.secret_redaction import redact
 from assay.model.specs.node_settings import KubernetesClusterSettings
+from assay.schedulers.kubernetes_credentials import load_client_configuration, read_kubeconfig_stamp
+from assay.schedulers.kubernetes_version import ServerVersion, parse_server_version
 
 if TYPE_CHECKING:
-    from kubernetes.client import Configuration
+    from kubernetes.client import ApiException
     from pydantic import ValidationError
 
-IN_CLUSTER_VARIABLE = "KUBERNETES_SERVICE_HOST"
-DEFAULT_KUBECONFIG = "~/.kube/config"
-READ_RETRIES = 2
 REQUEST_TIMEOUTS_S = (5.0, 30.0)
 """The limits for a connection, and for the silence before or within an answer."""
 LIST_CHUNK = 500
+VERSION_AGE_S = 300.0
 MAX_MESSAGE_LENGTH = 300
 HTTP_UNAUTHORIZED, HTTP_FORBIDDEN, HTTP_NOT_FOUND, HTTP_CONFLICT = 401, 403, 404, 409
-HTTP_GONE, HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE = 410, 429, 503
+HTTP_GONE = 410
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 KubernetesObject = dict[str, Any]
 
@@ -49,11 +48,11 @@ class ApiRequest:
 
 
 class ApiRefusal(AssayError):
-    """The API server refused a request. `status` is the HTTP status."""
+    """The API server refused a request with an HTTP `status`, and asks not to be asked again for `retry_after_s`."""
 
-    def __init__(self, what: str, *, where: str, fix: str, status: int) -> None:
+    def __init__(self, what: str, *, where: str, fix: str, status: int, retry_after_s: float = 0.0) -> None:
         super().__init__(what, where=where, fix=fix)
-        self.status = status
+        self.status, self.retry_after_s = status, retry_after_s
 
 
 def connect_cluster(settings: KubernetesClusterSettings) -> KubernetesApi:
@@ -68,39 +67,38 @@ def _cached_cluster(settings: KubernetesClusterSettings, stamp: tuple[Any, ...])
 
 
 class KubernetesApi:
-    """One API server. `core` and `policy` are the official client's APIs, whose methods `request` calls."""
+    """One API server. `core` is the official client's API of core resources, whose methods `request` calls.
+
+    Before anything else, it is asked for its version, and again every VERSION_AGE_S: clusters are upgraded.
+    """
 
     def __init__(self, settings: KubernetesClusterSettings) -> None:
         from kubernetes import client
 
+        self._settings = settings
         configuration = load_client_configuration(settings)
         self.server = str(configuration.host)
-        api = client.ApiClient(configuration)
-        self.core, self.policy = client.CoreV1Api(api), client.PolicyV1Api(api)
+        self._client = client.ApiClient(configuration)
+        self._version: tuple[float, ServerVersion] | None = None
+        self.core = client.CoreV1Api(self._client)
+
+    def read_version(self) -> ServerVersion:
+        """Return the server's version. Raises AssayError for one that is too old."""
+        from kubernetes import client
+
+        if self._version is None or time.monotonic() - self._version[0] > VERSION_AGE_S:
+            told = self._send(ApiRequest("get", "/version"), client.VersionApi(self._client).get_code)
+            self._version = time.monotonic(), parse_server_version(self._parse(told), self.server)
+        return self._version[1]
 
     def request(self, request: ApiRequest, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Return the JSON that a call answers. Raises ApiRefusal, or AssayError if there is no answer."""
-        return json.loads(self.request_bytes(request, call, *arguments, **options))
+        """Return the JSON object that a call answers. Raises ApiRefusal, or AssayError if there is no such answer."""
+        return self._parse(self.request_bytes(request, call, *arguments, **options))
 
     def request_bytes(self, request: ApiRequest, call: Callable[..., Any], *arguments: Any, **options: Any) -> bytes:
         """Return the body that a call answers. Raises as `request` does."""
-        from kubernetes.client import ApiException
-        from pydantic import ValidationError
-        from urllib3.exceptions import HTTPError
-
-        try:
-            answer = call(*arguments, _preload_content=False, _request_timeout=REQUEST_TIMEOUTS_S, **options)
-            return bytes(answer.data)
-        except ApiException as error:
-            if not error.status:
-                raise make_no_answer_error(self.server, error) from None
-            if error.status == HTTP_UNAUTHORIZED:
-                _cached_cluster.cache_clear()  # the next request reads the credentials anew
-            raise make_api_refusal(request, self.server, error.status, error.body) from None
-        except HTTPError as error:
-            raise make_no_answer_error(self.server, error) from None
-        except ValidationError as error:
-            raise make_invalid_body_error(request, self.server, error) from None
+        self.read_version()
+        return self._send(request, call, *arguments, **options)
 
     def list_all(self, request: ApiRequest, call: Callable[..., Any], **options: Any) -> list[KubernetesObject]:
         """Return the items of a list, read in chunks. If the list expires in between, read it in one piece."""
@@ -112,11 +110,85 @@ class KubernetesApi:
             except ApiRefusal as refusal:
                 if refusal.status != HTTP_GONE:
                     raise
-                return list(self.request(request, call, **options)["items"])
-            items += page["items"]
-            token = page["metadata"].get("continue")
+                return self.list_at_once(request, call, **options)
+            items += self._read_items(request, page)
+            token = (page.get("metadata") or {}).get("continue")
             chunk = {"limit": LIST_CHUNK, "_continue": token} if token else {}
         return items
+
+    def list_at_once(self, request: ApiRequest, call: Callable[..., Any], **options: Any) -> list[KubernetesObject]:
+        """Return the items of a list that is read in one piece."""
+        return self._read_items(request, self.request(request, call, **options))
+
+    def list_budgets(self) -> list[KubernetesObject]:
+        """Return every PodDisruptionBudget, from the API server's cache."""
+        from kubernetes import client
+
+        call = partial(client.CustomObjectsApi(self._client).list_cluster_custom_object, "policy")
+        version = self.read_version().policy_version
+        request = ApiRequest("list", "poddisruptionbudgets")
+        return self.list_at_once(request, partial(call, version, "poddisruptionbudgets"), resource_version="0")
+
+    def _send(self, request: ApiRequest, call: Callable[..., Any], *arguments: Any, **options: Any) -> bytes:
+        """Call, and once again with the credentials of now if the server does not take those that we have."""
+        try:
+            return self._send_once(request, call, *arguments, **options)
+        except ApiRefusal as refusal:
+            if refusal.status != HTTP_UNAUTHORIZED:
+                raise
+        self._renew_credentials()
+        try:
+            return self._send_once(request, call, *arguments, **options)
+        except ApiRefusal as refusal:
+            if refusal.status == HTTP_UNAUTHORIZED:
+                _cached_cluster.cache_clear()
+            raise
+
+    def _send_once(self, request: ApiRequest, call: Callable[..., Any], *arguments: Any, **options: Any) -> bytes:
+        from kubernetes.client import ApiException
+        from pydantic import ValidationError
+        from urllib3.exceptions import HTTPError
+
+        try:
+            answer = call(*arguments, _preload_content=False, _request_timeout=REQUEST_TIMEOUTS_S, **options)
+            return bytes(answer.data)
+        except ApiException as error:
+            if not error.status:
+                raise make_no_answer_error(self.server, error) from None
+            raise make_api_refusal(request, self.server, error) from None
+        except HTTPError as error:
+            raise make_no_answer_error(self.server, error) from None
+        except ValidationError as error:
+            raise make_invalid_body_error(request, self.server, error) from None
+
+    def _renew_credentials(self) -> None:
+        """Read the credentials anew: a token or a certificate lives for hours, a controller for months."""
+        from kubernetes.client.rest import RESTClientObject
+
+        configuration = load_client_configuration(self._settings)
+        self._client.configuration, self._client.rest_client = configuration, RESTClientObject(configuration)
+
+    def _parse(self, answer: bytes) -> KubernetesObject:
+        try:
+            parsed = json.loads(answer)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise self._make_unusable_error(f"its answer is no JSON object: {answer[:60]!r}")
+        return parsed
+
+    def _read_items(self, request: ApiRequest, page: KubernetesObject) -> list[KubernetesObject]:
+        """Return the items of an answer. Kubernetes may write `null` for none; without the key, it is no list."""
+        items = page.get("items", ...)
+        if items is None:
+            return []
+        if not isinstance(items, list):
+            raise self._make_unusable_error(f"its answer to {request} is no list but a {page.get('kind') or 'riddle'}")
+        return items
+
+    def _make_unusable_error(self, what: str) -> AssayError:
+        fix = "`kubectl get nodes -o json` asks it too; is there a proxy in between?"
+        return AssayError(f"the API server cannot be understood: {what}", where=self.server, fix=fix)
 
 
 def list_running_pods(context: str, namespace: str, labels: str) -> dict[str, str]:
@@ -131,9 +203,10 @@ def list_running_pods(context: str, namespace: str, labels: str) -> dict[str, st
     return {pod["spec"]["nodeName"]: pod["metadata"]["name"] for pod in pods}
 
 
-def make_api_refusal(request: ApiRequest, server: str, status: int, body: Any) -> ApiRefusal:
-    """Return the error for a refused request, from the HTTP status and body of the answer."""
-    message = redact(_read_status_message(body) or "no reason given")[:MAX_MESSAGE_LENGTH]
+def make_api_refusal(request: ApiRequest, server: str, error: ApiException) -> ApiRefusal:
+    """Return the error for a refused request, from the HTTP status, headers and body of the answer."""
+    status = int(error.status or 0)
+    message = redact(_read_status_message(error.body) or "no reason given")[:MAX_MESSAGE_LENGTH]
     what, fix = f"the API server refused to {request} ({status}): {message}", ""
     if status == HTTP_UNAUTHORIZED:
         what, fix = "the API server does not know us (401)", "the kubeconfig's credentials are wrong or have expired"
@@ -144,7 +217,10 @@ def make_api_refusal(request: ApiRequest, server: str, status: int, body: Any) -
     elif status == HTTP_NOT_FOUND and request.resource.startswith("nodes"):
         what = f"the cluster does not know the node {request.name}"
         fix = "give the node the same name in the inventory and in the cluster: see `kubectl get nodes`"
-    return ApiRefusal(what, where=server, fix=fix, status=status)
+    asked = str((error.headers or {}).get("Retry-After") or "")
+    return ApiRefusal(
+        what, where=server, fix=fix, status=status, retry_after_s=float(asked) if asked.isdigit() else 0.0
+    )
 
 
 def make_no_answer_error(server: str, error: Exception) -> AssayError:
@@ -172,84 +248,3 @@ def _read_status_message(body: Any) -> str:
     except (TypeError, ValueError):
         return str(body).strip().partition("\n")[0] if body else ""
     return str(status.get("message") or "") if isinstance(status, dict) else ""
-
-
-def load_client_configuration(settings: KubernetesClusterSettings) -> Configuration:
-    """Return the official client's configuration.
-
-    Raises AssayError if there is none, or if it would not verify the server's certificate.
-    """
-    from kubernetes import client
-    from urllib3 import Retry
-
-    configuration = client.Configuration()
-    if not settings.kubeconfig and not os.environ.get("KUBECONFIG") and os.environ.get(IN_CLUSTER_VARIABLE):
-        _load_in_cluster(configuration)
-    else:
-        _load_kubeconfig(settings, configuration)
-    if not configuration.verify_ssl:
-        what = "the kubeconfig turns off the verification of the API server's certificate"
-        fix = "give the cluster's certificate-authority-data in place of insecure-skip-tls-verify"
-        raise AssayError(what, where=configuration.host, fix=fix)
-    if not configuration.host.startswith("https://"):
-        what = "the API server is not reached over TLS"
-        raise AssayError(what, where=configuration.host, fix="give an https:// address")
-    for token in configuration.api_key.values():
-        register_secret(str(token).rpartition(" ")[2])
-    configuration.retries = Retry(
-        total=READ_RETRIES,
-        connect=0,
-        redirect=0,
-        status_forcelist=(HTTP_TOO_MANY_REQUESTS, HTTP_UNAVAILABLE),  # of a GET; an eviction's 429 is an answer
-        allowed_methods={"GET"},
-        raise_on_status=False,
-    )
-    return configuration
-
-
-def read_kubeconfig_stamp(settings: KubernetesClusterSettings) -> tuple[Any, ...]:
-    """Return a value that changes when a kubeconfig is replaced, so that its new credentials are read."""
-    stamps = []
-    for path in _list_kubeconfigs(settings):
-        try:
-            stamps.append((str(path), path.stat().st_mtime_ns))
-        except OSError:
-            stamps.append((str(path), 0))
-    return os.environ.get(IN_CLUSTER_VARIABLE), *stamps
-
-
-def _list_kubeconfigs(settings: KubernetesClusterSettings) -> list[Path]:
-    names = settings.kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
-    return [Path(name).expanduser() for name in names.split(os.pathsep) if name]
-
-
-def _load_kubeconfig(settings: KubernetesClusterSettings, configuration: Configuration) -> None:
-    from kubernetes import config
-
-    paths = _list_kubeconfigs(settings)
-    files = [path for path in paths if path.is_file()]
-    where = os.pathsep.join(map(str, files or paths))
-    if not files:
-        fix = "set `kubernetes: {kubeconfig: PATH}` in the inventory, or KUBECONFIG"
-        raise AssayError("there is no kubeconfig", where=where, fix=fix)
-    try:
-        load: Callable[..., None] = config.load_kube_config
-        load(where, settings.context or None, configuration, persist_config=False)
-    except Exception as error:  # the library passes on what its YAML reader and its credential plugins raise
-        fix = "`kubectl config get-contexts` lists what it holds"
-        raise AssayError(f"the kubeconfig cannot be used: {_first_line(error)}", where=where, fix=fix) from None
-
-
-def _load_in_cluster(configuration: Configuration) -> None:
-    from kubernetes import config
-
-    try:
-        load: Callable[..., None] = config.load_incluster_config
-        load(client_configuration=configuration)
-    except (config.ConfigException, OSError) as error:
-        fix = "give the pod a service account whose token is mounted (deploy/kubernetes.yaml)"
-        raise AssayError(f"this pod has no credentials: {_first_line(error)}", fix=fix) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:200] or type(error).__name__

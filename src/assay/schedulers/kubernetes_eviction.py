@@ -9,15 +9,16 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from assay.model.errors import AssayError
 from assay.schedulers.kubernetes_client import (
     HTTP_CONFLICT,
     HTTP_NOT_FOUND,
-    HTTP_TOO_MANY_REQUESTS,
     ApiRefusal,
     ApiRequest,
     KubernetesApi,
     KubernetesObject,
 )
+from assay.schedulers.kubernetes_credentials import HTTP_TOO_MANY_REQUESTS
 from assay.schedulers.kubernetes_pods import describe_termination, is_ready
 
 EVICTION_RETRY_S = 1.0
@@ -28,37 +29,44 @@ def evict_pods(
 ) -> Sequence[KubernetesObject]:
     """Evict pods, each with its own grace period. Try those that a budget keeps again, for `patience_s`.
 
-    Return the pods that are still kept then. Raises the first other refusal, after trying all pods.
+    Waits between two tries for as long as the server asks to. Return the pods that are still kept then. Raises the
+    first other refusal, after trying all pods.
     """
     ends_at = time.monotonic() + patience_s
-    kept = _evict_each(cluster, pods)
-    while kept and time.monotonic() + EVICTION_RETRY_S < ends_at:
-        time.sleep(EVICTION_RETRY_S)
-        kept = _evict_each(cluster, kept)
+    kept, pause_s = _evict_each(cluster, pods)
+    while kept and time.monotonic() + pause_s < ends_at:
+        time.sleep(pause_s)
+        kept, pause_s = _evict_each(cluster, kept)
     return kept
 
 
-def _evict_each(cluster: KubernetesApi, pods: Sequence[KubernetesObject]) -> list[KubernetesObject]:
-    """Evict pods. Return those that may not go now."""
-    kept, refusals = [], []
+def _evict_each(cluster: KubernetesApi, pods: Sequence[KubernetesObject]) -> tuple[list[KubernetesObject], float]:
+    """Evict pods. Return those that may not go now, and after how many seconds the next try makes sense."""
+    kept, refusals, pause_s = [], [], EVICTION_RETRY_S
     for pod in pods:
         try:
-            if not _evict_pod(cluster, pod):
-                kept.append(pod)
+            _evict_pod(cluster, pod)
         except ApiRefusal as refusal:
-            refusals.append(refusal)
+            if refusal.status == HTTP_TOO_MANY_REQUESTS:
+                kept.append(pod)
+                pause_s = max(pause_s, refusal.retry_after_s)
+            else:
+                refusals.append(refusal)
     if refusals:
         raise refusals[0]
-    return kept
+    return kept, pause_s
 
 
-def _evict_pod(cluster: KubernetesApi, pod: KubernetesObject) -> bool:
-    """Say whether a pod ends or is gone; False if a budget keeps it. The uid protects a new pod of the same name."""
+def _evict_pod(cluster: KubernetesApi, pod: KubernetesObject) -> None:
+    """Evict a pod that does not end already; one that is gone is no error. The uid protects a new pod of its name.
+
+    Raises ApiRefusal, with the status 429 if a budget keeps the pod.
+    """
     meta = pod["metadata"]
     if meta.get("deletionTimestamp"):
-        return True
+        return
     body = {
-        "apiVersion": "policy/v1",
+        "apiVersion": f"policy/{cluster.read_version().policy_version}",
         "kind": "Eviction",
         "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
         "deleteOptions": {"preconditions": {"uid": meta["uid"]}},
@@ -67,16 +75,23 @@ def _evict_pod(cluster: KubernetesApi, pod: KubernetesObject) -> bool:
     try:
         cluster.request(request, cluster.core.create_namespaced_pod_eviction, meta["name"], meta["namespace"], body)
     except ApiRefusal as refusal:
-        if refusal.status not in (HTTP_TOO_MANY_REQUESTS, HTTP_NOT_FOUND, HTTP_CONFLICT):
+        if refusal.status not in (HTTP_NOT_FOUND, HTTP_CONFLICT):  # the pod, or its uid, is gone
             raise
-        return refusal.status != HTTP_TOO_MANY_REQUESTS  # 429: a budget; 404 and 409: the pod, or its uid, is gone
-    return True
+
+
+def read_budgets(cluster: KubernetesApi) -> DisruptionBudgets:
+    """Return the budgets of a cluster. They only explain: if they cannot be read, every pod says so and counts."""
+    try:
+        return DisruptionBudgets(cluster.list_budgets())
+    except AssayError as error:
+        return DisruptionBudgets([], f"whether a PodDisruptionBudget keeps it is unknown: {error.what}")
 
 
 class DisruptionBudgets:
-    """The PodDisruptionBudgets of a cluster, by namespace."""
+    """The PodDisruptionBudgets of a cluster, by namespace; `unread` says why they are not known."""
 
-    def __init__(self, budgets: Iterable[KubernetesObject]) -> None:
+    def __init__(self, budgets: Iterable[KubernetesObject], unread: str = "") -> None:
+        self._unread = unread
         self._by_namespace: dict[str, list[KubernetesObject]] = defaultdict(list)
         for budget in budgets:
             self._by_namespace[budget["metadata"]["namespace"]].append(budget)
@@ -85,6 +100,8 @@ class DisruptionBudgets:
         """Return what prevents an eviction of the pod, or how far the pod is in ending; "" if it can be evicted."""
         if (ending := describe_termination(pod)) or pod["status"].get("phase") == "Pending":
             return ending
+        if self._unread:
+            return self._unread
         labels = pod["metadata"].get("labels") or {}
         budgets = [
             budget

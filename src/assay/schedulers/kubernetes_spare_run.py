@@ -142,7 +142,7 @@ class KubernetesSpareRun:
     def _list_pods(self, fields: str) -> list[KubernetesObject]:
         """Return pods from the API server's cache (`resourceVersion` 0): this is asked often, and again soon."""
         call, request = self._core.list_pod_for_all_namespaces, ApiRequest("list", "pods")
-        return list(self._cluster.request(request, call, field_selector=fields, resource_version="0")["items"])
+        return self._cluster.list_at_once(request, call, field_selector=fields, resource_version="0")
 
     def _read_pod(self) -> KubernetesObject | None:
         try:

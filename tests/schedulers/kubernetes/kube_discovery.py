@@ -6,6 +6,8 @@ from typing import Any
 
 from kube_models import KINDS, judged
 
+VERSION = "v1.32.0-fake"
+"""What the fake says it is. Before 1.22 it speaks `policy/v1beta1` only."""
 CLUSTER_WIDE = {"nodes", "priorityclasses"}
 VERBS = ["create", "delete", "get", "list", "patch"]
 MORE: dict[str, list[dict[str, Any]]] = {
@@ -18,11 +20,17 @@ MORE: dict[str, list[dict[str, Any]]] = {
 SHORT = {"nodes": ["no"], "pods": ["po"], "configmaps": ["cm"], "poddisruptionbudgets": ["pdb"]}
 
 
+def policy_version() -> str:
+    """Return the version of the group `policy` that a server of VERSION serves."""
+    return "v1" if int(VERSION.split(".")[1]) >= 22 else "v1beta1"
+
+
 def discovered(path: str, groups: dict[str, str]) -> dict[str, Any] | None:
     """Return the answer to a question of discovery, None for any other."""
     parts = path.strip("/").split("/")
-    if path == "/version":
-        return {"major": "1", "minor": "32", "gitVersion": "v1.32.0-fake"}
+    if parts == ["version"]:
+        major, minor = VERSION.lstrip("v").split(".")[:2]
+        return {"major": major, "minor": minor, "gitVersion": VERSION}
     if parts == ["api"]:
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
     if parts == ["apis"]:

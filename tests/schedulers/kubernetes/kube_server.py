@@ -18,7 +18,7 @@ import trustme
 import uvicorn
 import yaml
 from kube_budget import NotNow, admit, count
-from kube_discovery import discovered
+from kube_discovery import discovered, policy_version
 from kube_kubelet import Kubelets
 from kube_models import KINDS, Unfaithful, judged
 from kube_patch import BadPatch, patched
@@ -37,11 +37,14 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 
 
 class Refusal(Exception):
-    """An answer that is a Status: HTTP code, reason, message, and the causes of a 429."""
+    """An answer that is a Status: HTTP code, reason, message, the causes of a 429, and when to ask again."""
 
-    def __init__(self, code: int, reason: str, message: str, causes: list[dict[str, str]] | None = None) -> None:
+    def __init__(
+        self, code: int, reason: str, message: str, causes: list[dict[str, str]] | None = None, retry_after_s: int = 0
+    ) -> None:
         super().__init__(message)
         self.code, self.reason, self.message, self.causes = code, reason, message, causes or []
+        self.retry_after_s = retry_after_s
 
 
 class Asked:
@@ -51,6 +54,7 @@ class Asked:
         self.request, self.user, self.query = request, user, request.query_params
         parts = request.url.path.strip("/").split("/")
         self.group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+        self.version = parts[1] if parts[0] == "api" else parts[2]
         self.namespace = ""
         if rest[:1] == ["namespaces"] and len(rest) > 2:
             self.namespace, rest = rest[1], rest[2:]
@@ -67,13 +71,17 @@ class Asked:
 
 
 class KubeFake:
-    """The server. `asked` is every request as `verb resource`; `before` is called with each before it is answered."""
+    """The server. `asked` is every request as `verb resource`; `before` is called with each before it is answered.
+
+    `versions` are those of the group `policy` in which it was asked for budgets and evictions.
+    """
 
     def __init__(self, folder: Path, users: dict[str, Rights]) -> None:
         self.store, self.users, self.folder = Store(), users, folder
         self.kubelets = Kubelets(self.store, folder, "assay")
         self.replicas: dict[str, int] = {}
         self.asked: list[str] = []
+        self.versions: list[str] = []
         self.before: Callable[[Asked], None] = lambda _: None
         self._lock = threading.RLock()
         self._authority = trustme.CA()
@@ -179,7 +187,10 @@ class KubeFake:
 
     def _do(self, asked: Asked) -> Response:
         self.asked.append(f"{asked.verb} {asked.named}")
-        if GROUPS.get(asked.resource, "") != asked.group or asked.resource not in KINDS:
+        if asked.group == "policy":
+            self.versions.append(asked.version)
+        served = policy_version() if asked.group == "policy" else "v1"
+        if GROUPS.get(asked.resource, "") != asked.group or asked.resource not in KINDS or asked.version != served:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
         if not asked.user.may(asked.verb, asked.group, asked.named, asked.namespace):
             where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
@@ -278,6 +289,10 @@ class KubeFake:
 
     def _evict(self, asked: Asked) -> Response:
         judged("V1Eviction", asked.body)
+        group, _, version = asked.body["apiVersion"].rpartition("/")
+        self.versions.append(version)
+        if (group, version) != ("policy", policy_version()):
+            raise Refusal(400, "BadRequest", f'no kind "Eviction" is registered for version "{group}/{version}"')
         pod = self._found(asked)
         options = asked.body.get("deleteOptions") or {}
         self._precondition(asked, pod, options)
@@ -311,7 +326,7 @@ class KubeFake:
 
 
 def _version(asked: Asked) -> str:
-    return f"{asked.group}/v1" if asked.group else "v1"
+    return f"{asked.group}/{asked.version}" if asked.group else "v1"
 
 
 def _object(asked: Asked, thing: Thing, code: int = HTTPStatus.OK) -> Response:
@@ -322,6 +337,8 @@ def _object(asked: Asked, thing: Thing, code: int = HTTPStatus.OK) -> Response:
 def _status(refusal: Refusal) -> Response:
     told: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     told |= {"message": refusal.message, "reason": refusal.reason, "code": refusal.code}
-    if refusal.causes:
-        told["details"] = {"causes": refusal.causes}
-    return JSONResponse(json.loads(json.dumps(judged("V1Status", told))), refusal.code)
+    headers = {"Retry-After": str(refusal.retry_after_s)} if refusal.retry_after_s else None
+    if refusal.causes or refusal.retry_after_s:
+        asked = {"retryAfterSeconds": refusal.retry_after_s} if refusal.retry_after_s else {}
+        told["details"] = {**({"causes": refusal.causes} if refusal.causes else {}), **asked}
+    return JSONResponse(json.loads(json.dumps(judged("V1Status", told))), refusal.code, headers)

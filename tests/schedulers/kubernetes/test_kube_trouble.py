@@ -45,7 +45,6 @@ def test_new_credentials_in_the_same_file_are_used_at_once(kube: KubeFake):
         (("patch", "", "nodes/status", ""), "`patch` `nodes/status`"),
         (("list", "", "pods", ""), "`list` `pods`"),
         (("create", "", "pods/eviction", ""), "`create` `pods/eviction`"),
-        (("list", "policy", "poddisruptionbudgets", ""), "`list` `poddisruptionbudgets`"),
         (("get", "", "nodes", ""), "`get` `nodes`"),
     ],
 )
@@ -57,6 +56,18 @@ def test_a_right_that_is_lacking_is_named(kube: KubeFake, adapter: KubernetesSch
     assert f"RBAC does not let us {said}" in told.value.what
     assert "system:serviceaccount:assay:assay" in told.value.what
     assert "deploy/kubernetes.yaml" in told.value.fix
+
+
+def test_budgets_that_may_not_be_read_hide_no_job_and_stop_no_eviction(kube: KubeFake, adapter: KubernetesScheduler):
+    kube.put("pods", "ml", pod("llama-0", "n1"))
+    kube.users["assay-token"].granted.discard(("list", "policy", "poddisruptionbudgets", ""))
+    (job,) = adapter.list_jobs("n1")
+    (same,) = adapter.read_statuses(["n1"])["n1"].jobs
+    assert job == same
+    assert job.id == "ml/llama-0"
+    assert "whether a PodDisruptionBudget keeps it is unknown: RBAC does not let us `list`" in job.blocked_by
+    adapter.drain("n1", "fw", now=True)
+    assert adapter.list_jobs("n1") == ()
 
 
 def test_the_manifest_grants_no_right_that_nothing_uses():
