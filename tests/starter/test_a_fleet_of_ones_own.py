@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -196,15 +197,56 @@ class TestWorkflows:
             expected = {"plan": {"contents": "read", "pull-requests": "write"}} if name == "pull-request.yml" else {}
             assert asked == expected
 
-    def test_what_acts_on_the_fleet_waits_for_an_approval_and_is_the_newest(self) -> None:
-        (job,) = _workflow("merge.yml")["jobs"].values()
-        assert (job["environment"], job["runs-on"]) == ("fleet", "self-hosted")
-        steps = [step.get("run", step.get("uses", "")) for step in job["steps"]]
-        gate = next(index for index, step in enumerate(steps) if "$GITHUB_SHA" in step)
-        assert gate < steps.index("assay reconcile --once")
+    @pytest.mark.parametrize("root", [ROOT, OWN_FILES], ids=["ours", "starter"])
+    def test_every_file_of_them_is_yaml_and_every_action_is_pinned_by_its_digest(self, root: Path) -> None:
+        files = [*(root / ".github").rglob("*.yml")]
+        for file in files:
+            assert isinstance(yaml.safe_load(file.read_text()), dict), file
+        uses = [found for file in files for found in re.findall(r"uses: (\S+)", file.read_text())]
+        assert [one for one in uses if not re.fullmatch(r"\./\S+|[\w/-]+@[0-9a-f]{40}", one)] == []
 
-    def test_the_scheduled_pass_acts_on_nothing_that_was_not_approved(self) -> None:
+    @pytest.mark.parametrize(
+        "mistake",
+        ["description: A `b: c`", "runs: {using: composite, steps: [{uses: actions/checkout@v4}]}"],
+        ids=["no YAML", "not pinned"],
+    )
+    def test_make_lint_finds_an_action_that_is_no_yaml_or_not_pinned(self, tmp_path: Path, mistake: str) -> None:
+        (line,) = [line for line in (ROOT / "Makefile").read_text().splitlines() if "/zizmor" in line]
+        action = tmp_path / ".github/actions/own/action.yml"
+        action.parent.mkdir(parents=True)
+        good = "name: own\ndescription: Own.\nruns: {using: composite, steps: []}\n"
+        for text, status in ((good, 0), (f"{good.partition('runs')[0]}{mistake}\n", 1)):
+            action.write_text(text)
+            command = [str(Path(sys.executable).with_name("zizmor")), *line.split()[1:-2], str(tmp_path / ".github")]
+            assert bool(subprocess.run(command, capture_output=True, check=False).returncode) == bool(status), text
+
+    def test_what_acts_on_the_fleet_waits_for_an_approval(self) -> None:
+        for name, environment in (("merge.yml", "fleet"), ("scheduled.yml", "fleet-watch")):
+            (job,) = _workflow(name)["jobs"].values()
+            assert (job["environment"], job["runs-on"]) == (environment, ["self-hosted", "assay-fleet"])
+
+    def test_a_late_approval_changes_no_file(self, tmp_path: Path) -> None:
+        remote = tmp_path / "acme" / "fleet"
+        older, newest = _commit(remote, "older"), _commit(remote, "newest")
+        guard = _workflow("merge.yml")["jobs"]["reconcile"]["steps"][0]
+        world = {"GITHUB_SERVER_URL": tmp_path.as_uri(), "GITHUB_REPOSITORY": "acme/fleet", "GITHUB_REF_NAME": "main"}
+        for sha, status in ((newest, 0), (older, 1)):
+            run = _run_step(guard, tmp_path, world | {"TOKEN": "secret", "GITHUB_SHA": sha})
+            assert run.returncode == status, run.stderr
+            assert (newest in run.stdout) == bool(status)
+            assert "secret" not in run.stdout + run.stderr
+
+    def test_the_scheduled_pass_acts_only_on_the_commit_that_the_last_merge_marked(self, tmp_path: Path) -> None:
         assert not [step for step in _steps("scheduled.yml") if "checkout" in step.get("uses", "")]
+        first = next(_steps("scheduled.yml"))
+        (mark,) = [step for step in _steps("merge.yml") if "refs/assay/approved" in step.get("run", "")]
+        _commit(tmp_path, "approved")
+        assert _run_step(first, tmp_path).returncode == 1  # no merge was applied here
+        assert _run_step(mark, tmp_path).returncode == 0
+        assert _run_step(first, tmp_path).returncode == 0
+        _commit(tmp_path, "a merge that nobody approved")
+        stopped = _run_step(first, tmp_path)
+        assert (stopped.returncode, "approved last" in stopped.stdout) == (1, True)
 
     def test_the_scheduled_run_is_held_to_the_gates_and_its_report_is_published_with_its_history(self) -> None:
         steps = list(_steps("scheduled.yml"))
@@ -255,6 +297,28 @@ def test_it_runs_against_the_lab(tmp_path: Path) -> None:
         assert " passed" in plain.stdout
     finally:
         assert assay("lab", "down", folder=fleet).returncode == 0
+
+
+def _commit(folder: Path, message: str) -> str:
+    """Make a commit on `main`, and the repository first where there is none. Returns its hash."""
+    git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    if not (folder / ".git").exists():
+        subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(folder)], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", message], check=True)
+    return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _run_step(step: dict, folder: Path, world: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the script of a step as a runner does: `bash -e`, with the variables of the step that are plain."""
+    plain = {name: str(value) for name, value in step.get("env", {}).items() if "${{" not in str(value)}
+    return subprocess.run(
+        ["bash", "-e", "-c", step["run"]],
+        cwd=folder,
+        env={**os.environ, **plain, **(world or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _workflow(name: str) -> dict:
