@@ -10,6 +10,7 @@ from assay.actions.rma.dossier_zip import locate_dossier, locate_photo_folder
 from assay.controller.effects.effect_journal import derive_effect_id
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import FabricComparison
+from assay.lifecycle.decisions.flapping import is_flapping
 from assay.lifecycle.decisions.foreign_cordons import (
     FOREIGN_NOTE,
     find_respected_cordon,
@@ -20,7 +21,9 @@ from assay.lifecycle.decisions.held_answers import list_open_breakers
 from assay.lifecycle.decisions.lost_cordons import find_cordon_effect
 from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.lemon_score import compute_lemon_score
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.model.decision import FLAPPING_RULE
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
@@ -62,6 +65,7 @@ def list_desired_tickets(
             tickets += _opened_node_tickets(snapshot, view, causes)
             tickets += _fault_tickets(view, causes, comparisons)
             tickets += _foreign_cordon_tickets(snapshot, view)
+            tickets += _flapping_tickets(snapshot, view)
     return tickets
 
 
@@ -180,6 +184,26 @@ def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iter
         severity="degraded",
         steps=f"ask who closed it: {reason}\n"
         f"when the work is done, open the node in its scheduler, or: assay move {view.name} STATE --reason '…'",
+    )
+
+
+def _flapping_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Ticket]:
+    """Yield the ticket of a node that stays cordoned because its faults come and go."""
+    node_state, policy = view.node_state, snapshot.policy
+    if not is_flapping(policy, node_state, snapshot.now) or node_state.pending is None:
+        return
+    score = compute_lemon_score(policy, node_state)
+    yield Ticket(
+        **_make_identity(f"{FLAPPING_RULE}/{view.name}/{node_state.stay_id}"),
+        title=f"faults of {view.name} come and go",
+        node=view.name,
+        places=(_make_place(view),),
+        expected=f"{view.name} has no such fault for good, or is out of service",
+        seen="\n".join([*(cause.text for cause in node_state.pending.because), *([str(score)] if score else [])]),
+        verify=f"assay certify {view.name} --reason '…'  opens the node again",
+        severity="degraded",
+        steps="find what comes and goes: a cable, a connector, heat, a fan, power\n"
+        f"the node stays cordoned, and waits for: {', '.join(view.jobs or ('its scheduler',))}",
     )
 
 

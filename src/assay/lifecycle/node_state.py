@@ -62,7 +62,10 @@ class FaultRecord:
 
 @dataclass(frozen=True, slots=True)
 class EffectRecord:
-    """An effect and how far it got: `at` is when `standing` last changed, `decision` the decision that asked for it."""
+    """An effect and how far it got: `at` is when `standing` last changed, `decision` the decision that asked for it.
+
+    `answers_fault`: a fault of the node asked for it, and no person, merge or bring-up.
+    """
 
     id: str
     action: str
@@ -70,6 +73,7 @@ class EffectRecord:
     standing: EffectStatus
     at: str
     reason: str = ""
+    answers_fault: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class RepairRecord:
 class TransitionRecord:
     """One transition, with the decision behind it ("" where a person or the inventory moved the node).
 
-    `rule` is the policy's rule for it, as `file:line name`.
+    `rule` is the policy's rule for it, as `file:line name`. `faults` are the ids of the faults that it answers.
     """
 
     at: str
@@ -101,6 +105,7 @@ class TransitionRecord:
     decision: str = ""
     remedy: str = ""
     rule: str = ""
+    faults: tuple[str, ...] = ()
 
     @property
     def is_order(self) -> bool:
@@ -119,6 +124,15 @@ class PendingDecision:
     remedy: str
     because: tuple[DecisionCause, ...]
     blockers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlapRecord:
+    """The cause of a pending decision went away by itself: when, with which fault, and of which decision."""
+
+    at: str
+    fault: str
+    decision: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +214,7 @@ class NodeState:
     certified: OperatorNote | None = None
     move_request: MoveRequest | None = None
     withdrawn: WithdrawnDecision | None = None
+    flaps: tuple[FlapRecord, ...] = ()
     lost_cordons: tuple[LostCordon, ...] = ()
     deadline_held_at: str = ""
     is_deadline_free: bool = False

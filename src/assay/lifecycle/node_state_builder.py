@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from assay.lifecycle.flap_detection import detect_flaps, list_answered_faults
 from assay.lifecycle.node_state import (
     EffectRecord,
     EffectStatus,
     FaultRecord,
     FaultResponse,
+    FlapRecord,
     LostCordon,
     MoveRequest,
     NodeState,
@@ -57,6 +59,7 @@ class NodeStateBuilder:
     withdrawn: WithdrawnDecision | None = None
     deadline_held_at: str = ""
     is_deadline_free: bool = False
+    flaps: list[FlapRecord] = field(default_factory=list)
     breaker_reason: str = ""
     lost_cordons: list[LostCordon] = field(default_factory=list)
     faults: dict[str, FaultRecord] = field(default_factory=dict)
@@ -88,6 +91,7 @@ class NodeStateBuilder:
                 certified=self.certified,
                 move_request=self.move_request,
                 withdrawn=self.withdrawn,
+                flaps=tuple(self.flaps),
                 lost_cordons=tuple(self.lost_cordons),
                 deadline_held_at=self.deadline_held_at,
                 is_deadline_free=self.is_deadline_free,
@@ -109,7 +113,8 @@ class NodeStateBuilder:
         decision = self.decisions.get(move.decision)
         remedy, rule = (decision.remedy, decision.rule) if decision else ("", "")
         self._change_responses("waits", "acted")
-        self.transitions.append(TransitionRecord(at, move.from_state, move.to_state, move.decision, remedy, rule))
+        moved = (at, move.from_state, move.to_state, move.decision, remedy, rule)
+        self.transitions.append(TransitionRecord(*moved, list_answered_faults(decision)))
         self.state, self.since, self.stay_id, self.decision = move.to_state, at, entry.id, move.decision
         self.stay_seq = entry.seq
         self.reason = self._describe_reason(decision.causes if decision else ()) or move.reason
@@ -209,7 +214,8 @@ class NodeStateBuilder:
         """End a fault, and the note about it, unless the fault was seen again after what ended it."""
         cleared = FaultClearedEntry.read(entry)
         if (fault := self.faults.get(cleared.fault)) and not 0 < cleared.seen_up_to < fault.seq:
-            self.faults[fault.id] = replace(fault, cleared_at=format_time(entry.at))
+            self.faults[fault.id] = ended = replace(fault, cleared_at=format_time(entry.at))
+            self.flaps += detect_flaps(self.pending, self.faults, ended) if fault.is_open else []
             if any(fault.id in cause.fault_ids for cause in self.noted_causes):
                 self.note = ""
 
@@ -217,6 +223,7 @@ class NodeStateBuilder:
         """Add an effect that starts."""
         intent = EffectIntentEntry.read(entry)
         effect = EffectRecord(intent.effect, intent.action, intent.decision, "intent", format_time(entry.at))
+        effect = replace(effect, answers_fault=bool(list_answered_faults(self.decisions.get(intent.decision))))
         self.effects.setdefault(effect.id, effect)
         self.known_boots |= {str(intent.before["boot_id"])} if intent.before.get("boot_id") else set()
 

@@ -15,6 +15,8 @@ PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""
 HELD_RULE = "held-back"
 """The rule name of a decision that only cordons a node, while the breaker or a limit holds back its answer."""
+FLAPPING_RULE = "flapping"
+"""The rule name of a decision that gives a node to people, because its faults come and go again and again."""
 
 DecisionTiming = Literal["immediate", "pending", "record"]
 
@@ -25,7 +27,8 @@ class DecisionCause:
 
     `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
-    that excuses a failure). Reasons that held a move back have the kind person, profile, limit, breaker or foreign.
+    that excuses a failure), flapping, lemon. Reasons that held a move back have the kind person, profile, limit,
+    breaker or foreign.
     """
 
     kind: str

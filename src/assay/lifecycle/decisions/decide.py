@@ -8,6 +8,7 @@ from functools import cached_property
 
 from assay.lifecycle.decisions import circuit_breaker, fault_remedies, held_answers, rack_cordons
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity, holds_out_of_service
+from assay.lifecycle.decisions.flapping import propose_flapping_escalation
 from assay.lifecycle.decisions.foreign_cordons import find_foreign_hold
 from assay.lifecycle.decisions.holds_and_manual_moves import propose_hold_actions, propose_manual_move
 from assay.lifecycle.decisions.known_issues import drop_excused_faults, propose_known_issue_records
@@ -20,7 +21,7 @@ from assay.lifecycle.decisions.pending_decisions import (
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
 from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.decision import PERSON_RULE, Decision, DecisionCause
+from assay.model.decision import FLAPPING_RULE, PERSON_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 
@@ -122,7 +123,8 @@ def _collect_proposals(
     yield from propose_known_issue_records(snapshot, view)
     yield from propose_hold_actions(snapshot, view)
     yield from propose_pending_changes(snapshot, view, short)
-    if find_withdrawal_reason(snapshot.policy, view.node_state, short):
+    yield from propose_flapping_escalation(snapshot, view)
+    if find_withdrawal_reason(snapshot.policy, view.node_state, short, snapshot.now):
         view = replace(view, node_state=replace(view.node_state, pending=None))
     yield from propose_manual_move(snapshot, view)
     yield from fault_remedies.propose_fault_remedies(snapshot, view)
@@ -149,7 +151,8 @@ def _resolve_timing(view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, t
 
 def _is_already_pending(view: NodeSnapshot, proposal: Proposal) -> bool:
     pending = view.node_state.pending
-    return proposal.timing == "pending" and pending is not None and pending.to == proposal.to
+    is_same = proposal.timing == "pending" and pending is not None and pending.to == proposal.to
+    return is_same and proposal.rule_name != FLAPPING_RULE
 
 
 def _grant_or_refuse(

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 
+from assay.lifecycle.decisions.flapping import is_left_to_people
 from assay.lifecycle.decisions.proposals import Proposal
+from assay.lifecycle.decisions.remedy_ladder import find_rung, is_at_or_above
 from assay.lifecycle.decisions.required_checks import list_entry_actions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord, NodeState, is_before
+from assay.lifecycle.lemon_score import find_lemon
+from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import REPAIR_ACTIONS, DecisionCause
 from assay.model.specs.fault_catalog import SEVERITIES
-from assay.model.specs.policy_sections import FaultRule, LadderRung, RemedyLadder
+from assay.model.specs.policy_sections import FaultRule
 from assay.model.timestamps import hours, parse_time
-
-LADDER_RESETS = frozenset({"certified", "replaced"})
-"""After these the ladder starts again: a person certified the node, or another part is in its place."""
 
 MAX_FAULT_CAUSES = 20
 
@@ -33,12 +32,17 @@ def urgency_key(view: NodeSnapshot) -> tuple[int, str, str]:
 
 
 def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield records, and at most one move: that of the worst fault. Its causes are all faults that ask for a move."""
+    """Yield records, and at most one move: that of the worst fault. Its causes are all faults that ask for a move.
+
+    While the node is left to people because it flaps, faults that would only wait ask for no move.
+    """
     moves: list[Proposal] = []
     in_use = view.jobs is None or bool(view.jobs)
     for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)]):
         state = view.node_state.state
         name, rule = snapshot.policy.find_fault_rule(state, fault.fault_class, fault.severity, fault.blame, in_use)
+        if rule.timing == "pending" and is_left_to_people(view.node_state):
+            continue
         proposal = _make_proposal(snapshot, view, fault, name, rule)
         if proposal.timing == "record":
             yield proposal
@@ -46,6 +50,7 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
             moves.append(proposal)
     if moves and not _is_repair_under_way(snapshot, view):
         causes = shorten_fault_causes([cause for move in moves for cause in move.causes])
+        causes += tuple(make_lemon_causes(snapshot, view))
         keys = tuple(key for move in moves for key in move.identity_keys)
         yield replace(moves[0], causes=causes, identity_keys=keys)
 
@@ -86,6 +91,12 @@ def is_still_failing(view: NodeSnapshot, fault: FaultRecord) -> bool:
     )
 
 
+def make_lemon_causes(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[DecisionCause]:
+    """Return the lemon score of a node that is a lemon, as the cause of a decision; nothing for another node."""
+    lemon = find_lemon(snapshot.policy, view.node_state)
+    return [DecisionCause("lemon", view.name, str(lemon))] if lemon else []
+
+
 def make_fault_cause(fault: FaultRecord) -> DecisionCause:
     """Return a fault as the cause of a decision."""
     times = f", {fault.count} times" if fault.count > 1 else ""
@@ -107,34 +118,6 @@ def shorten_fault_causes(causes: Sequence[DecisionCause]) -> tuple[DecisionCause
     return (*causes[:MAX_FAULT_CAUSES], more)
 
 
-def find_rung(ladder: RemedyLadder, node_state: NodeState, remedy: str, now: datetime) -> tuple[str, LadderRung] | None:
-    """Return the first rung from `remedy` upwards that the node has not used up; None if `remedy` is no rung.
-
-    The last rung is never used up. Moves before the ladder's last reset do not count.
-    """
-    rungs = {str(name): rung for name, rung in ladder.rungs.items()}
-    start = _find_window_start(ladder, node_state, now)
-    while rung := rungs.get(remedy):
-        used = sum(move.remedy == remedy and parse_time(move.at) > start for move in node_state.transitions)
-        if used < rung.times or rung.then is None:
-            return remedy, rung
-        remedy = rung.then
-    return None
-
-
-def has_recurred(ladder: RemedyLadder, node_state: NodeState, fault: FaultRecord, now: datetime) -> bool:
-    """Whether a fault of this class was repaired within the ladder's window and came back."""
-    start = _find_window_start(ladder, node_state, now)
-    repairs = [one for one in node_state.repairs if one.kind not in LADDER_RESETS and parse_time(one.at) > start]
-    earlier = [one for one in node_state.faults if one.fault_class == fault.fault_class and one.id != fault.id]
-    return any(is_before(one, repair) and not is_before(fault, repair) for one in earlier for repair in repairs)
-
-
-def _find_window_start(ladder: RemedyLadder, node_state: NodeState, now: datetime) -> datetime:
-    last_reset = max((repair.at for repair in node_state.repairs if repair.kind in LADDER_RESETS), default="")
-    return max(now - hours(ladder.window_hours), parse_time(last_reset))
-
-
 def _needs_answer(view: NodeSnapshot, fault: FaultRecord) -> bool:
     if view.node_state.is_repaired(fault):
         return False
@@ -154,8 +137,7 @@ def _make_proposal(
     remedy: str = fault.remedy if rule.remedy == "class" else rule.remedy
     to, timing = rule.to, rule.timing
     if to is None and timing != "record":
-        found = find_rung(snapshot.policy.ladder, view.node_state, remedy, snapshot.now)
-        remedy, to = (found[0], found[1].to) if found else (remedy, None)
+        remedy, to = _climb(snapshot, view, fault, remedy)
     if timing == "record" or to is None or not snapshot.policy.has_edge(view.node_state.state, to):
         to, timing = view.node_state.state, "record"
     return Proposal(
@@ -168,6 +150,16 @@ def _make_proposal(
         remedy=remedy,
         takes_out=timing != "record",
     )
+
+
+def _climb(snapshot: FleetSnapshot, view: NodeSnapshot, fault: FaultRecord, remedy: str) -> tuple[str, str | None]:
+    """Return the remedy that is due, and its state; no state if no rung has the remedy. A lemon starts higher."""
+    ladder, lemon = snapshot.policy.ladder, snapshot.policy.lemon
+    found = find_rung(ladder, view.node_state, fault, remedy, snapshot.now)
+    if found and lemon and lemon.then and not is_at_or_above(ladder, found[0], lemon.then):
+        start = lemon.then if find_lemon(snapshot.policy, view.node_state) else remedy
+        found = find_rung(ladder, view.node_state, fault, start, snapshot.now)
+    return (found[0], found[1].to) if found else (remedy, None)
 
 
 def _is_repair_under_way(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
+from assay.lifecycle.decisions.flapping import is_wait_over
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.rack_cordons import ShortRack
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState, PendingDecision
-from assay.model.decision import HELD_RULE, PERSON_RULE, DecisionCause
+from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, DecisionCause
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.timestamps import format_duration, hours, parse_time
 
@@ -21,7 +23,7 @@ def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: 
     pending, state = view.node_state.pending, view.node_state.state
     if pending is None:
         yield from _remind_of_move_request(snapshot, view)
-    elif why := find_withdrawal_reason(snapshot.policy, view.node_state, short):
+    elif why := find_withdrawal_reason(snapshot.policy, view.node_state, short, snapshot.now):
         if view.node_state.hold is None:
             causes = (DecisionCause("decision", pending.decision, why), *pending.because)
             path, name = pending_policy_path(pending), pending_rule_name(pending)
@@ -30,7 +32,9 @@ def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: 
         yield from _remind_of_pending(snapshot, view, pending)
 
 
-def find_withdrawal_reason(policy: LifecyclePolicy, node_state: NodeState, short: ShortRack | None) -> str:
+def find_withdrawal_reason(
+    policy: LifecyclePolicy, node_state: NodeState, short: ShortRack | None, now: datetime
+) -> str:
     """Return why a pending decision has lost its cause; "" if it still has one, or if nothing is pending."""
     pending = node_state.pending
     if pending is None:
@@ -44,10 +48,7 @@ def find_withdrawal_reason(policy: LifecyclePolicy, node_state: NodeState, short
         request = node_state.move_request
         is_requested = request and request.id in {cause.id for cause in pending.because}
         return "" if is_requested else "nobody asks for it any more"
-    causes = {fault for cause in pending.because for fault in cause.fault_ids}
-    faults = [fault for fault in node_state.faults if fault.id in causes and fault.is_open]
-    left = [fault for fault in faults if not node_state.is_repaired(fault)]
-    return "" if left or not causes else "what it waited to answer is over"
+    return "what it waited to answer is over" if is_wait_over(policy, node_state, pending, now) else ""
 
 
 def pending_rule_name(pending: PendingDecision) -> str:
@@ -58,8 +59,8 @@ def pending_rule_name(pending: PendingDecision) -> str:
 def pending_policy_path(pending: PendingDecision) -> str:
     """Return the dotted policy path of the rule behind a pending decision."""
     name = pending_rule_name(pending)
-    if name in (PERSON_RULE, HELD_RULE):
-        return "waiting" if name == PERSON_RULE else "breaker"
+    if name in (PERSON_RULE, HELD_RULE, FLAPPING_RULE):
+        return {PERSON_RULE: "waiting", HELD_RULE: "breaker"}.get(name, FLAPPING_RULE)
     return name if name.startswith(RACK_RULE_PREFIX) else f"faults.{name}"
 
 

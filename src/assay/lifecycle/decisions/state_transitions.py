@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from assay.lifecycle.decisions.circuit_breaker import has_missed_deadline
-from assay.lifecycle.decisions.fault_remedies import has_recurred, make_fault_cause, shorten_fault_causes
+from assay.lifecycle.decisions.fault_remedies import make_fault_cause, make_lemon_causes, shorten_fault_causes
+from assay.lifecycle.decisions.flapping import list_present_causes
 from assay.lifecycle.decisions.known_issues import make_failure_cause
 from assay.lifecycle.decisions.pending_decisions import pending_policy_path, pending_rule_name
 from assay.lifecycle.decisions.proposals import Proposal
+from assay.lifecycle.decisions.remedy_ladder import has_recurred
 from assay.lifecycle.decisions.required_checks import (
     RequirementResult,
     are_entry_actions_verified,
@@ -16,7 +18,7 @@ from assay.lifecycle.decisions.required_checks import (
     list_entry_actions,
 )
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.decision import DecisionCause
+from assay.model.decision import FLAPPING_RULE, DecisionCause
 from assay.model.timestamps import format_duration, hours, parse_time
 
 TransitionRule = Callable[[FleetSnapshot, NodeSnapshot], Proposal | None]
@@ -63,28 +65,39 @@ def _certified(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 
 
 def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Carry out a pending decision when the node is idle. If the scheduler does not answer, the node is not idle."""
+    """Carry out a pending decision when the node is idle. If the scheduler does not answer, the node is not idle.
+
+    While its faults are away, it waits: for them to come back, or to stay away for long enough.
+    """
     pending = view.node_state.pending
     if pending is None or view.jobs != () or not snapshot.policy.has_edge(view.node_state.state, pending.to):
         return None
     name, path = pending_rule_name(pending), pending_policy_path(pending)
     waited = format_duration(snapshot.now - parse_time(pending.since))
     causes = (DecisionCause("decision", pending.decision, f"idle after {waited} of waiting"), *pending.because)
-    takes_out = name in snapshot.policy.faults
+    takes_out = name in snapshot.policy.faults or name == FLAPPING_RULE
+    if name in snapshot.policy.faults:
+        present, named = list_present_causes(view.node_state, pending), {i for one in causes for i in one.fault_ids}
+        if not present:
+            return None
+        causes += shorten_fault_causes([make_fault_cause(fault) for fault in present if fault.id not in named])
     keys = (pending.decision,)
     return Proposal(pending.to, "immediate", path, name, causes, keys, pending.remedy, takes_out=takes_out)
 
 
 def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Go to the target of the first matching `escalate` step: for open faults of its blame, or for recurred ones."""
+    """Go to the target of the first matching `escalate` step: for open faults of its blame, recurred or of a lemon."""
     node_state, ladder = view.node_state, snapshot.policy.ladder
     for number, step in enumerate(snapshot.policy_state_of(view).escalate):
         faults = [fault for fault in node_state.faults if fault.is_open and fault.blame == step.blame]
+        lemon = make_lemon_causes(snapshot, view) if faults and step.lemon else []
+        if step.lemon and not lemon:
+            continue
         if step.recurred:
             faults = [fault for fault in faults if has_recurred(ladder, node_state, fault, snapshot.now)]
         if faults:
             path, name = f"states.{node_state.state}.escalate.{number}", f"{node_state.state}-escalates"
-            causes = shorten_fault_causes([make_fault_cause(fault) for fault in faults])
+            causes = (*shorten_fault_causes([make_fault_cause(fault) for fault in faults]), *lemon)
             keys = tuple(fault.id for fault in faults)
             remedy = "rma" if "dossier" in snapshot.policy.states[step.to].entry else ""
             return Proposal(step.to, "immediate", path, name, causes, keys, remedy)

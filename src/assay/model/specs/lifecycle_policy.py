@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.decision import HELD_RULE, PERSON_RULE, ActionName
+from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ActionName
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits
@@ -26,8 +26,13 @@ from assay.model.specs.policy_sections import (
     LifecycleState,
     PendingReminder,
     RackRule,
-    RemedyLadder,
     SilenceLimits,
+)
+from assay.model.specs.repeated_faults import (
+    FlappingLimits,
+    LemonLimits,
+    RemedyLadder,
+    find_repetition_conflicts,
 )
 from assay.model.specs.spec_document import SpecDocument
 from assay.model.text_lists import suggest_nearest
@@ -53,6 +58,8 @@ class LifecyclePolicy(SpecDocument):
     anywhere: list[str] = Field(default=[])
     faults: dict[str, FaultRule]
     ladder: RemedyLadder
+    flapping: FlappingLimits = Field(default_factory=FlappingLimits)
+    lemon: LemonLimits | None = None
     limits: AutomationLimits
     breaker: FaultBreakerLimits
     holds: HoldReminder
@@ -88,7 +95,7 @@ class LifecyclePolicy(SpecDocument):
         name = rule.rpartition(" ")[2]
         if name == PERSON_RULE:
             return [*self.waiting.by_hand]
-        if name == HELD_RULE:
+        if name in (HELD_RULE, FLAPPING_RULE):
             return ["cordon"]
         if name in self.faults:
             return [*self.faults[name].while_pending]
@@ -107,6 +114,8 @@ def _find_policy_conflicts(policy: LifecyclePolicy) -> list[FieldConflict]:
         *_missing_edges(policy),
         *_dead_ends(policy),
         *_ladder_circles(policy),
+        *find_repetition_conflicts(policy.ladder, policy.flapping, policy.lemon),
+        *_missing_lemon_score(policy),
         *_unanswered_faults(policy),
         *_early_deadlines(policy),
         *_unreachable_bounds(policy),
@@ -138,6 +147,9 @@ def _state_references(policy: LifecyclePolicy) -> Iterator[tuple[EntryPath, str]
     for state, content in policy.states.items():
         yield from ((_exit_path(state, field), target) for field, target in content.list_exits())
     yield from ((("ladder", "rungs", remedy, "to"), rung.to) for remedy, rung in policy.ladder.rungs.items())
+    if lemon := policy.lemon:
+        yield from ((("lemon", "weights", "states", name), name) for name in lemon.weights.states)
+        yield from ((("lemon", "fresh_after", number), name) for number, name in enumerate(lemon.fresh_after))
     for title, rule in policy.faults.items():
         yield from ((("faults", title, "states", number), name) for number, name in enumerate(rule.states))
         if rule.to:
@@ -181,6 +193,15 @@ def _ladder_circles(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
             circles |= set(circle)
             message = f"the ladder climbs in a circle: {' → '.join([*circle, circle[0]])}"
             yield FieldConflict("ASY0076", path, message, "let one of them be the last: take its `then` out")
+
+
+def _missing_lemon_score(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
+    for name, state in policy.states.items() if policy.lemon is None else ():
+        for number, step in enumerate(state.escalate):
+            if step.lemon:
+                message = f"states.{name}.escalate.{number} is for lemons, and the policy has no lemon score"
+                path = ("states", name, "escalate", number, "lemon")
+                yield FieldConflict("ASY0225", path, message, "add the section lemon, or remove this step")
 
 
 def _find_ladder_circle(policy: LifecyclePolicy, remedy: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The sections of a LifecyclePolicy: states, fault rules, the remedy ladder, limits, reminders and retries.
+"""The sections of a LifecyclePolicy: states, fault rules, limits, reminders and retries.
 
 The vocabulary is closed: nothing in a policy is evaluated as an expression.
 """
@@ -43,10 +43,14 @@ class StateDeadline(StrictModel):
 
 
 class FaultEscalation(StrictModel):
-    """A node with an open fault of this `blame` goes `to` a state. `recurred`: only if a repair did not help."""
+    """A node with an open fault of this `blame` goes `to` a state.
+
+    `recurred`: only if a repair did not help. `lemon`: only if the node's lemon score has reached its threshold.
+    """
 
     blame: FaultBlame
     recurred: bool = True
+    lemon: bool = False
     to: str
 
 
@@ -121,21 +125,6 @@ class FaultRule(StrictModel):
             and (not self.blame or blame in self.blame)
             and self.in_use in (None, in_use)
         )
-
-
-class LadderRung(StrictModel):
-    """One rung of the ladder: `to` this state, at most `times` per node within the window, `then` the next rung."""
-
-    to: str
-    times: int = Field(default=1, ge=1)
-    then: Remedy | None = None
-
-
-class RemedyLadder(StrictModel):
-    """Remedies by name. Uses are counted per node over `window_hours`, and from the last certification only."""
-
-    window_hours: float = Field(gt=0)
-    rungs: dict[Remedy, LadderRung]
 
 
 class EffectConcurrency(StrictModel):

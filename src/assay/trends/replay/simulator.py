@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from assay.lifecycle.decision_and_fault_entries import make_cleared_entry, make_decision_entries
 from assay.lifecycle.decisions import fault_remedies
 from assay.lifecycle.decisions.decide import decide
+from assay.lifecycle.decisions.flapping import find_end_of_wait
 from assay.lifecycle.decisions.pending_decisions import STILL_WAITING_RULE
 from assay.lifecycle.decisions.required_checks import are_entry_actions_verified, list_due_phases
 from assay.lifecycle.decisions.state_transitions import propose_transitions
@@ -125,6 +126,8 @@ class ReplaySimulator:
                 )
                 self._stage.apply(*(make_cleared_entry(event.node, one, self._now) for one in ended))
             self._stage.invalidate(event.node)
+            if end := find_end_of_wait(self._policy, self._stage.node_state(event.node), self._now):
+                self._agenda.add(end, "look", event.node)
             self._breakers.look_again_at(actor.node.pool, self._now)
         return {event.node}
 
