@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, Select, except_, select
 
 from assay.ledger import outcomes, tables
 from assay.ledger.hash_chain import HASHED_FIELDS, ChainName, RunDigest, hash_line
+from assay.ledger.schema_upgrade import select_hashed_columns
 
 ROWS_PER_FETCH = 2000
 """Rows that are read at a time: a ledger need not fit into memory."""
@@ -86,7 +87,7 @@ class _RunContents:
     def check_run(self, run: ChainRow) -> Iterator[str]:
         digest = RunDigest()
         digest.texts(self._texts.take_until(run.texts))
-        digest.outcomes(self._told.take_until(run.outcomes))
+        digest.outcomes(select_hashed_columns(self._told.take_until(run.outcomes)))
         digest.measured(self._measured.take_until(run.outcomes))
         if digest.hexdigest() != run.digest:
             yield f"what {_describe_row('run', run)} found was changed: its outcomes, their measurements or their words"

@@ -15,11 +15,13 @@ from assay.ledger import tables
 from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
+    UPGRADED_VERSIONS,
     LedgerError,
     make_database_error,
     make_not_a_ledger_error,
     make_schema_version_error,
 )
+from assay.ledger.schema_upgrade import upgrade_schema
 from assay.ledger.sqlite_source import SqliteSource
 from assay.model.errors import AssayError
 
@@ -49,7 +51,10 @@ def _parse_url(where: str) -> URL:
 
 
 def open_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
-    """Return an engine for the ledger at `url`, and make the ledger if it does not exist. Raises AssayError."""
+    """Return an engine for the ledger at `url`; make the ledger if there is none, and upgrade an older one.
+
+    Raises AssayError.
+    """
     if url.get_backend_name() == "sqlite":
         _make_folder(Path(str(url.database)).parent)
         engine = _sqlite_engine(url, patience_s)
@@ -167,18 +172,22 @@ def _check_schema(engine: Engine) -> None:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")
         version = _version(connection)
-    if version is None:
-        _create_schema(engine)
+    if version is None or version in UPGRADED_VERSIONS:
+        _create_or_upgrade_schema(engine)
     elif version != SCHEMA_VERSION:
         raise make_schema_version_error(version, _display_name(engine))
 
 
-def _create_schema(engine: Engine) -> None:
+def _create_or_upgrade_schema(engine: Engine) -> None:
+    """Do it in one transaction, and only if no other process has done it meanwhile."""
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('assay ledger'))"))
-        if _version(connection) is None:
+        version = _version(connection)
+        if version is None:
             tables.create_tables(connection)
+        elif version in UPGRADED_VERSIONS:
+            upgrade_schema(connection)
 
 
 def _version(connection: Connection) -> int | None:

@@ -9,7 +9,9 @@ from assay.model.errors import AssayError
 
 LEDGER_VARIABLE = "ASSAY_LEDGER"
 """The environment variable that names the ledger: a path, or a `postgresql://` URL."""
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
+UPGRADED_VERSIONS = (4,)
+"""Older schemas that a ledger is upgraded from when it is opened for writing. Their entries are read as they are."""
 FULL_BELOW_BYTES = 128 * 1024
 """A disk with less than this free is full: SQLite writes a log of some pages even for one entry."""
 
@@ -77,5 +79,10 @@ def make_not_a_ledger_error(tables: list[str], where: str) -> LedgerError:
 
 def make_schema_version_error(version: int, where: str) -> LedgerError:
     """Return the error for a ledger that another version of assay wrote."""
+    if version in UPGRADED_VERSIONS:
+        what = f"an older assay wrote this ledger (schema version {version}); this one reads version {SCHEMA_VERSION}"
+        return LedgerError(
+            what, where=where, fix="call `assay ledger upgrade`: it keeps everything, and can be repeated"
+        )
     what = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
     return LedgerError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")

@@ -13,6 +13,8 @@ from assay.ledger.tables import texts
 
 T = TypeVar("T")
 BATCH_SIZE = 500
+NO_TEXT = 0
+"""The number that stands for "" in outcomes of an older schema. Texts have numbers from 1."""
 MAX_KEY_LENGTH = 500
 """Characters of a text that is its own key; PostgreSQL's index takes 2,700 bytes."""
 
@@ -47,7 +49,7 @@ class TextCache:
     """A cache of texts by number. It stays valid, because committed texts never change."""
 
     def __init__(self) -> None:
-        self._known: dict[int, str] = {}
+        self._known: dict[int, str] = {NO_TEXT: ""}
 
     def load(self, connection: Connection, numbers: Collection[int]) -> None:
         """Load the texts of all these numbers."""

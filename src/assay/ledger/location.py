@@ -14,6 +14,7 @@ from pathlib import Path
 from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
+    UPGRADED_VERSIONS,
     make_database_error,
     make_no_read_error,
     make_not_a_ledger_error,
@@ -82,5 +83,5 @@ def _check_schema(database: sqlite3.Connection, where: str) -> None:
     if "assay_ledger" not in tables:
         raise make_not_a_ledger_error(tables, where)
     ((version,),) = database.execute("SELECT version FROM assay_ledger")
-    if version != SCHEMA_VERSION:
+    if version not in (SCHEMA_VERSION, *UPGRADED_VERSIONS):
         raise make_schema_version_error(version, where)

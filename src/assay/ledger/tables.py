@@ -175,6 +175,17 @@ def create_tables(connection: Connection) -> None:
     connection.execute(schema_info.insert().values(version=SCHEMA_VERSION))
 
 
+_VERSION_UPDATE = "UPDATE assay_ledger SET version = {}"
+
+
+def make_version_update(dialect: str, version: int) -> list[str]:
+    """Return the statements that change the version of a ledger, which its triggers otherwise forbid."""
+    name, change = schema_info.name, _VERSION_UPDATE.format(version)
+    if dialect == "postgresql":
+        return [f"ALTER TABLE {name} DISABLE TRIGGER USER", change, f"ALTER TABLE {name} ENABLE TRIGGER USER"]
+    return [f"DROP TRIGGER {name}_no_update", change, _SQLITE_GUARDS[0].format(t=name)]
+
+
 def _guards(dialect: str) -> list[str]:
     kept = [table for table in metadata.sorted_tables if table not in MUTABLE_TABLES]
     names = [table.name for table in kept]

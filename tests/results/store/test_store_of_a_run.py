@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
+from assay.results.store import reader
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import find_run, list_runs
 from assay.results.store.schema import TWICE_REASON
@@ -276,3 +278,40 @@ def test_what_a_kill_has_left_half_way_is_undone_by_who_reads(tmp_path, journal)
     assert killed.returncode == -signal.SIGKILL
     with StoredRun.open(file) as stored:
         assert (stored.run, len(stored.about)) == (RUN, 2)
+
+
+@pytest.fixture
+def old_run(tmp_path: Path) -> Path:
+    """A run's file of version 1, as an older assay wrote it."""
+    file = tmp_path / "run.sqlite"
+    with sqlite3.connect(file) as database:
+        database.executescript((Path(__file__).parent / "recordings/run-1.sql").read_text())
+    database.close()
+    return file
+
+
+def test_a_run_of_an_older_assay_is_upgraded_when_it_is_opened(old_run):
+    for _ in range(2):
+        with StoredRun.open(old_run) as stored:
+            told = list(stored.outcomes())
+            assert [(one.verdict, one.reason) for one in told] == [("pass", ""), ("fail", "it draws too much")]
+            assert {one.basis for one in told} == {UNKNOWN_BASIS}
+            assert stored.is_complete
+
+
+def test_a_run_of_an_older_assay_can_be_continued(old_run):
+    writer = OutcomeWriter(old_run, RUN)
+    writer(ONE)
+    writer.close()
+    with StoredRun.open(old_run) as stored:
+        assert len(list(stored.outcomes())) == 3
+
+
+def test_a_run_of_an_older_assay_that_nobody_may_write_says_what_to_do(old_run, monkeypatch):
+    def refuse(_: Path) -> None:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    monkeypatch.setattr(reader, "upgrade_run_file", refuse)
+    with pytest.raises(AssayError, match="an older assay wrote this run") as caught:
+        StoredRun.open(old_run)
+    assert "copy it" in caught.value.fix

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
-from assay.results.store.schema import RUN_FILE_VERSION, deciding_condition
+from assay.results.store.schema import RUN_FILE_VERSION, UPGRADED_VERSION, deciding_condition, upgrade_run_file
 
 T = TypeVar("T")
 OutcomeKey = tuple[int, int]
@@ -51,9 +51,12 @@ class StoredRun:
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:
-        """Open a run's file for reading. Raises AssayError for any other file."""
+        """Open a run's file for reading, and upgrade an older one first. Raises AssayError for any other file."""
         try:
             connection, version = _open_readable(path)
+            if version == UPGRADED_VERSION:
+                connection.close()
+                connection, version = _open_upgraded(path)
         except sqlite3.Error as error:
             raise AssayError(f"is no run that can be read: {error}", where=str(path)) from None
         if version != RUN_FILE_VERSION:
@@ -203,6 +206,17 @@ def _make_outcome(
         artefacts=artefacts,
         basis=EvidenceBasis.decode(basis or ""),
     )
+
+
+def _open_upgraded(path: Path) -> tuple[sqlite3.Connection, int]:
+    try:
+        upgrade_run_file(path)
+    except sqlite3.OperationalError as error:
+        what = f"an older assay wrote this run, and the file cannot be upgraded: {error}"
+        raise AssayError(
+            what, where=str(path), fix="let its owner open it once, or copy it to where you may write"
+        ) from None
+    return _open_readable(path)
 
 
 def _open_readable(path: Path) -> tuple[sqlite3.Connection, int]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 RUN_FILE_VERSION = 2
+UPGRADED_VERSION = 1
+"""The version of older files, which are upgraded when they are opened."""
 TWICE_REASON = "the check was judged twice in one run"
 """The text with id 1, so that every statement can refer to it."""
 
@@ -66,9 +68,23 @@ def open_writable(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=60)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0:
         connection.executescript(f"BEGIN IMMEDIATE;{RUN_FILE_SCHEMA}COMMIT;")
+    elif version == UPGRADED_VERSION:
+        upgrade_run_file(path)
     return connection
+
+
+def upgrade_run_file(path: Path) -> None:
+    """Bring a file of version 1 to the present version. Raises sqlite3.Error where it cannot be written.
+
+    Version 2 says what each document rests on; of an older one, nothing is known.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as connection, transaction(connection):
+        if connection.execute("PRAGMA user_version").fetchone()[0] == UPGRADED_VERSION:
+            connection.execute("ALTER TABLE document ADD COLUMN basis TEXT NOT NULL DEFAULT ''")
+            connection.execute(f"PRAGMA user_version = {RUN_FILE_VERSION}")
 
 
 @contextmanager

@@ -110,6 +110,22 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     raise typer.Exit(1 if is_broken else 2 if any(one.refusal for one in sealed) else 0)
 
 
+@ledger_app.command()
+def upgrade(fleet: FleetDir = Path()) -> None:
+    """Upgrade a ledger that an older assay wrote, so that this one can read all of it. Nothing of it is lost.
+
+    It takes a moment, and every command that writes into the ledger does it too. The older assay then refuses the
+    ledger: keep a copy if you want to go back.
+
+    Exit codes: 0 the ledger has this version; 2 it cannot be upgraded.
+    """
+    from assay.ledger.errors import SCHEMA_VERSION
+
+    workspace = _open_workspace(fleet)
+    workspace.ledger.close()
+    typer.echo(f"the ledger has schema version {SCHEMA_VERSION}: {workspace.ledger_location}")
+
+
 def _open_workspace(fleet: Path) -> Workspace:
     workspace = Workspace(fleet.resolve())
     if not locate_existing_ledger(workspace.data_dir):

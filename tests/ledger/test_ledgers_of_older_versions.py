@@ -1,0 +1,141 @@
+"""A ledger that an older assay wrote is upgraded when it is opened for writing, and keeps all that it held."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from forked_assay import run_assay
+from sqlalchemy import create_engine, text
+
+from assay.ledger.errors import SCHEMA_VERSION, LedgerError
+from assay.ledger.location import read_all_entries, read_sqlite_entries
+from assay.ledger.store import Ledger
+from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import Outcome, SuiteRun
+
+RECORDINGS = Path(__file__).parent / "recordings"
+AT = "2026-11-22T12:00:00+00:00"
+RUN = SuiteRun("20261122T120000.000-00000a", AT, ("production",), ("n0001",), "c0ffee", False, "5" * 64, "bo")
+
+
+@pytest.fixture
+def old(place: Path | str) -> Path | str:
+    """A ledger as an older assay wrote it: two entries, and two runs with two outcomes each."""
+    if isinstance(place, Path):
+        place.parent.mkdir(parents=True)
+        with sqlite3.connect(place) as database:
+            database.executescript((RECORDINGS / "schema-4.sqlite.sql").read_text())
+        database.close()
+    else:
+        engine = create_engine(place.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.begin() as connection:
+            connection.connection.cursor().execute((RECORDINGS / "schema-4.postgresql.sql").read_text())
+        engine.dispose()
+    return place
+
+
+def test_an_old_ledger_is_upgraded_when_it_is_opened_for_writing_and_nothing_is_lost(old):
+    entries = read_all_entries(old) if isinstance(old, Path) else []
+    ledger = Ledger.open(old)
+    assert [entry.id for entry in ledger.entries()] == ["e1", "e2"]
+    assert not entries or entries == ledger.entries()
+    latest = {one.outcome.check.rpartition("::")[2]: one.outcome for one in ledger.latest("n0001")}
+    assert {check: one.verdict for check, one in latest.items()} == {"test_heat": "pass", "test_power": "fail"}
+    assert latest["test_heat"].measurements[0].value == 63.5
+    assert {(one.basis, one.judged_by) for one in latest.values()} == {(UNKNOWN_BASIS, "")}
+    assert ledger.verify() == []
+    ledger.close()
+
+
+def test_an_upgraded_ledger_goes_on(old):
+    ledger = Ledger.open(old)
+    ledger.append(LedgerEntry("e3", AT, "hold", "n0001", {"who": "bo", "reason": "r", "until": ""}))
+    basis = EvidenceBasis(3, "boot-1")
+    told = Outcome("suites/a.py::test_a", "a/n0001", "n0001", "pass", basis=basis, judged_by="abc", evidence_at=AT)
+    assert ledger.record(RUN, [told])
+    ledger.close()
+    again = Ledger.open_for_reading(old)
+    assert {(one.outcome.basis, one.outcome.judged_by) for one in again.latest("n0001")} == {
+        (UNKNOWN_BASIS, ""),
+        (basis, "abc"),
+    }
+    assert again.verify() == []
+    again.close()
+
+
+@pytest.mark.parametrize("change", ["verdict = 0", "reason = reason + 1", "basis = 1, judged_by = 1"])
+def test_an_outcome_of_before_the_upgrade_is_still_covered_by_its_hash(old, change):
+    ledger = Ledger.open(old)
+    with ledger._engine.begin() as connection:
+        for trigger in ("DROP TRIGGER outcome_no_update",) if isinstance(old, Path) else ():
+            connection.execute(text(trigger))
+        if not isinstance(old, Path):
+            connection.execute(text("ALTER TABLE outcome DISABLE TRIGGER USER"))
+        connection.execute(text(f"UPDATE outcome SET {change} WHERE seq = 2"))
+    assert ledger.verify()
+    ledger.close()
+
+
+def test_the_ledger_stays_append_only_after_the_upgrade(old):
+    ledger = Ledger.open(old)
+    for table in ("assay_ledger", "outcome", "entry"):
+        column = "version" if table == "assay_ledger" else "seq"
+        with pytest.raises(Exception, match="append-only"), ledger._engine.begin() as connection:
+            connection.execute(text(f"UPDATE {table} SET {column} = 9"))
+    ledger.close()
+
+
+def test_reading_an_old_ledger_says_what_to_do_and_changes_nothing(old):
+    with pytest.raises(LedgerError, match="an older assay wrote this ledger") as caught:
+        Ledger.open_for_reading(old)
+    assert "assay ledger upgrade" in caught.value.fix
+    if isinstance(old, Path):
+        assert [entry.id for entry in read_sqlite_entries(old)] == ["e1", "e2"], "entries have the form of then"
+
+
+def test_a_second_process_finds_the_ledger_upgraded(old):
+    first, second = Ledger.open(old), Ledger.open(old)
+    assert [len(one.entries()) for one in (first, second)] == [2, 2]
+    first.close()
+    second.close()
+
+
+def test_a_schema_4_ledger_of_a_later_commit_that_has_the_columns_is_upgraded_too(tmp_path):
+    where = tmp_path / "ledger.sqlite"
+    Ledger.open(where).close()
+    with sqlite3.connect(where) as database:
+        database.executescript("DROP TRIGGER assay_ledger_no_update; UPDATE assay_ledger SET version = 4;")
+        database.executescript(
+            "CREATE TRIGGER assay_ledger_no_update BEFORE UPDATE ON assay_ledger "
+            "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        )
+    database.close()
+    Ledger.open(where).close()
+    with sqlite3.connect(where) as database:
+        assert database.execute("SELECT version FROM assay_ledger").fetchall() == [(SCHEMA_VERSION,)]
+    database.close()
+
+
+def test_verbs_on_an_old_ledger_say_what_to_do_until_it_is_upgraded(tmp_path, old_file):
+    (tmp_path / ".assay").mkdir()
+    shutil.copy(old_file, tmp_path / ".assay/ledger.sqlite")
+    done = run_assay("ledger", "verify", "--fleet", tmp_path, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "assay ledger upgrade" in done.stderr
+    assert "Traceback" not in done.stderr
+    upgraded = run_assay("ledger", "upgrade", "--fleet", tmp_path, cwd=tmp_path)
+    assert (upgraded.returncode, upgraded.stdout[:27]) == (0, "the ledger has schema versi")
+    assert run_assay("ledger", "verify", "--fleet", tmp_path, cwd=tmp_path).returncode == 0
+
+
+@pytest.fixture
+def old_file(tmp_path: Path) -> Path:
+    """The same, as a file."""
+    with sqlite3.connect(tmp_path / "old.sqlite") as database:
+        database.executescript((RECORDINGS / "schema-4.sqlite.sql").read_text())
+    database.close()
+    return tmp_path / "old.sqlite"
