@@ -1,7 +1,7 @@
 """How chaos ends: what people still do, how long a controller may take, and why it does not settle where it does not.
 
-Nodes in triage take the room of their rack and pool until a person has them on the bench: without people a fleet can
-wait for ever with nothing begun, and is right to.
+Nodes that went to triage take the room of their rack and pool until they serve: without people a fleet can wait for
+ever with nothing begun, and is right to.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LAST = 20
 
 
 class Bench:
-    """Technicians, who take what waits in triage onto their bench, and let go of whatever is held."""
+    """Technicians, who repair and certify what waits for them, and let go of whatever is held."""
 
     def __init__(self, world: World, place: str, word: Callable[[str, str], LedgerEntry]) -> None:
         self.world, self.place, self._word = world, place, word
@@ -61,8 +61,8 @@ class Bench:
             yield self._word("release", node)
         if story and story.state in HANDS:
             self.world.mend(node)
-        if story and story.state == "triage" and not story.certified:
-            yield self._word("certified", node)
+            if not story.certified:
+                yield self._word("certified", node)
 
 
 @dataclass(frozen=True)
