@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import KubernetesClusterSettings, NodeSettings
@@ -22,6 +23,7 @@ from assay.schedulers.kubernetes_cordon import (
 from assay.schedulers.kubernetes_eviction import DisruptionBudgets, evict_pods, read_budgets
 from assay.schedulers.kubernetes_pods import is_customer_pod, make_customer_job
 from assay.schedulers.kubernetes_spare_run import KubernetesSpareRun, delete_leftover_pods
+from assay.schedulers.kubernetes_undrain import undrain_node
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult, format_jobs
 
 PARALLEL_CORDONS = 8
@@ -120,6 +122,10 @@ class KubernetesScheduler:
         if jobs := self.list_jobs(node):
             return SpareRunResult(None, preempted_by=format_jobs(jobs))
         return KubernetesSpareRun(self._cluster, self.settings, node).run(command, given, deadline_s)
+
+    def undrain_verified(self, node: str, began: datetime) -> str:
+        """Make a node schedulable whose cordon asks for it and was set before a verification `began`. Return why."""
+        return undrain_node(self._cluster, read_node(self._cluster, node), began)
 
     @property
     def _cluster(self) -> KubernetesApi:

@@ -25,8 +25,10 @@ from assay.schedulers.kubernetes_labels import (
     SINCE_ANNOTATION,
     STATE_LABEL,
     UNSCHEDULABLE_ANNOTATION,
+    VERIFY_UNDRAIN_ANNOTATION,
     format_kubernetes_now,
 )
+from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 
 MAX_TAINT_VALUE = 63
 """The API server's limit for a taint's value, of letters, digits, `-`, `_` and `.`."""
@@ -40,7 +42,7 @@ def read_node(cluster: KubernetesApi, name: str) -> KubernetesObject:
 
 def cordon_node(cluster: KubernetesApi, node: KubernetesObject, reason: str, state: str, waits_for: str = "") -> None:
     """Cordon a node, which was read as `node`. `state` is `cordoned` or `draining`."""
-    patched = _patch_with_retries(
+    patched = patch_with_retries(
         cluster, node, lambda seen: build_cordon_patch(seen, reason, state, format_kubernetes_now())
     )
     message = f"{prefix_reason(reason)}{f'; waits for {waits_for}' if waits_for else ''}"
@@ -50,7 +52,7 @@ def cordon_node(cluster: KubernetesApi, node: KubernetesObject, reason: str, sta
 def uncordon_node(cluster: KubernetesApi, node: KubernetesObject) -> None:
     """Undo our cordon of a node, which was read as `node`. A node without anything of ours is not written to."""
     if has_our_marks(node):
-        patched = _patch_with_retries(cluster, node, build_uncordon_patch)
+        patched = patch_with_retries(cluster, node, build_uncordon_patch)
         _write_condition(cluster, patched, "False", "InService", "assay keeps no pod from this node")
 
 
@@ -64,8 +66,11 @@ def describe_node_cordon(node: KubernetesObject) -> str:
 
 
 def describe_foreign_cordon(node: KubernetesObject) -> str:
-    """Return who else made the node unschedulable, "" for nobody."""
-    return _describe_writer(node) if is_foreign_cordon(node) else ""
+    """Return who else made the node unschedulable, and whether they ask for a verification; "" for nobody."""
+    if not is_foreign_cordon(node):
+        return ""
+    asked = read_annotations(node).get(VERIFY_UNDRAIN_ANNOTATION)
+    return _describe_writer(node) + (f"; {VERIFY_UNDRAIN}: {asked}".removesuffix(": ") if asked is not None else "")
 
 
 def is_foreign_cordon(node: KubernetesObject) -> bool:
@@ -145,6 +150,25 @@ def format_taint_value(reason: str) -> str:
     return words[:MAX_TAINT_VALUE].strip("-._")
 
 
+def patch_with_retries(
+    cluster: KubernetesApi, node: KubernetesObject, build: Callable[[KubernetesObject], KubernetesObject | None]
+) -> KubernetesObject:
+    """Return the node after our patch. If somebody wrote to it in between, build the patch anew."""
+    name = node["metadata"]["name"]
+    for _ in range(MAX_PATCH_TRIES):
+        patch = build(node)
+        if patch is None:
+            return node
+        try:
+            return _patch(cluster, ApiRequest("patch", "nodes", name), cluster.core.patch_node, name, patch)
+        except ApiRefusal as refusal:
+            if refusal.status != HTTP_CONFLICT:
+                raise
+        node = read_node(cluster, name)
+    what = f"others changed the node {MAX_PATCH_TRIES} times while we wrote to it"
+    raise AssayError(what, where=name, fix="try again")
+
+
 def _build_patch(
     node: KubernetesObject, annotations: Mapping[str, str | None], state: str | None, spec: KubernetesObject
 ) -> KubernetesObject:
@@ -174,25 +198,6 @@ def _describe_writer(node: KubernetesObject) -> str:
     manager = f" by {writer['manager']}" if writer.get("manager") else ""
     since = f" since {writer['time']}" if writer.get("time") else ""
     return f"made unschedulable{manager}{since}, not by assay"
-
-
-def _patch_with_retries(
-    cluster: KubernetesApi, node: KubernetesObject, build: Callable[[KubernetesObject], KubernetesObject | None]
-) -> KubernetesObject:
-    """Return the node after our patch. If somebody wrote to it in between, build the patch anew."""
-    name = node["metadata"]["name"]
-    for _ in range(MAX_PATCH_TRIES):
-        patch = build(node)
-        if patch is None:
-            return node
-        try:
-            return _patch(cluster, ApiRequest("patch", "nodes", name), cluster.core.patch_node, name, patch)
-        except ApiRefusal as refusal:
-            if refusal.status != HTTP_CONFLICT:
-                raise
-        node = read_node(cluster, name)
-    what = f"others changed the node {MAX_PATCH_TRIES} times while we wrote to it"
-    raise AssayError(what, where=name, fix="try again")
 
 
 def _write_condition(cluster: KubernetesApi, node: KubernetesObject, status: str, reason: str, message: str) -> None:

@@ -14,6 +14,8 @@ from kube_models import KINDS, judged
 
 Thing = dict[str, Any]
 Key = tuple[str, str]
+TRACKED = (("spec",), ("status",), ("metadata", "annotations"))
+"""The parts of an object whose writers are noted, field by field."""
 
 
 class Store:
@@ -81,26 +83,40 @@ class Store:
 
 def wrote(old: Thing, new: Thing, manager: str) -> None:
     """Note in `new` who wrote what is not as it was in `old`: what a manager writes is no other's any more."""
-    changed = {
-        f"f:{part}": {f"f:{key}": {} for key in {**before, **after} if before.get(key) != after.get(key)}
-        for part in ("spec", "status")
-        for before, after in [(old.get(part) or {}, new.get(part) or {})]
-    }
     entries = [copy.deepcopy(entry) for entry in new["metadata"].get("managedFields") or []]
+    changed = {path: fields for path in TRACKED if (fields := _changed(_part(old, path), _part(new, path)))}
     for entry in entries:
-        for part, fields in changed.items():
-            entry["fieldsV1"][part] = {k: v for k, v in entry["fieldsV1"].get(part, {}).items() if k not in fields}
-    if any(changed.values()):
+        for path, fields in changed.items():
+            owned = _fields(entry, path)
+            for key in fields & owned.keys():
+                del owned[key]
+    if changed:
         mine = next((entry for entry in entries if entry["manager"] == manager), None)
         if mine is None:
             mine = {"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
             mine["fieldsV1"] = {}
             entries.append(mine)
         mine["time"] = written()
-        for part, fields in changed.items():
-            present = {key for key in fields if key[2:] in (new.get(part[2:]) or {})}
-            mine["fieldsV1"].setdefault(part, {}).update({key: {} for key in present})
+        for path, fields in changed.items():
+            _fields(mine, path).update({key: {} for key in fields if key[2:] in _part(new, path)})
     new["metadata"]["managedFields"] = entries
+
+
+def _part(thing: Thing, path: tuple[str, ...]) -> Thing:
+    for key in path:
+        thing = thing.get(key) or {}
+    return thing
+
+
+def _fields(entry: Thing, path: tuple[str, ...]) -> Thing:
+    fields: Thing = entry["fieldsV1"]
+    for key in path:
+        fields = fields.setdefault(f"f:{key}", {})
+    return fields
+
+
+def _changed(before: Thing, after: Thing) -> set[str]:
+    return {f"f:{key}" for key in {**before, **after} if before.get(key) != after.get(key)}
 
 
 def written(in_s: float = 0.0) -> str:
