@@ -94,7 +94,7 @@ def test_as_json_both_verbs_say_the_same(ask):
 
 def test_a_cleared_breaker_is_in_the_ledger_with_who_and_why(ask, fleet):
     said = ask("breaker", "clear", "h100-a", "--reason", "the leaf is mended")
-    assert said.startswith("the breaker of pool h100-a is cleared: the next passes answer 4 nodes")
+    assert said.startswith("the breaker of pool h100-a is cleared: the next rounds answer 4 nodes")
     ledger = Ledger.open(fleet / ".assay" / "ledger.sqlite")
     cleared = ledger.entries(kinds=["breaker.cleared"])
     assert [entry.node for entry in cleared] == NODES

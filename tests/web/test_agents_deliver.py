@@ -60,7 +60,7 @@ def test_explain_says_what_the_agent_told_and_what_it_costs(shared):
     command = [*ASSAY, "explain", "n0011", "--fleet", str(shared.fleet)]
     shared.wait_for(lambda: received(shared, "n0011"), "it is acknowledged")
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "catastrophic fault gpu.xid.79 on h100-a/n0011/gpu0: the next pass decides on it" in said
+    assert "catastrophic fault gpu.xid.79 on h100-a/n0011/gpu0: the next round decides on it" in said
     assert re.search(
         r"its agent was last in contact \d+ s ago and has delivered 1 item; "
         r"it has used \d+\.\d CPU s and holds \d+ MiB",

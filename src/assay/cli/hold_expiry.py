@@ -31,7 +31,7 @@ def parse_hold_end(until: str, duration: str, start: datetime, now: datetime) ->
 
 
 def is_hold_expired(hold: OperatorNote, now: datetime) -> bool:
-    """Return whether a hold has ended, even if no pass has recorded that yet."""
+    """Return whether a hold has ended, even if no round of reconcile has recorded that yet."""
     return bool(hold.until) and parse_time(hold.until) <= now
 
 
@@ -40,7 +40,7 @@ def format_hold_end(until: str, now: datetime) -> str:
     if not until:
         return "until released"
     end = parse_time(until)
-    remaining = f"in {format_duration(end - now)}" if end > now else "which is over: the next pass releases it"
+    remaining = f"in {format_duration(end - now)}" if end > now else "which is over: the next round releases it"
     return f"until {end:%Y-%m-%d %H:%M} UTC, {remaining}"
 
 

@@ -132,7 +132,7 @@ def test_a_pass_says_what_is_due_and_how_to_do_it(here, capsys):
     reconcile._print_passes([PassReport("")], left, "json")
     out, err = capsys.readouterr()
     assert {"schedule": "fabric-week", "of": "compute"}.items() <= json.loads(out)["due"][0].items()
-    assert "assay reconcile: due, but a pass does not run scheduled jobs: fabric-week of compute" in err
+    assert "assay reconcile: due, but a round does not run scheduled jobs: fabric-week of compute" in err
     assert "→ assay schedules run" in err
 
 

@@ -195,7 +195,7 @@ def format_recent_news(workspace: Workspace, news: JsonObject) -> Iterator[str]:
         times = f", {fault['count']} times" if fault["count"] > 1 else ""
         meaning = f" ({text})" if (text := format_code_meaning(fault)) else ""
         name = f"{fault['class']} on {fault['subject']}"
-        yield f"{fault['severity']} fault {name}{times}: the next pass decides on it{meaning}"
+        yield f"{fault['severity']} fault {name}{times}: the next round decides on it{meaning}"
     if held := news["breaker"]:
         count = format_count(len(held["nodes"]), "node")
         yield f"the breaker of pool {held['pool']} holds its answer back, with {count}; to clear it: {held['clear']}"

@@ -74,7 +74,7 @@ def clear(
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     count = format_count(len(held.nodes), "node")
-    typer.echo(f"the breaker of pool {pool} is cleared: the next passes answer {count}, as far as the limits allow")
+    typer.echo(f"the breaker of pool {pool} is cleared: the next rounds answer {count}, as far as the limits allow")
 
 
 def _find_held(workspace: Workspace, states: list[NodeState], pool: str) -> OpenBreaker:

@@ -58,7 +58,7 @@ def explain(
     """Show the decisions that brought a node into its state: their causes, the policy's rule, and the actions.
 
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), faults that
-    no pass has decided on yet, and the state of its agent.
+    no round has decided on yet, and the state of its agent.
 
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.

@@ -87,7 +87,7 @@ def _last_hold_or_release(workspace: Workspace, state: NodeState) -> str:
 def release(
     nodes: NodeNames, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
-    """End a hold. From the next pass on, automation acts on the evidence again.
+    """End a hold. From the next round on, automation acts on the evidence again.
 
     Exit codes: 0 all nodes are released; 2 nothing was recorded.
     """

@@ -49,7 +49,7 @@ def move(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Send a node to another state. The next pass decides: the policy's limits and requirements still apply.
+    """Send a node to another state. The next round decides: the policy's limits and requirements still apply.
 
     If the policy has no transition to that state, the error lists the possible states. To withdraw an order, send the
     node to the state that it is in. A repeated order is recorded once.
@@ -74,7 +74,7 @@ def zap(
 ) -> None:
     """Order assay to write all firmware and settings of the node's bundle again, and to read them back.
 
-    The node goes to the state in which the policy zaps. The next pass decides; if the policy has no transition there,
+    The node goes to the state in which the policy zaps. The next round decides; if the policy has no transition there,
     the error lists the possible states.
 
     Exit codes: 0 recorded; 2 nothing was recorded.
@@ -166,9 +166,9 @@ def _last_request(workspace: Workspace, node_state: NodeState) -> str:
 def certify(
     nodes: NodeNames, reason: Reason, who: Who = "", fleet: FleetDir = Path(), form: OutputFormat = "text"
 ) -> None:
-    """Certify that a node was inspected or repaired. At the next pass it leaves its state, as the policy says.
+    """Certify that a node was inspected or repaired. In the next round it leaves its state, as the policy says.
 
-    Earlier passes do not count any more, because somebody worked on the node. `assay tickets` shows the work.
+    Checks that passed earlier no longer count, because somebody worked on the node. `assay tickets` shows the work.
 
     Exit codes: 0 recorded; 2 nothing was recorded.
     """

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 reconcile_app = typer.Typer(add_completion=False)
 
-Once = Annotated[bool, typer.Option("--once", help="Make one pass over all nodes, then exit.", rich_help_panel=HOW)]
+Once = Annotated[bool, typer.Option("--once", help="Make one round over all nodes, then exit.", rich_help_panel=HOW)]
 Settle = Annotated[
     bool,
-    typer.Option("--settle", help="Repeat passes until nothing changes, 12 at most, then exit.", rich_help_panel=HOW),
+    typer.Option("--settle", help="Repeat rounds until nothing changes, 12 at most, then exit.", rich_help_panel=HOW),
 ]
 Interval = Annotated[
     float | None,
@@ -118,7 +118,7 @@ def _find_unattended_tasks(workspace: Workspace) -> list[SlotTask]:
 def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> None:
     if due:
         _print_message(
-            f"due, but a pass does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run"
+            f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run"
         )
     if form == "json":
         tasks = [{"schedule": task.line.name, "of": task.line.target, "slot": task.slot.isoformat()} for task in due]

@@ -94,7 +94,7 @@ def run(
 ) -> None:
     """Run the scheduled jobs that are due, for example from cron; a running `assay reconcile` does the same.
 
-    Each slot is run once, even if several processes try. The next pass decides on the results.
+    Each slot is run once, even if several processes try. The next round decides on the results.
 
     Exit codes: 0 done; 2 some job failed.
     """
