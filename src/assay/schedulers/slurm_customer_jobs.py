@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from assay.schedulers.scheduler_adapter import CustomerJob
 from assay.schedulers.slurm_client import read_user_name
-from assay.schedulers.slurm_job_states import ENDED_JOB_STATES, WAITING_JOB_STATES
 from assay.schedulers.slurm_jobs import JOB_NAME_PREFIX
-from assay.schedulers.slurm_json import SlurmJob, format_epoch
+from assay.schedulers.slurm_json import ENDED_JOB_STATES, WAITING_JOB_STATES, SlurmJob, format_epoch
 
 
 def list_customer_jobs(jobs: Iterable[SlurmJob], node: str) -> tuple[CustomerJob, ...]:

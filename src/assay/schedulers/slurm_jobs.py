@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.model.errors import AssayError
 from assay.schedulers.slurm_client import MAX_MESSAGE_LENGTH, SlurmClient, read_user_name
-from assay.schedulers.slurm_job_states import ENDED_JOB_STATES
+from assay.schedulers.slurm_json import ENDED_JOB_STATES
 
 if TYPE_CHECKING:
     from assay.schedulers.slurm_json import SlurmJob

@@ -1,47 +1,51 @@
-"""The JSON of sinfo and squeue, and Slurm's short form of many host names (`gpu[01-03,7],login1`).
+"""The JSON of sinfo and squeue, and the states of jobs that decide something (meanings: `man squeue`).
 
 Field names are those of Slurm's openapi v0.0.38 (22.05). There a state is a word and a list of flags, and a time is a
 number. Newer versions write lists of states, and numbers as `{"set", "infinite", "number"}`. Both forms are read.
+A job state that is not listed here counts as the cautious one: the job goes on, and is on its node.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from itertools import product
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from assay.model.errors import AssayError
+from assay.schedulers.slurm_host_list import expand_host_list
 
-_ENTRY = re.compile(r"(?:[^,\[\]]|\[[^\]]*\])+")
-_PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
-MAX_HOST_RANGE = 1_000_000
-
-
-def expand_host_list(text: str) -> tuple[str, ...]:
-    """Return each host name of a list, in its order. Raises ValueError for ranges of over MAX_HOST_RANGE hosts."""
-    return tuple(name for entry in _ENTRY.findall(text) for name in _expand_entry(entry))
-
-
-def _expand_entry(entry: str) -> Iterator[str]:
-    parts = [tuple(_expand_range(inside)) if inside else (plain,) for inside, plain in _PART.findall(entry)]
-    return ("".join(chosen) for chosen in product(*parts))
-
-
-def _expand_range(inside: str) -> Iterator[str]:
-    for item in inside.split(","):
-        first, dash, last = item.partition("-")
-        if not dash:
-            yield first
-        elif int(last) - int(first) > MAX_HOST_RANGE:
-            raise ValueError(f"{item} is no range of hosts")
-        else:
-            yield from (f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1))
-
-
+ENDED_JOB_STATES = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "LAUNCH_FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    }
+)
+"""The job is over: nothing of it runs any more."""
+WAITING_JOB_STATES = frozenset(
+    {
+        "PENDING",
+        "RECONFIG_FAIL",
+        "REQUEUED",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
+        "SPECIAL_EXIT",
+    }
+)
+"""The job waits to start, or to start again: nothing of it is on a node."""
+SELF_ENDED_JOB_STATES = frozenset({"COMPLETED", "FAILED", "OUT_OF_MEMORY"})
+"""The job's own command ended."""
 UNSET_FROM = 2**32 - 2
 """Slurm writes "not set" and "infinite" as the largest numbers of 32 and of 64 bits, from here on."""
 

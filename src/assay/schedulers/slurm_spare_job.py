@@ -16,9 +16,8 @@ from typing import NamedTuple
 from assay.schedulers.scheduler_adapter import CustomerJob, SpareRunResult, format_jobs
 from assay.schedulers.slurm_client import ONE_TASK_OPTIONS, SlurmClient
 from assay.schedulers.slurm_customer_jobs import list_customer_jobs
-from assay.schedulers.slurm_job_states import SELF_ENDED_JOB_STATES
 from assay.schedulers.slurm_jobs import JOB_NAME_PREFIX
-from assay.schedulers.slurm_json import SlurmJob, parse_jobs
+from assay.schedulers.slurm_json import SELF_ENDED_JOB_STATES, SlurmJob, parse_jobs
 
 YIELD_SCRIPT = 'exec 3<&0; setsid "$@" <&3 3<&- & child=$!; trap "kill -9 -$child; exit 143" TERM INT; wait $child'
 WHOLE_NODE_OPTIONS = (*ONE_TASK_OPTIONS, "--exclusive", "--mem=0")

@@ -20,7 +20,8 @@ from assay.model.cordon_reason_checksum import display_reason, is_our_reason, is
 from assay.model.errors import AssayError
 from assay.schedulers.slurm_cordon import find_slurm_cordon, is_closed_in_slurm
 from assay.schedulers.slurm_customer_jobs import occupies_node
-from assay.schedulers.slurm_json import expand_host_list, parse_jobs, parse_nodes
+from assay.schedulers.slurm_host_list import expand_host_list
+from assay.schedulers.slurm_json import parse_jobs, parse_nodes
 
 ANYTHING = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
