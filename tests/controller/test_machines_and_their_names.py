@@ -14,6 +14,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.ledger.store import Ledger
 from assay.model.node import Node
+from assay.model.specs.node_settings import ServiceImport
 
 OLD = "n0003"
 
@@ -44,6 +45,15 @@ def test_only_nodes_that_an_import_names_start_in_service(site: Site) -> None:
     enroll_nodes(with_nodes(site, n0025=new))
     found = states(site)
     assert (found[OLD], found["n0001"], found["n0025"]) == ("production", "onboard", "onboard")
+
+
+def test_a_node_whose_import_has_expired_starts_through_proof_and_status_says_why(site: Site) -> None:
+    lapsed = ServiceImport(nodes=["n0025"], reason="it served", expires="2020-01-01")
+    settings = FLEET.nodes[OLD].settings.model_copy(update={"service_import": lapsed})
+    enroll_nodes(with_nodes(site, n0025=replace(FLEET.nodes[OLD], name="n0025", serial="S25", settings=settings)))
+    found = FleetSnapshotCache(site.desk).node_states()["n0025"]
+    assert found.state == "onboard"
+    assert found.reason.endswith("starts it in onboard: its service_import expired on 2020-01-01")
 
 
 def test_a_renamed_node_keeps_its_faults_and_holds_also_for_who_watches(site: Site) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry, make_left_entry, make_rename_entry
-from assay.lifecycle.node_entry import describe_entry, find_start_state
+from assay.lifecycle.node_entry import describe_entry, find_lapsed_import, find_start_state, list_lapsed_imports
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings, ServiceImport
@@ -21,7 +21,21 @@ NODE = Node("n1", "a", "lab1", "r1", 1, "S1", "hgx", "managed", settings=NodeSet
 def test_a_node_that_an_import_names_starts_in_service_until_the_import_expires(policy):
     assert find_start_state(policy, NODE, NOW) == "production"
     assert find_start_state(policy, NODE, IMPORT.expires_at) == "onboard"
-    assert describe_entry(NODE).startswith("starts in service without proof, by an import until 2026-12-01")
+    assert describe_entry(NODE, NOW).startswith("starts in service without proof, by an import until 2026-12-01")
+
+
+def test_an_import_that_has_expired_is_named_where_a_node_depends_on_it(policy, paper):
+    after = IMPORT.expires_at
+    expected = "starts in onboard, and enters service through proof: its service_import expired on 2026-12-01"
+    assert describe_entry(NODE, after) == expected
+    assert list_lapsed_imports([NODE], (), after) == {"2026-12-01": ["n1"]}
+    assert list_lapsed_imports([NODE], {"n1"}, after) == {}, "it counted when the node was first seen"
+    assert list_lapsed_imports([NODE, replace(NODE, name="n9")], (), NOW) == {}
+    paper.nodes["n1"] = NODE
+    paper.write(make_enrolled_entry("n1", "a", "onboard", paper.now, "S1", find_lapsed_import(NODE, after)))
+    assert paper.story("n1").reason == (
+        "first seen; the inventory starts it in onboard: its service_import expired on 2026-12-01"
+    )
 
 
 @pytest.mark.parametrize(

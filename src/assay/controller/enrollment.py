@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.lifecycle import decision_and_fault_entries
-from assay.lifecycle.node_entry import find_start_state
+from assay.lifecycle.node_entry import find_lapsed_import, find_start_state
 from assay.lifecycle.node_state import NodeState
 from assay.model.entries.node_entries import NodeEnrolledEntry
 from assay.model.errors import AssayError
@@ -47,7 +47,8 @@ def _make_entries(
     now = context.clock.now()
     if machine is None or not node.serial:
         state = _read_start_state(context, node, is_known_name)
-        yield decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, state, now, node.serial)
+        why = "" if is_known_name else find_lapsed_import(node, now)
+        yield decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, state, now, node.serial, why)
         return
     yield decision_and_fault_entries.make_rename_entry(machine, node, now)
     if machine.node not in context.fleet.nodes:

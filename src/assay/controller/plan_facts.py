@@ -37,7 +37,7 @@ def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevis
     entries = read_ledger_entries(ledger)
     changes = _find_counting_changes(ledger, before, after, now)
     if not entries:
-        return FleetFacts(recounts=changes)
+        return FleetFacts(recounts=changes, now=now)
     node_states = project_node_states(entries)
     return FleetFacts(
         node_states,
@@ -46,6 +46,7 @@ def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevis
         _run_backtest(ledger, before, after, entries, now),
         changes,
         _replay_policy(before, after, node_states, now),
+        now,
     )
 
 

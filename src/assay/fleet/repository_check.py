@@ -28,6 +28,7 @@ RULE_MODULES = (
     "known_issues_and_gates",
     "limits_and_breaker",
     "policies_and_profiles",
+    "node_entry",
     "fault_rules",
     "rack_layout",
     "fabric_designs",
@@ -150,6 +151,17 @@ for _code, _title, _why in (
     ("ASY0088", "a policy that names an unknown state", "No such state exists, so no node can move there."),
     ("ASY0190", "a deadline before the state can be left", "Even a healthy node misses such a deadline."),
     ("ASY0191", "a limit of a policy that can never be reached", "The limit looks active, but it never applies."),
+    (
+        "ASY0223",
+        "numbers for flapping that contradict each other",
+        "A node opens too early, or people are never asked.",
+    ),
+    (
+        "ASY0224",
+        "a window of the ladder that changes nothing",
+        "The bound looks active, but another one always applies.",
+    ),
+    ("ASY0225", "a lemon score that contradicts itself", "Every node becomes a lemon at once, or none ever does."),
 ):
     _register(CheckRule(_code, _title, _why, "error"))
 

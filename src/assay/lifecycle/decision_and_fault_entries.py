@@ -35,10 +35,12 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_time, parse_time
 
 
-def make_enrolled_entry(node: str, pool: str, state: str, at: datetime, serial: str = "") -> LedgerEntry:
+def make_enrolled_entry(
+    node: str, pool: str, state: str, at: datetime, serial: str = "", reason: str = ""
+) -> LedgerEntry:
     """Return the first entry of a machine."""
     ident = derive_id("enrolled", node, *([serial] if serial else []))
-    return NodeEnrolledEntry(pool, state, serial).make_entry(ident, format_time(at), node)
+    return NodeEnrolledEntry(pool, state, serial, reason).make_entry(ident, format_time(at), node)
 
 
 def make_rename_entry(machine: NodeState, node: Node, at: datetime) -> LedgerEntry:

@@ -14,7 +14,7 @@ from assay.model.timestamps import format_time
 def make_builder(entry: LedgerEntry) -> NodeStateBuilder:
     """Return the builder of a node that is enrolled."""
     at, enrolled = format_time(entry.at), NodeEnrolledEntry.read(entry)
-    reason = f"first seen; the inventory starts it in {enrolled.state}"
+    reason = f"first seen; the inventory starts it in {enrolled.state}{enrolled.reason and f': {enrolled.reason}'}"
     builder = NodeStateBuilder(entry.node, enrolled.pool, enrolled.state, at, entry.id, reason, at)
     builder.stay_seq, builder.serial, builder.named_by = entry.seq, enrolled.serial, entry.id
     return builder

@@ -183,7 +183,9 @@ def _format_unknown(content: UnknownEntry, _: str) -> str:
 
 _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     UnknownEntry: _format_unknown,
-    NodeEnrolledEntry: lambda entry, _: f"first seen, pool {entry.pool}, starts in {entry.state}",
+    NodeEnrolledEntry: lambda entry, _: (
+        f"first seen, pool {entry.pool}, starts in {entry.state}{entry.reason and f': {entry.reason}'}"
+    ),
     NodeRenamedEntry: lambda entry, _: f"renamed: the machine {entry.serial} was {entry.old}; its history goes on here",
     NodeLeftEntry: lambda entry, _: f"renamed: its machine is {entry.new} now",
     DecisionEntry: _format_decision,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from datetime import datetime
 
 from assay.model.node import Node
@@ -29,9 +30,27 @@ def is_imported(node: Node, now: datetime | None) -> bool:
     return found is not None and node.name in found.nodes and (now is None or now < found.expires_at)
 
 
-def describe_entry(node: Node) -> str:
-    """Return how a new node enters, for people."""
+def find_lapsed_import(node: Node, now: datetime | None) -> str:
+    """Return why the import that names a node does not let it in at `now`; "" if it does, or if none names it."""
     found = node.settings.service_import
+    is_named = found is not None and node.name in found.nodes
+    return f"its service_import expired on {found.expires}" if found and is_named and not is_imported(node, now) else ""
+
+
+def list_lapsed_imports(nodes: Iterable[Node], known: Container[str], now: datetime | None) -> dict[str, list[str]]:
+    """Return the nodes that the ledger does not know and that an expired import names, by that import's day."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        if node.name not in known and node.settings.service_import and find_lapsed_import(node, now):
+            found.setdefault(node.settings.service_import.expires, []).append(node.name)
+    return found
+
+
+def describe_entry(node: Node, now: datetime | None) -> str:
+    """Return how a new node enters at `now` (None: imports do not expire), for people."""
+    found = node.settings.service_import
+    if lapsed := find_lapsed_import(node, now):
+        return f"starts in {node.settings.lifecycle_start}, and enters service through proof: {lapsed}"
     if found and node.name in found.nodes:
         return f"starts in service without proof, by an import until {found.expires}: {found.reason}"
     return f"starts in {node.settings.lifecycle_start}, and enters service through proof"

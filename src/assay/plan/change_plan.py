@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from assay.lifecycle.decisions.circuit_breaker import can_be_wave
+from assay.lifecycle.node_entry import list_lapsed_imports
 from assay.model.backtest_report import BacktestReport, PolicyReplayReport
-from assay.model.text_lists import format_count
+from assay.model.text_lists import format_count, format_nodes
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob
 from assay.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
 from assay.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
@@ -28,6 +30,7 @@ from assay.plan.grouped_spec_changes import (
 )
 from assay.plan.inventory_changes import InventoryChanges, compare_inventories
 from assay.plan.known_issue_changes import CountingChange
+from assay.plan.lemon_changes import note_lemon_changes
 from assay.plan.policy_changes import (
     ResponseChange,
     SettingDifference,
@@ -50,9 +53,11 @@ def list_plan_notes(
     following: Iterable[DriftResponse],
     settings: Iterable[ConfigurationChange],
     planned: RolloutPlan,
+    facts: FleetFacts,
 ) -> tuple[str, ...]:
     """Return the notes, the most important first."""
     return (
+        *_note_lapsed_imports(after, facts),
         *_note_breaker(after, standings, following),
         *_note_unread_settings(settings),
         *note_mixed_racks(after, planned.schedule),
@@ -79,6 +84,14 @@ def _note_breaker(
 
 def _is_serious(after: FleetRevision, one: DriftResponse) -> bool:
     return can_be_wave(after.policy.breaker, one.fault, after.catalog.find_treatment(one.fault).severity)
+
+
+def _note_lapsed_imports(after: FleetRevision, facts: FleetFacts) -> Iterator[str]:
+    """Yield a note for each expired import that names nodes which the ledger does not know. It needs a ledger."""
+    nodes = after.fleet.nodes.values() if facts.node_states else ()
+    for day, names in list_lapsed_imports(nodes, facts.node_states, facts.now).items():
+        many = f"{format_nodes(names)}, which assay has not seen yet"
+        yield f"the service_import of {many}, expired on {day}: they enter service through proof"
 
 
 def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[str]:
@@ -114,6 +127,7 @@ class ChangePlan:
     policy_replay: PolicyReplayReport | None
     notes: tuple[str, ...]
     refused: tuple[PlanRefusal, ...]
+    as_of: datetime | None = None
 
     @property
     def has_changes(self) -> bool:
@@ -165,8 +179,12 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         work=planned,
         backtest=facts.backtest,
         policy_replay=facts.policy_replay,
-        notes=list_plan_notes(after, standings, following, settings, planned),
+        notes=(
+            *list_plan_notes(after, standings, following, settings, planned, facts),
+            *note_lemon_changes(before, after, facts),
+        ),
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
+        as_of=facts.now,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from assay.lifecycle.decisions.blast_radius_limits import is_ordered_out, is_out_of_service
 from assay.lifecycle.node_entry import find_start_state
@@ -18,6 +19,7 @@ from assay.plan.known_issue_changes import CountingChange
 class FleetFacts:
     """Each enrolled node's state, and how long actions and stays in states took. Empty if there is no ledger.
 
+    `now` is the fleet's time, None if it is not known: then imports do not expire.
     `recounts`: the last outcomes that begin to count, or stop counting.
     """
 
@@ -27,6 +29,7 @@ class FleetFacts:
     backtest: BacktestReport | None = None
     recounts: tuple[CountingChange, ...] = ()
     policy_replay: PolicyReplayReport | None = None
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -
     """Return the standing of a node; for a node that was never enrolled, its start in the inventory."""
     node_state = facts.node_states.get(node.name)
     if node_state is None:
-        state = find_start_state(policy, node, None)
+        state = find_start_state(policy, node, facts.now)
         return NodeStanding(state, _serves(policy, state), False)
     is_out = node_state.state in policy.states and (
         is_out_of_service(policy, node_state) or is_ordered_out(policy, node_state)

@@ -50,7 +50,11 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "changes": plan.has_changes,
         "pools": find_touched_pools(plan),
         "refused": to_plain_json(plan.refused),
-        "nodes": {name: to_plain_json(getattr(nodes, name)) for name in ("added", "removed", "changed")},
+        "nodes": {
+            "added": [{**to_plain_json(node), "entry": describe_entry(node, plan.as_of)} for node in nodes.added],
+            "removed": to_plain_json(nodes.removed),
+            "changed": to_plain_json(nodes.changed),
+        },
         "firmware": [{**to_plain_json(one.move), "nodes": list(one.nodes)} for one in plan.firmware],
         "configuration": [
             {**to_plain_json(one.setting), "nodes": list(one.nodes), "seen_by": list(one.seen_by)}
@@ -97,7 +101,6 @@ def to_plain_json(value: Any) -> Any:
             "rack": value.rack,
             "u": value.u,
             "start": value.settings.lifecycle_start,
-            "entry": describe_entry(value),
         }
     if is_dataclass(value):
         return {field.name: to_plain_json(getattr(value, field.name)) for field in fields(value)}

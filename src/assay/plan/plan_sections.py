@@ -93,7 +93,7 @@ def _nodes(plan: ChangePlan) -> Iterator[str]:
     for what, some in (("added", plan.nodes.added), ("removed", plan.nodes.removed)):
         pools: dict[tuple[str, str], list[str]] = defaultdict(list)
         for node in some:
-            pools[node.pool, f", {describe_entry(node)}" if what == "added" else ""].append(node.name)
+            pools[node.pool, f", {describe_entry(node, plan.as_of)}" if what == "added" else ""].append(node.name)
         yield from (f"{what}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
     kinds: dict[str, list[NodeChange]] = defaultdict(list)
     for change in plan.nodes.changed:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from cases.case import NODE, POLICY, POOL, SMALLEST, Case, replaced
+from cases.case import NODE, POLICY, SMALLEST, Case, replaced
 
 ATTIC = POLICY.replace("edges:", "  attic: {summary: lost}\nedges:\n  attic: [production]")
-IMPORT = "{nodes: [n1, n2], reason: they served before, expires: 2027-01-01}"
-ARRIVAL = POLICY.replace("onboard", "arrival")
 LADDER = POLICY.replace("rungs: {}", "rungs: {triage: {to: onboard}}")
 CLOSED = POLICY.replace("certified_to: production", "fail_to: production")
 SOAK = POLICY.replace("certified_to", "soak_hours: 2, deadline: {hours: 3}, certified_to")
@@ -37,16 +35,6 @@ CASES: dict[str, Case] = {
         replaced("specs/policy.yaml", POLICY, "watch: [production]", "watch: [fabric]"),
         replaced("specs/policy.yaml", POLICY, "watch: [production]", "watch: []"),
         "specs/policy.yaml:7:51",
-    ),
-    "ASY0073": Case(
-        {"specs/policy.yaml": ARRIVAL},
-        {"specs/policy.yaml": ARRIVAL, "inventory/pool.yml": POOL.replace("u:", "lifecycle_start: arrival, u:")},
-        "inventory/pool.yml:4:5",
-    ),
-    "ASY0098": Case(
-        {"inventory/pool.yml": POOL.replace("u:", "lifecycle_start: production, u:")},
-        {"inventory/pool.yml": POOL.replace("u:", f"service_import: {IMPORT}, u:")},
-        "inventory/pool.yml:4:67",
     ),
     "ASY0074": Case(
         replaced("specs/policy2.yaml", POLICY, "name: policy", "name: other"), {}, "specs/policy2.yaml:3:1"
@@ -80,6 +68,21 @@ CASES: dict[str, Case] = {
         {**replaced("specs/policy.yaml", PAIRS, "more_than: 1", "more_than: 2"), "specs/node.yaml": PAIR},
         {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
         "specs/policy.yaml:18:45",
+    ),
+    "ASY0223": Case(
+        {"specs/policy.yaml": POLICY + "flapping: {clean_minutes: [30, 10]}\n"},
+        {"specs/policy.yaml": POLICY + "flapping: {clean_minutes: [10, 30]}\n"},
+        "specs/policy.yaml:18:12",
+    ),
+    "ASY0224": Case(
+        {"specs/policy.yaml": LADDER.replace("rungs", "windows: [{hours: 1, times: 2}], rungs")},
+        {"specs/policy.yaml": LADDER.replace("rungs", "windows: [{hours: 2, times: 2}], rungs")},
+        "specs/policy.yaml:13:38",
+    ),
+    "ASY0225": Case(
+        {"specs/policy.yaml": POLICY + "lemon: {threshold: 3, weights: {actions: {reboot: 3}}}\n"},
+        {"specs/policy.yaml": POLICY + "lemon: {threshold: 4, weights: {actions: {reboot: 3}}}\n"},
+        "specs/policy.yaml:18:43",
     ),
     "ASY0221": Case(
         replaced("specs/policy.yaml", WIDE, "min_nodes: 2", "min_nodes: 3"),

@@ -72,44 +72,6 @@ def empty_requirement(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     yield RuleFinding(place, message, "declare one in specs/checks, or promote one that observes")
 
 
-@rule(
-    "ASY0073",
-    "a node that starts in no state",
-    why="The policy does not say how such a node moves on.",
-    needs=(LifecyclePolicy,),
-)
-def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes with a `lifecycle_start` that is no state of a policy."""
-    states = {state for policy in draft.specs_of_model(LifecyclePolicy).values() for state in policy.states}
-    for host in draft.hosts if states else ():
-        if host.settings and host.settings.lifecycle_start not in states:
-            start = host.settings.lifecycle_start
-            message = f"{host.name}: no LifecyclePolicy has the state {start}"
-            yield RuleFinding(host.find_position("lifecycle_start"), message, suggest_name(start, states))
-
-
-@rule(
-    "ASY0098",
-    "a node that starts in service without proof",
-    why="Customers would get a node that nobody has tested.",
-    needs=(LifecyclePolicy,),
-)
-def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `lifecycle_start` is in service, and imports that name no node of the inventory."""
-    policies = draft.specs_of_model(LifecyclePolicy).values()
-    serving = {name for policy in policies for name, state in policy.states.items() if state.in_service}
-    imported: dict[str, HostDeclaration] = {}
-    for host in draft.hosts:
-        if host.settings and host.settings.lifecycle_start in serving:
-            message = f"{host.name} starts in {host.settings.lifecycle_start}, which is in service"
-            yield RuleFinding(host.find_position("lifecycle_start"), message, "name it in a service_import instead")
-        if host.settings and host.settings.service_import and draft.all_hosts_read:
-            imported |= dict.fromkeys(host.settings.service_import.nodes, host)
-    for name in sorted(imported.keys() - {host.name for host in draft.hosts}):
-        message = f"a service_import names {name}, which is no node"
-        yield RuleFinding(imported[name].find_position("service_import"), message, "correct the name")
-
-
 @rule("ASY0074", "two lifecycle policies", why="A node follows one policy, and nothing says which one.")
 def several_policies(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find more than one policy."""

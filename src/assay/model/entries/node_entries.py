@@ -10,12 +10,16 @@ from assay.model.ledger_entry import LedgerEntry
 
 @dataclass(frozen=True, slots=True)
 class NodeEnrolledEntry(EntryContent):
-    """The first entry of a machine: its pool, its serial number, and the state in which the inventory starts it."""
+    """The first entry of a machine: its pool, its serial number, and the state in which the inventory starts it.
+
+    `reason` says why it does not start as the inventory asks, "" if it does.
+    """
 
     kind = "node.enrolled"
     pool: str
     state: str
     serial: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    reason: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
 
 
 @dataclass(frozen=True, slots=True)
