@@ -150,11 +150,11 @@ PAGE_HEAD = f"""# Checks
 {{count}} checks. Each check is a function in `suites/` and an entry in `specs/checks/`. The columns:
 
 - *Of*: the subject that the check judges, such as a node, a GPU or a fabric.
-- *Follows*: what a failure does to a node in use, by state of the policy. In states that watch the check's phase, it is
-  the response to the fault. In states that require the check, it is the next state, or that the node stays. Checks of
-  a rack, fabric, switch or rail move no node by themselves.
+- *Phases*: the named groups of checks to which the check belongs. States of the policy require or repeat phases.
+- *Follows*: the effect of a failed check on a node, for each state of the policy. Examples are the next state, a ticket,
+  or that the node stays in its state. Checks of a rack, fabric, switch or rail move no node to another state.
 - *Reads*: the readings, limits and spec fields that the check uses.
-- *Fails on*: recordings that must make the check fail. `assay suites verify` proves that they do.
+- *Fails on*: changed recordings of a good node on which the check must fail. `assay suites verify` proves this.
 """
 PAGE_COLUMNS = ("Check", "Of", "Phases", "Fault", "Follows", "Reads", "Fails on")
 
