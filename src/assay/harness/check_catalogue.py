@@ -151,8 +151,8 @@ PAGE_HEAD = f"""# Checks
 
 - *Of*: the subject that the check judges, such as a node, a GPU or a fabric.
 - *Phases*: the named groups of checks to which the check belongs. States of the policy require or repeat phases.
-- *Follows*: the effect of a failed check on a node, for each state of the policy. Examples are the next state, a ticket,
-  or that the node stays in its state. Checks of a rack, fabric, switch or rail move no node to another state.
+- *Follows*: the effect of a failed check on a node, for each state of the policy. Examples are the next state or a
+  ticket. "Stays" means that the node keeps its state. Checks of a rack, fabric, switch or rail move no node.
 - *Reads*: the readings, limits and spec fields that the check uses.
 - *Fails on*: changed recordings of a good node on which the check must fail. `assay suites verify` proves this.
 """
