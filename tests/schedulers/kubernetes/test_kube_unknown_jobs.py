@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import kube_discovery
@@ -204,7 +205,7 @@ def test_a_server_that_asks_for_time_gets_it(
     kube: KubeFake, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
     waits: list[float] = []
-    monkeypatch.setattr(kubernetes_eviction.time, "sleep", waits.append)
+    monkeypatch.setattr(kubernetes_eviction, "time", SimpleNamespace(sleep=waits.append, monotonic=time.monotonic))
     adapter.patience_s = 60.0
     kube.put("pods", "ml", pod("llama-0", "n1"))
     busy = iter([True])
