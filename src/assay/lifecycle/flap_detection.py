@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.lifecycle.node_state import FaultRecord, FlapRecord, PendingDecision
-from assay.model.decision import HELD_RULE
+from assay.model.decision import HELD_RULE, find_rule_name
 from assay.model.entries.decision_entries import DecisionEntry
 
 
@@ -28,6 +28,6 @@ def detect_flaps(
 
 def list_answered_faults(decision: DecisionEntry | None) -> tuple[str, ...]:
     """Return the faults that a decision answers. One that only cordons, while the breaker holds, answers none."""
-    if decision is None or decision.rule.rpartition(" ")[2] == HELD_RULE:
+    if decision is None or find_rule_name(decision.rule) == HELD_RULE:
         return ()
     return tuple(ident for cause in decision.causes for ident in cause.fault_ids)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from assay.model.decision import PERSON_RULE, DecisionCause
+from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
 
 if TYPE_CHECKING:  # history is read without pydantic, which takes long to import
     from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
@@ -110,7 +110,7 @@ class TransitionRecord:
     @property
     def is_order(self) -> bool:
         """Whether a person ordered it, or made it without a decision."""
-        return not self.decision or self.rule.rpartition(" ")[2] == PERSON_RULE
+        return not self.decision or find_rule_name(self.rule) == PERSON_RULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,11 @@ class PendingDecision:
     remedy: str
     because: tuple[DecisionCause, ...]
     blockers: tuple[str, ...]
+
+    @property
+    def rule_name(self) -> str:
+        """The name of the rule behind it."""
+        return find_rule_name(self.rule)
 
 
 @dataclass(frozen=True, slots=True)

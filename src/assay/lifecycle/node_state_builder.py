@@ -23,7 +23,7 @@ from assay.lifecycle.node_state import (
     WithdrawnDecision,
     list_boots,
 )
-from assay.model.decision import HELD_RULE, REPAIR_ACTIONS, RESTART_ACTIONS, DecisionCause
+from assay.model.decision import HELD_RULE, REPAIR_ACTIONS, RESTART_ACTIONS, DecisionCause, find_rule_name
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
 from assay.model.entries.effect_entries import EffectIntentEntry, EffectProgressEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
@@ -38,9 +38,19 @@ def describe_causes(causes: Iterable[DecisionCause]) -> str:
     return "; ".join(cause.text for cause in causes)
 
 
+_SHARED_FIELDS = tuple(name for name in NodeState.__slots__ if name != "decision_ids")
+
+
+def _freeze(value: Any) -> Any:
+    """Return a collection of the builder as the tuple of `NodeState`, and anything else as it is."""
+    if isinstance(value, dict):
+        return tuple(value.values())
+    return tuple(value) if isinstance(value, list) else value
+
+
 @dataclass(slots=True)
 class NodeStateBuilder:
-    """A node state that entries still change. Its fields are those of `NodeState`, as mutable collections."""
+    """A node state that entries still change. It has the fields of `NodeState`, some as mutable collections."""
 
     node: str
     pool: str
@@ -76,35 +86,8 @@ class NodeStateBuilder:
     def build(self) -> NodeState:
         """Return the state as it is now."""
         if self.built is None:
-            self.built = NodeState(
-                node=self.node,
-                pool=self.pool,
-                state=self.state,
-                since=self.since,
-                stay_id=self.stay_id,
-                reason=self.reason,
-                enrolled_at=self.enrolled_at,
-                decision=self.decision,
-                note=self.note,
-                pending=self.pending,
-                hold=self.hold,
-                certified=self.certified,
-                move_request=self.move_request,
-                withdrawn=self.withdrawn,
-                flaps=tuple(self.flaps),
-                lost_cordons=tuple(self.lost_cordons),
-                deadline_held_at=self.deadline_held_at,
-                is_deadline_free=self.is_deadline_free,
-                breaker_reason=self.breaker_reason,
-                faults=tuple(self.faults.values()),
-                repairs=tuple(self.repairs),
-                transitions=tuple(self.transitions),
-                effects=tuple(self.effects.values()),
-                decision_ids=frozenset(self.decisions),
-                stay_seq=self.stay_seq,
-                serial=self.serial,
-                named_by=self.named_by,
-            )
+            shared = {name: _freeze(getattr(self, name)) for name in _SHARED_FIELDS}
+            self.built = NodeState(**shared, decision_ids=frozenset(self.decisions))
         return self.built
 
     def apply_transition(self, entry: LedgerEntry) -> None:
@@ -144,7 +127,7 @@ class NodeStateBuilder:
             )
         if decision.timing == "record":
             self._apply_record(decision, at)
-        elif decision.rule.rpartition(" ")[2] != HELD_RULE:  # it answers no fault
+        elif find_rule_name(decision.rule) != HELD_RULE:  # it answers no fault
             self._set_responses(decision.causes, "acted" if decision.timing == "immediate" else "waits", at)
 
     def _apply_record(self, decision: DecisionEntry, at: str) -> None:
@@ -272,7 +255,7 @@ class NodeStateBuilder:
         self.is_deadline_free, self.deadline_held_at = self.is_deadline_free or bool(self.deadline_held_at), ""
         if self.note and any(cause.kind == "breaker" for cause in self.noted_causes):
             self.note = f"{cleared.who} cleared the breaker: {cleared.reason}"
-        if self.pending and self.pending.rule.rpartition(" ")[2] == HELD_RULE:
+        if self.pending and self.pending.rule_name == HELD_RULE:
             self.pending = replace(self.pending, blockers=("room within the limits",))
 
     def apply_move_request(self, entry: LedgerEntry) -> None:

@@ -21,6 +21,11 @@ FLAPPING_RULE = "flapping"
 DecisionTiming = Literal["immediate", "pending", "record"]
 
 
+def find_rule_name(rule: str) -> str:
+    """Return the name of a rule as decisions record it: `file:line name`."""
+    return rule.rpartition(" ")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class DecisionCause:
     """One reason of a decision. `id` refers to its record; `text` describes it in one line for people.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.render.customer_faults import describe_faults, format_consequences, format_faults
 from assay.cli.render.return_estimate import describe_return
-from assay.lifecycle.decisions.pending_decisions import pending_rule_name
 from assay.model.decision import ActionName
 from assay.model.specs.customer_words import StateCustomerWords
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
@@ -104,7 +103,7 @@ def _find_words(situation: CustomerSituation) -> StateCustomerWords:
 
 def is_waiting_for_rack(state: NodeState) -> bool:
     """Whether the node is closed because its rack lacks other nodes."""
-    return bool(state.pending and pending_rule_name(state.pending).startswith(RACK_RULE_PREFIX))
+    return bool(state.pending and state.pending.rule_name.startswith(RACK_RULE_PREFIX))
 
 
 def stays_in_service(state: NodeState) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from assay.lifecycle.decisions.pending_decisions import pending_rule_name
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
 
@@ -41,7 +40,7 @@ def describe_return(situation: CustomerSituation, depends_on: str) -> Iterator[s
 
 
 def _describe_leaving(situation: CustomerSituation, pending: PendingDecision) -> Iterator[str]:
-    if pending_rule_name(pending).startswith(RACK_RULE_PREFIX):
+    if pending.rule_name.startswith(RACK_RULE_PREFIX):
         yield "It is in service for the jobs that run on it."
         yield "It takes new jobs again when enough other nodes of its rack are back. When that is, is not known yet."
         return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
-from assay.model.decision import HELD_RULE, PERSON_RULE, RESTART_ACTIONS
+from assay.model.decision import HELD_RULE, PERSON_RULE, RESTART_ACTIONS, find_rule_name
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
 from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.timestamps import format_time, hours
@@ -152,12 +152,12 @@ def is_ordered_out(policy: LifecyclePolicy, node_state: NodeState) -> bool:
 
 def is_only_held(node_state: NodeState) -> bool:
     """Whether a node is cordoned only because the breaker or a limit holds back its answer."""
-    return node_state.pending is not None and node_state.pending.rule.rpartition(" ")[2] == HELD_RULE
+    return node_state.pending is not None and node_state.pending.rule_name == HELD_RULE
 
 
 def is_order(rule: str) -> bool:
     """Whether a rule (`file:line name`) stands for a person's order."""
-    return rule.rpartition(" ")[2] == PERSON_RULE
+    return find_rule_name(rule) == PERSON_RULE
 
 
 def holds_out_of_service(policy: LifecyclePolicy, rule: str) -> bool:
@@ -165,6 +165,6 @@ def holds_out_of_service(policy: LifecyclePolicy, rule: str) -> bool:
 
     The cordon of a whole rack does not: such a node is healthy and keeps its jobs. An order counts as an order.
     """
-    if is_order(rule) or rule.rpartition(" ")[2].startswith(RACK_RULE_PREFIX):
+    if is_order(rule) or find_rule_name(rule).startswith(RACK_RULE_PREFIX):
         return False
     return bool(policy.actions_while_pending(rule))

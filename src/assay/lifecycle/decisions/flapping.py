@@ -23,13 +23,13 @@ FLAPPING_CAUSE = "flapping"
 
 def is_left_to_people(node_state: NodeState) -> bool:
     """Whether the node waits to leave service because it flaps. Only a person opens it again."""
-    return node_state.pending is not None and _name_rule(node_state.pending) == FLAPPING_RULE
+    return node_state.pending is not None and node_state.pending.rule_name == FLAPPING_RULE
 
 
 def is_flapping(policy: LifecyclePolicy, node_state: NodeState, now: datetime) -> bool:
     """Whether the node waits, and its faults came and went so often that only a person opens it again."""
     pending = node_state.pending
-    if pending is None or _name_rule(pending) not in (FLAPPING_RULE, HELD_RULE, *policy.faults):
+    if pending is None or pending.rule_name not in (FLAPPING_RULE, HELD_RULE, *policy.faults):
         return False
     return is_left_to_people(node_state) or len(list_recent_flaps(policy, node_state, now)) >= policy.flapping.times
 
@@ -69,7 +69,7 @@ def find_end_of_wait(policy: LifecyclePolicy, node_state: NodeState, now: dateti
 def propose_flapping_escalation(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
     """Yield the ticket for a node whose faults came and went too often, and its way out of service when it is idle."""
     policy, pending = snapshot.policy, view.node_state.pending
-    if pending is None or _name_rule(pending) not in (HELD_RULE, *policy.faults):
+    if pending is None or pending.rule_name not in (HELD_RULE, *policy.faults):
         return
     flaps = list_recent_flaps(policy, view.node_state, snapshot.now)
     faults = _list_causes(view.node_state, pending) if len(flaps) >= policy.flapping.times else []
@@ -106,13 +106,9 @@ def _find_end(
     policy: LifecyclePolicy, node_state: NodeState, pending: PendingDecision, away: list[FaultRecord], now: datetime
 ) -> datetime | None:
     """Return when faults that are away have been so for long enough, None if only a person may open the node."""
-    if _name_rule(pending) == FLAPPING_RULE:
+    if pending.rule_name == FLAPPING_RULE:
         return None
     times, gone_at = len(list_recent_flaps(policy, node_state, now)), max(parse_time(one.cleared_at) for one in away)
     if times >= policy.flapping.times:
         return None
     return gone_at + timedelta(minutes=policy.flapping.find_clean_minutes(times) if times else 0)
-
-
-def _name_rule(pending: PendingDecision) -> str:
-    return pending.rule.rpartition(" ")[2]

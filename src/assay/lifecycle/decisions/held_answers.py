@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity
+from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity, is_only_held
 from assay.lifecycle.decisions.fault_remedies import make_fault_cause, make_fault_keys, shorten_fault_causes
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -56,12 +56,8 @@ def _describe_open_breaker(pool: str, states: list[NodeState]) -> OpenBreaker:
         reason=max(state.breaker_reason for state in states),
         since=min(times),
         nodes=tuple(state.node for state in states),
-        cordoned=tuple(state.node for state in states if _is_cordoned_while_held(state)),
+        cordoned=tuple(state.node for state in states if is_only_held(state)),
     )
-
-
-def _is_cordoned_while_held(node_state: NodeState) -> bool:
-    return node_state.pending is not None and node_state.pending.rule.rpartition(" ")[2] == HELD_RULE
 
 
 def find_nodes_to_clear(node_states: Iterable[NodeState], pool: str, since: str) -> list[NodeState]:

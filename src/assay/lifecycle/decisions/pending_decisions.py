@@ -26,7 +26,7 @@ def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: 
     elif why := find_withdrawal_reason(snapshot.policy, view.node_state, short, snapshot.now):
         if view.node_state.hold is None:
             causes = (DecisionCause("decision", pending.decision, why), *pending.because)
-            path, name = pending_policy_path(pending), pending_rule_name(pending)
+            path, name = pending_policy_path(pending), pending.rule_name
             yield Proposal(state, "record", path, name, causes, (pending.decision,), remedy="withdraw")
     else:
         yield from _remind_of_pending(snapshot, view, pending)
@@ -39,7 +39,7 @@ def find_withdrawal_reason(
     pending = node_state.pending
     if pending is None:
         return ""
-    name = pending_rule_name(pending)
+    name = pending.rule_name
     if name.startswith(RACK_RULE_PREFIX):
         return "" if short else "enough nodes of the rack serve again"
     if name != HELD_RULE and not policy.has_edge(node_state.state, pending.to):
@@ -51,14 +51,9 @@ def find_withdrawal_reason(
     return "what it waited to answer is over" if is_wait_over(policy, node_state, pending, now) else ""
 
 
-def pending_rule_name(pending: PendingDecision) -> str:
-    """Return the name of the rule behind a pending decision."""
-    return pending.rule.rpartition(" ")[2]
-
-
 def pending_policy_path(pending: PendingDecision) -> str:
     """Return the dotted policy path of the rule behind a pending decision."""
-    name = pending_rule_name(pending)
+    name = pending.rule_name
     if name in (PERSON_RULE, HELD_RULE, FLAPPING_RULE):
         return {PERSON_RULE: "waiting", HELD_RULE: "breaker"}.get(name, FLAPPING_RULE)
     return name if name.startswith(RACK_RULE_PREFIX) else f"faults.{name}"
@@ -69,7 +64,7 @@ def _remind_of_pending(snapshot: FleetSnapshot, view: NodeSnapshot, pending: Pen
     times = int(waited / hours(snapshot.policy.waiting.remind_hours))
     if times < 1:
         return
-    name = pending_rule_name(pending)
+    name = pending.rule_name
     awaited = pending.blockers if name.startswith((RACK_RULE_PREFIX, HELD_RULE)) else view.jobs
     blockers = SCHEDULER_SILENT if awaited is None else awaited
     what = "to be answered" if name == HELD_RULE else f"to go to {pending.to}"

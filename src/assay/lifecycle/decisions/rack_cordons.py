@@ -82,7 +82,7 @@ class _ShortRackCandidate:
         """The cordoned nodes that wait until the rack is complete."""
         name = f"{RACK_RULE_PREFIX}{self.rule}"
         waits = ((view, view.node_state.pending) for view in self.nodes)
-        return [view for view, pending in waits if pending and pending.rule.rpartition(" ")[2] == name]
+        return [view for view, pending in waits if pending and pending.rule_name == name]
 
 
 def _find_candidates(

@@ -8,7 +8,7 @@ from assay.lifecycle.decisions.circuit_breaker import has_missed_deadline
 from assay.lifecycle.decisions.fault_remedies import make_fault_cause, make_lemon_causes, shorten_fault_causes
 from assay.lifecycle.decisions.flapping import list_present_causes
 from assay.lifecycle.decisions.known_issues import make_failure_cause
-from assay.lifecycle.decisions.pending_decisions import pending_policy_path, pending_rule_name
+from assay.lifecycle.decisions.pending_decisions import pending_policy_path
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.remedy_ladder import has_recurred
 from assay.lifecycle.decisions.required_checks import (
@@ -72,7 +72,7 @@ def _pending_now_idle(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal |
     pending = view.node_state.pending
     if pending is None or view.jobs != () or not snapshot.policy.has_edge(view.node_state.state, pending.to):
         return None
-    name, path = pending_rule_name(pending), pending_policy_path(pending)
+    name, path = pending.rule_name, pending_policy_path(pending)
     waited = format_duration(snapshot.now - parse_time(pending.since))
     causes = (DecisionCause("decision", pending.decision, f"idle after {waited} of waiting"), *pending.because)
     takes_out = name in snapshot.policy.faults or name == FLAPPING_RULE

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ActionName
+from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ActionName, find_rule_name
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits
@@ -92,7 +92,7 @@ class LifecyclePolicy(SpecDocument):
 
     def actions_while_pending(self, rule: str) -> list[ActionName]:
         """Return the actions taken at once while a decision is pending. `rule` is `file:line name`, as recorded."""
-        name = rule.rpartition(" ")[2]
+        name = find_rule_name(rule)
         if name == PERSON_RULE:
             return [*self.waiting.by_hand]
         if name in (HELD_RULE, FLAPPING_RULE):
