@@ -63,7 +63,7 @@ def test_a_pool_is_as_large_as_what_is_meant_to_serve(paper):
 def out_in(paper, name, *states, then="gpu.xid.119"):
     """Take a node out by a fault, and lead it through states as automation and certifications do."""
     paper.add(name, pool=name)
-    paper.fault(name, "gpu.xid.119")
+    paper.fault(name, "gpu.xid.119", "gpu1")
     for state in states:
         for _ in range(6):
             if paper.story(name).state == state:

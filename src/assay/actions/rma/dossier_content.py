@@ -12,6 +12,7 @@ from typing import Any
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, project_node_assets
 from assay.lifecycle.faults.sightings import map_parts_by_pci
+from assay.lifecycle.lemon_score import compute_lemon_score
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.decision import REPAIR_ACTIONS
@@ -34,6 +35,7 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
     - `upto`: the last ledger entry that counts. `at`: now (ISO 8601). `evidence`: the digest of the newest document.
     - `failing`: the ids of the failing outcomes. `tests`: the history of their checks.
     - `node`, `parts`, `photos`: the node, its parts, and the photos that the dossier needs.
+    - `lemon`: the node's lemon score with its reasons, None where the policy has none.
     - `suspects`: the parts that open faults name, with their serial numbers, by which they are recognised elsewhere.
     """
     node, evidence = context.fleet.nodes[name], context.evidence.latest(name)
@@ -43,6 +45,7 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
     state = project_node_states(entries).get(name)
     failing = [one for one in context.ledger.latest(name) if one.outcome.verdict == "fail"]
     repairs = list_repairs(state)
+    score = compute_lemon_score(context.fleet.policy, state) if state else None
     place = {"site": node.site, "rack": node.rack, "u": node.u}
     return {
         "upto": entries[-1].seq if entries else 0,
@@ -54,6 +57,7 @@ def read_dossier_facts(context: ActionContext, name: str) -> EffectFacts:
         "parts": [{slot: getattr(part, slot) for slot in PartSerial.__slots__} for part in parts],
         "photos": [{"name": photo, "shows": shows} for photo, shows in context.fleet.required_photos.items()],
         "suspects": list(_list_suspects(state, node.subject, parts, [node.serial, *serials.values()])),
+        "lemon": score.as_json() if score else None,
     }
 
 
@@ -153,6 +157,7 @@ def build_dossier_content(context: ActionContext, intent: EffectIntent, facts: M
         "reason": intent.reason,
         "node": facts["node"],
         "suspects": facts["suspects"],
+        "lemon": facts.get("lemon"),
         "parts": facts["parts"],
         "firmware": _read_firmware(context, facts["evidence"]),
         "faults": _list_faults(entries),

@@ -26,19 +26,29 @@ from assay.model.specs.policy_sections import FaultRule
 
 @rule("ASY0072", "a rule for an unknown fault class", why="The rule never matches.", needs=(FaultCatalog,))
 def unknown_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find classes in fault rules that no catalogue has, or whose faults have other names: an XID is `gpu.xid.N`."""
+    """Find classes in a policy that no catalogue has, or whose faults have other names: an XID is `gpu.xid.N`."""
     catalogs = draft.specs_of_model(FaultCatalog).values()
     known = {name: fault for catalog in catalogs for name, fault in catalog.classes.items()}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        for title, fault_rule in policy.faults.items():
-            for name in fault_rule.classes:
-                fault_names = list_fault_names(name, known[name]) if name in known else [name]
-                if not any(catalog.find_class(name) for catalog in catalogs):
-                    message = f"{title}: no FaultCatalog holds the class {name}"
-                    yield RuleFinding(_at(draft, policy, title, "classes"), message, suggest_name(name, known))
-                elif name not in fault_names:
-                    message = f"{title}: faults of {name} are named {', '.join(fault_names)}"
-                    yield RuleFinding(_at(draft, policy, title, "classes"), message, "name these instead")
+        for place, title, name in _list_named_classes(draft, policy):
+            fault_names = list_fault_names(name, known[name]) if name in known else [name]
+            if not any(catalog.find_class(name) for catalog in catalogs):
+                message = f"{title}: no FaultCatalog holds the class {name}"
+                yield RuleFinding(place, message, suggest_name(name, known))
+            elif name not in fault_names:
+                message = f"{title}: faults of {name} are named {', '.join(fault_names)}"
+                yield RuleFinding(place, message, "name these instead")
+
+
+def _list_named_classes(draft: RepositoryDraft, policy: LifecyclePolicy) -> Iterator[tuple[FilePosition, str, str]]:
+    """Yield the place, the title and the name of every fault class in fault rules and in windows of the ladder."""
+    for title, fault_rule in policy.faults.items():
+        for name in fault_rule.classes:
+            yield _at(draft, policy, title, "classes"), title, name
+    for number, window in enumerate(policy.ladder.windows):
+        place = draft.find_position(f"LifecyclePolicy/{policy.name}", "ladder", "windows", number, "classes")
+        for name in window.classes:
+            yield place, f"ladder.windows.{number}", name
 
 
 @rule(

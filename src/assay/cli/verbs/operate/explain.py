@@ -17,6 +17,7 @@ from assay.cli.recorded_node_states import (
     pick_node_state,
 )
 from assay.cli.render.code_meanings import add_code_meanings
+from assay.cli.render.lemon_explanation import add_lemon_branch, describe_lemon_score
 from assay.cli.render.node_explanation import (
     build_decision_chain,
     build_explanation_tree,
@@ -58,7 +59,7 @@ def explain(
     """Show the decisions that brought a node into its state: their causes, the policy's rule, and the actions.
 
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), faults that
-    no round has decided on yet, and the state of its agent.
+    no round has decided on yet, the state of its agent, and its lemon score: what it has cost in its life, and why.
 
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.
@@ -100,11 +101,15 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     causes = [cause for decision in chain for cause in decision["because"]]
     add_code_meanings(find_fault_catalog(workspace), [*causes, *news["told"], *requirements["undecided"]])
     status = node_status_as_json(state, describe_returned_parts(workspace, node))
+    lemon = describe_lemon_score(workspace, state)
     if form == "json":
-        typer.echo(json.dumps({**status, "chain": chain, **requirements, **news}, indent=1, ensure_ascii=False))
+        parts = {**status, "chain": chain, **requirements, **news, "lemon": lemon}
+        typer.echo(json.dumps(parts, indent=1, ensure_ascii=False))
         return
     notes = [*format_requirements(requirements), *format_recent_news(workspace, news)]
-    _print_tree(build_explanation_tree(status, chain, notes))
+    tree = build_explanation_tree(status, chain, notes)
+    add_lemon_branch(tree, lemon)
+    _print_tree(tree)
 
 
 def _print_tree(tree: Tree) -> None:
