@@ -123,7 +123,7 @@ def test_long_sections_of_text_are_cut_and_say_so(flashed) -> None:
 
 def test_the_headline_says_what_it_costs(flashed) -> None:
     assert format_headline(flashed) == (
-        "firmware on 20 nodes, checks to run again on 20 nodes, 6 waves of 6.69 days, 374 node-hours out of service"
+        "firmware on 20 nodes, checks to run again on 20 nodes, 6 waves in 6.69 days, 374 node-hours out of service"
     )
 
 

@@ -68,7 +68,7 @@ def _work_counts(plan: ChangePlan) -> Iterator[str]:
 def format_schedule_cost(schedule: WaveSchedule) -> str:
     """Return the cost of the waves, as part of a sentence."""
     waves = format_count(len(schedule.waves), "wave")
-    return f"{waves} of {format_hours(schedule.hours)}, {schedule.node_hours:.0f} node-hours out of service"
+    return f"{waves} in {format_hours(schedule.hours)}, {schedule.node_hours:.0f} node-hours out of service"
 
 
 def format_hours(count: float) -> str:
