@@ -289,7 +289,10 @@ LOADED = {"active": {"gpu_burn": value(1)}, "before": {"host": value(1)}}
     [
         (document(), ""),
         (document(**LOADED, probe={"kernel_log": {"missed": value(0)}}), ""),
-        (document(**LOADED, probe={"kernel_log": {"missed": value(3)}}), "3 lines of the kernel log are lost"),
+        (
+            document(**LOADED, probe={"kernel_log": {"missed": value(3)}}),
+            "3 lines of the kernel log were overwritten before they were read",
+        ),
         (document(**LOADED, probe={"kernel_log": {"failed": "no permission"}}), "no permission"),
         (document(**LOADED), "probe.kernel_log is not in the evidence"),
         (document(active={}, probe={"kernel_log": {"missed": value(0)}}), "how the node was before the load"),

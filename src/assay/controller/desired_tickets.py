@@ -111,15 +111,13 @@ def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[st
     deadline, node_state = snapshot.policy_state_of(view).deadline, view.node_state
     if deadline is None or node_state.stay_id not in causes:
         return []
-    ticket = Ticket(
-        **_make_identity(f"late/{view.name}/{node_state.stay_id}"),
+    ticket = _make_stay_ticket(
+        view,
+        "late",
         title=f"{node_state.state} takes more than {deadline.hours:g} h: {view.name}",
-        node=view.name,
-        places=(_make_place(view),),
         expected=snapshot.policy_state_of(view).summary,
         seen=f"in {node_state.state} since {node_state.since[:16]} UTC: {node_state.reason}",
         verify=f"assay explain {view.name}",
-        severity="degraded",
     )
     return [ticket]
 
@@ -130,15 +128,13 @@ def _opened_node_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: se
     closed = find_cordon_effect(policy, node_state)
     if closed is None or closed.id not in causes or view.cordon:
         return
-    yield Ticket(
-        **_make_identity(f"opened/{view.name}/{node_state.stay_id}"),
+    yield _make_stay_ticket(
+        view,
+        "opened",
         title=f"somebody opens {view.name} while it is in {node_state.state}",
-        node=view.name,
-        places=(_make_place(view),),
         expected=f"no job starts on it while it is in {node_state.state}: {node_state.reason}",
         seen=f"its scheduler reads it as open; closed again {policy.cordons.again} times, and opened each time",
         verify=f"assay explain {view.name}",
-        severity="degraded",
         steps="find who opens it: slurmctld's log, or the API server's audit log\n"
         f"who wants it open: assay hold {view.name} --reason '…'",
     )
@@ -173,15 +169,13 @@ def _foreign_cordon_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iter
     waits = node_state.note.startswith(FOREIGN_NOTE) or disturbs
     if not reason or not waits:
         return
-    yield Ticket(
-        **_make_identity(f"{FOREIGN_TICKET_KIND}/{view.name}/{node_state.stay_id}"),
+    yield _make_stay_ticket(
+        view,
+        FOREIGN_TICKET_KIND,
         title=f"{view.name} is broken, and somebody keeps it closed",
-        node=view.name,
-        places=(_make_place(view),),
         expected=f"whoever closed {view.name} opens it again, and assay goes on",
         seen=f"closed by others: {reason}\n{node_state.note or node_state.reason}",
         verify=f"assay explain {view.name}",
-        severity="degraded",
         steps=f"ask who closed it: {reason}\n"
         f"when the work is done, open the node in its scheduler, or: assay move {view.name} STATE --reason '…'",
     )
@@ -193,15 +187,13 @@ def _flapping_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[T
     if not is_flapping(policy, node_state, snapshot.now) or node_state.pending is None:
         return
     score = compute_lemon_score(policy, node_state)
-    yield Ticket(
-        **_make_identity(f"{FLAPPING_RULE}/{view.name}/{node_state.stay_id}"),
+    yield _make_stay_ticket(
+        view,
+        FLAPPING_RULE,
         title=f"faults of {view.name} come and go",
-        node=view.name,
-        places=(_make_place(view),),
         expected=f"{view.name} has no such fault for good, or is out of service",
         seen="\n".join([*(cause.text for cause in node_state.pending.because), *([str(score)] if score else [])]),
         verify=f"assay certify {view.name} --reason '…'  opens the node again",
-        severity="degraded",
         steps="find what comes and goes: a cable, a connector, heat, a fan, power\n"
         f"the node stays cordoned, and waits for: {', '.join(view.jobs or ('its scheduler',))}",
     )
@@ -253,6 +245,12 @@ def _fault_tickets(
                 verify="\n".join(checks) or f"assay certify {view.name}",
                 severity=fault.severity,
             )
+
+
+def _make_stay_ticket(view: NodeSnapshot, kind: str, **words: str) -> Ticket:
+    """Return a ticket about a node, which ends with the node's stay in its state. `words` are the texts of `Ticket`."""
+    identity = _make_identity(f"{kind}/{view.name}/{view.node_state.stay_id}")
+    return Ticket(**identity, **words, node=view.name, places=(_make_place(view),), severity="degraded")
 
 
 def _make_identity(key: str) -> dict[str, str]:

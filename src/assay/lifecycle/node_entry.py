@@ -7,8 +7,7 @@ from datetime import datetime
 
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-
-DEFAULT_START = "onboard"
+from assay.model.specs.node_settings import DEFAULT_START
 
 
 def find_start_state(policy: LifecyclePolicy, node: Node, now: datetime | None) -> str:

@@ -140,4 +140,4 @@ def _find_log_gap(evidence: EvidenceDocument) -> str:
     missed: Any = (reading := evidence.read("probe", "kernel_log", "missed")).value
     if reading.kind != "value" or type(missed) is not int:
         return f"the kernel log was not read: {reading.reason or 'nothing says how many lines were missed'}"
-    return f"{missed} lines of the kernel log are lost" if missed else ""
+    return f"{missed} lines of the kernel log were overwritten before they were read" if missed else ""

@@ -17,9 +17,8 @@ from assay.harness.judging.verdict import (
     find_pass_objection,
     find_phase_verdict,
     format_reason,
-    refuse_excusing_marks,
-    refuse_rerun_options,
 )
+from assay.harness.pytest_rerun_options import refuse_excusing_marks, refuse_rerun_options
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckVerdict, Outcome
 from assay.results.report.allure_results import allure_labels, format_measurement

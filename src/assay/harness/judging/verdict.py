@@ -1,7 +1,6 @@
 """The rules of judging: what a check may do, and how its exceptions become a verdict and one line of reason.
 
-`CheckContext` records what one check reads and measures on one subject. A check is judged once: marks and options that
-run it again until it passes are refused. Only collecting evidence may be repeated.
+`CheckContext` records what one check reads and measures on one subject.
 """
 
 from __future__ import annotations
@@ -15,35 +14,6 @@ from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, 
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
-
-RERUN_OPTIONS = ("reruns", "retries", "force_flaky")
-"""Options of pytest-rerunfailures, pytest-retry and flaky; an ini file can set the first two."""
-REFUSED_MARKS = {
-    "xfail": "xfail does not exist here; a known issue is data, not code",
-    "flaky": "no check runs again until it passes; only collecting is retried",
-}
-
-
-def refuse_rerun_options(config: pytest.Config) -> None:
-    """Raise AssayError where an option would run failed checks again."""
-    for name in RERUN_OPTIONS:
-        if config.getoption(name, default=None) or _is_in_ini(config, name):
-            what = f"`{name}` is set: failed checks would run again until they pass"
-            raise AssayError(what, fix="unset it for suites; collect again with `assay observe`, then judge once")
-
-
-def _is_in_ini(config: pytest.Config, name: str) -> bool:
-    try:
-        return bool(config.getini(name))
-    except ValueError:  # no plugin has registered it, so it has no effect
-        return False
-
-
-def refuse_excusing_marks(item: pytest.Item) -> None:
-    """Raise UnjudgeableCheck for an item that is marked to be excused or to run again."""
-    for name, reason in REFUSED_MARKS.items():
-        if item.get_closest_marker(name):
-            raise UnjudgeableCheck(reason)
 
 
 @dataclass(slots=True)

@@ -125,6 +125,10 @@ class NodeIdentity(BaseModel):
     bmc_address: str = Field(default="", pattern=r"^[\w.:-]*$")
 
 
+DEFAULT_START = "onboard"
+"""The state in which a new node starts its way into service."""
+
+
 class ServiceImport(StrictModel):
     """Nodes that serve already when assay first sees them: until `expires` they start in service, without proof.
 
@@ -171,7 +175,7 @@ class NodeSettings(BaseModel):
     slurm_spare_partition: str = ""
     slurm_cordon: Literal["drain", "reservation"] = "drain"
     kubernetes: KubernetesClusterSettings | None = None
-    lifecycle_start: SpecName = "onboard"
+    lifecycle_start: SpecName = DEFAULT_START
     service_import: ServiceImport | None = None
     reach: list[str] = Field(default_factory=list)
     transport: TransportName = "ssh"
