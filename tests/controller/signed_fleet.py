@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from assay.observe.evidence_store import EvidenceStore
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ASKS = "commits: {signed: true}\n"
+ASKS_WITH_FORGE = "commits: {signed: true, forge_keys: specs/forge.asc}\n"
 HERE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 
@@ -66,6 +68,24 @@ class SignedFleet:
         self.git(*key, "commit", "--quiet", "--allow-empty", "--message=change", sign, **dates)
         return self.git("rev-parse", "HEAD").strip()
 
+    def merge(self, other: str, by: str) -> None:
+        """Merge another commit, with our own files where both changed one, signed by somebody."""
+        key = ["-c", "gpg.format=ssh", "-c", f"user.signingKey={self.key(by)}"]
+        self.git(*key, "merge", "--quiet", "--no-ff", "--strategy=ours", "--gpg-sign", "--message=merge", other)
+
+    def branch_and_merge(self, by: str, forge: Forge, smuggled: str = "") -> str:
+        """Merge a branch of one commit, signed by somebody or by nobody, as a forge does; return the merge."""
+        self.git("checkout", "--quiet", "-b", "branch")
+        self.write("specs/note.txt", "of the branch")
+        self.commit(by)
+        self.git("checkout", "--quiet", "main")
+        self.git("merge", "--quiet", "--no-ff", "--no-commit", "branch")
+        if smuggled:
+            self.write("specs/smuggled.txt", smuggled)
+            self.git("add", "--all")
+        forge.commit(self, "--message=merge")
+        return self.git("rev-parse", "HEAD").strip()
+
     def desk(self) -> ControllerContext:
         home, fleet = self.root / ".assay", load_fleet(self.root)
         ledger = Ledger.open(home / "ledger.sqlite")
@@ -81,6 +101,30 @@ class SignedFleet:
         """Return commit and signer of what the ledger says was accepted."""
         entries = self.desk().ledger.entries(kinds=["commit.accepted"])
         return [(entry.body["commit"], entry.body["signer"]) for entry in entries]
+
+
+class Forge:
+    """A forge with a PGP key of its own, which signs what its users merge."""
+
+    def __enter__(self) -> Forge:
+        self.home = tempfile.mkdtemp(prefix="forge-")  # short, because gpg's agent has a socket in it
+        self.gpg("--passphrase", "", "--quick-gen-key", "Forge <forge@example.org>", "ed25519", "sign", "never")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        run("gpgconf", "--homedir", self.home, "--kill", "all")
+        shutil.rmtree(self.home)
+
+    def gpg(self, *command: str) -> str:
+        return run("gpg", "--homedir", self.home, "--batch", "--quiet", *command)
+
+    def public_keys(self) -> str:
+        return self.gpg("--armor", "--export")
+
+    def commit(self, fleet: SignedFleet, *options: str) -> None:
+        """Commit what is staged, signed by the forge."""
+        key = ["-c", "gpg.format=openpgp", "-c", "user.signingKey=forge@example.org"]
+        fleet.git(*key, "commit", "--quiet", "--gpg-sign", *options, GNUPGHOME=self.home)
 
 
 def run(*command: str, **environment: str) -> str:

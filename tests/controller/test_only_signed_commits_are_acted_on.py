@@ -1,15 +1,17 @@
 """Where the policy asks for signed commits, a commit that nobody trusted signed is not acted on.
 
-Real git, real keys. Both come from Debian: `make system` (as root) installs git and openssh-client.
+Real git, real keys. They come from Debian: `make system` (as root) installs git, gpg and openssh-client.
 """
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from forked_assay import run_assay
-from signed_fleet import ASKS, SignedFleet
+from signed_fleet import ASKS, ASKS_WITH_FORGE, Forge, SignedFleet
 
 from assay.model.errors import AssayError
 
@@ -176,11 +178,87 @@ def test_a_key_counts_only_within_its_time(fleet: SignedFleet) -> None:
     fleet.write("specs/allowed_signers", line)
     fleet.commit("alice")
     fleet.accept()
-    early = fleet.commit("bob", at="2025-12-01T12:00:00Z")
-    fleet.accept()
-    assert fleet.accepted()[-1] == (early, "bob@example.org")
     fleet.commit("bob", at="2026-02-01T12:00:00Z")
     assert "does not allow at the time of the commit" in refused(fleet)
+
+
+def test_a_date_in_a_commit_does_not_bring_back_a_key_whose_time_is_over(fleet: SignedFleet) -> None:
+    line = fleet.signer("alice") + fleet.signer("bob", 'valid-before="20260101Z"')
+    fleet.write("specs/allowed_signers", line)
+    fleet.commit("alice")
+    fleet.accept()
+    fleet.commit("bob", at="2025-12-01T12:00:00Z")
+    assert "allows the key of bob@example.org at the date in the commit, but not now" in refused(fleet)
+
+
+def test_an_unsigned_commit_beneath_a_signed_one_is_refused_and_named(fleet: SignedFleet) -> None:
+    fleet.write("specs/note.txt", "90 percent")
+    beneath = fleet.commit()
+    fleet.commit("alice")
+    assert f"of commit {beneath[:12]}, on which it builds: it is not signed" in refused(fleet)
+
+
+def test_a_signer_who_was_added_since_the_accepted_commit_counts_for_what_builds_on_that(fleet: SignedFleet) -> None:
+    fleet.write("specs/allowed_signers", fleet.signer("alice") + fleet.signer("bob"))
+    fleet.commit("alice")
+    newest = fleet.commit("bob")
+    fleet.accept()
+    assert fleet.accepted()[-1] == (newest, "bob@example.org")
+
+
+def test_who_is_taken_out_is_out_at_once(fleet: SignedFleet) -> None:
+    fleet.write("specs/allowed_signers", fleet.signer("alice") + fleet.signer("lost"))
+    before = fleet.commit("alice")
+    fleet.accept()
+    thief = fleet.commit("lost")
+    fleet.write("specs/allowed_signers", fleet.signer("alice"))
+    taken_out = fleet.commit("alice")
+    assert f"of commit {thief[:12]}, on which it builds: it is signed by the key" in refused(fleet)
+    fleet.git("reset", "--quiet", "--hard", before)
+    fleet.write("specs/allowed_signers", fleet.signer("alice"))
+    fleet.commit("alice")
+    fleet.accept()
+    for other in (thief, taken_out):  # a branch from before, on which the key still counted
+        fleet.merge(other, "alice")
+        assert f"of commit {thief[:12]}, on which it builds" in refused(fleet)
+        fleet.git("reset", "--quiet", "--hard", "HEAD~1")
+
+
+class TestMergesOfTheForge:
+    """The forge's own key counts for merges that hold nothing of their own."""
+
+    @pytest.fixture
+    def forge(self, fleet: SignedFleet) -> Iterator[Forge]:
+        if shutil.which("gpg") is None:
+            pytest.skip("gpg is missing: as root, `make system` installs gnupg")
+        with Forge() as forge:
+            fleet.write("specs/policy.yaml", fleet.text("specs/policy.yaml").replace(ASKS, ASKS_WITH_FORGE))
+            fleet.write("specs/forge.asc", forge.public_keys())
+            fleet.commit("alice")
+            fleet.accept()
+            yield forge
+
+    def test_a_merge_of_signed_commits_is_accepted(self, fleet: SignedFleet, forge: Forge) -> None:
+        merge = fleet.branch_and_merge("alice", forge)
+        fleet.accept()
+        assert fleet.accepted()[-1] == (merge, "Forge <forge@example.org>")
+
+    def test_what_people_did_not_sign_comes_in_by_no_merge(self, fleet: SignedFleet, forge: Forge) -> None:
+        fleet.branch_and_merge("", forge)
+        assert "on which it builds: it is not signed" in refused(fleet)
+
+    def test_a_merge_with_changes_of_its_own_is_refused(self, fleet: SignedFleet, forge: Forge) -> None:
+        fleet.branch_and_merge("alice", forge, smuggled="pool_percent: 90")
+        assert "its files are not what git makes of its two parents" in refused(fleet)
+
+    def test_a_commit_that_is_no_merge_is_refused(self, fleet: SignedFleet, forge: Forge) -> None:
+        forge.commit(fleet, "--allow-empty", "--message=squashed")
+        assert "it is no merge of two commits" in refused(fleet)
+
+    def test_another_key_is_refused(self, fleet: SignedFleet, forge: Forge) -> None:
+        with Forge() as stranger:
+            fleet.branch_and_merge("alice", stranger)
+        assert "not a good one by a key in specs/forge.asc" in refused(fleet)
 
 
 def test_a_gpg_signature_is_refused_in_words(fleet: SignedFleet) -> None:
@@ -191,7 +269,7 @@ def test_a_gpg_signature_is_refused_in_words(fleet: SignedFleet) -> None:
     fleet.git("reset", "--quiet", "--hard", fleet.git("hash-object", "-w", "-t", "commit", str(forged)).strip())
     said = refused(fleet)
     assert "pgp signature" in said
-    assert "only SSH signatures" in said
+    assert "only SSH signatures count" in said
 
 
 def test_a_commit_after_which_nobody_could_sign_is_refused(fleet: SignedFleet) -> None:

@@ -15,8 +15,8 @@ from assay.controller.background_worker import IntervalThrottle
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.signed_commit_gate import accept_commit
-from assay.fleet import commit_signatures
 from assay.fleet.repository_check import check_repository
+from assay.fleet.signed_commits import commit_trust
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -73,7 +73,7 @@ class FleetReloader:
         return fleet
 
     def _read_stamp(self) -> FleetStamp:
-        return commit_signatures.read_head_commit(self.root), frozenset(self._stat_files())
+        return commit_trust.read_head_commit(self.root), frozenset(self._stat_files())
 
     def _stat_files(self) -> Iterator[tuple[str, int, int]]:
         paths = [path for name in WATCHED_FOLDERS for path in _list_files(self.root / name)]

@@ -6,13 +6,17 @@ a commit can neither switch the requirement off nor bring its own signer. The le
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from assay.controller.context import ControllerContext
-from assay.fleet import commit_signatures
-from assay.fleet.commit_signatures import CommitSignature
+from assay.fleet.signed_commits import commit_trust
+from assay.fleet.signed_commits.commit_chain import CommitChain
+from assay.fleet.signed_commits.signature_verification import CommitSignature
 from assay.model.entries.operator_entries import CommitAcceptedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.policy_sections import CommitTrust
+from assay.model.timestamps import parse_time
 
 ACCEPTED_COMMIT_KIND = "commit.accepted"
 
@@ -48,10 +52,10 @@ def _read_signing_policy(context: ControllerContext, last: str) -> tuple[str, Co
     Of the new commit, what was committed counts; the working tree may ask for more, never for less.
     """
     root, commit = context.fleet.root, context.fleet.commit
-    trust = commit_signatures.read_commit_trust(root, last) if last else None
+    trust = commit_trust.read_commit_trust(root, last) if last else None
     if trust and trust.signed:
         return last, trust
-    committed = commit_signatures.read_commit_trust(root, commit) if commit else None
+    committed = commit_trust.read_commit_trust(root, commit) if commit else None
     in_tree = [policy.commits for policy in context.fleet.policies.values()]
     return "", next((one for one in (committed, *in_tree) if one and one.signed), None)
 
@@ -63,30 +67,32 @@ def _verify_signature(
     root, commit = context.fleet.root, context.fleet.commit
     if not commit:
         raise AssayError("this fleet is in no git repository with a commit", fix="`git init`, and commit it signed")
-    if commit_signatures.read_head_commit(root) != commit:
+    if commit_trust.read_head_commit(root) != commit:
         raise AssayError("another commit was checked out since it was read", fix="start again")
-    if changed := commit_signatures.find_uncommitted(root):
+    if changed := commit_trust.find_uncommitted(root):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise AssayError(f"{changed[0]}{more} is not as committed", fix="commit it signed, or `git restore` it")
     if commit == last:
         return None
-    if trusted and not commit_signatures.is_descendant(root, commit, trusted):
+    if trusted and not commit_trust.is_descendant(root, commit, trusted):
         what = f"the last good commit {trusted[:12]} is not part of its history"
         raise AssayError(what, fix="`git revert` what should go, and sign that; in CI, fetch with `fetch-depth: 0`")
-    source = trusted or commit
-    signers = commit_signatures.read_committed_file(root, source, trust.allowed_signers)
-    signature = commit_signatures.verify_signature(
-        root, commit, signers, f"{trust.allowed_signers} of commit {source[:12]}"
-    )
+    signature = CommitChain(root, trusted, commit, trust, _find_key_time(context)).verify()
     _require_future_signers(context)
     return signature
+
+
+def _find_key_time(context: ControllerContext) -> datetime:
+    """Return the time at which keys must be valid: now, but never before a commit that was already accepted."""
+    entries = context.ledger.entries(kinds=[ACCEPTED_COMMIT_KIND])
+    return max(parse_time(context.now), parse_time(entries[-1].at if entries else ""))
 
 
 def _require_future_signers(context: ControllerContext) -> None:
     """Raise AssayError if the commit asks for signatures that nobody could give to later ones."""
     root, commit = context.fleet.root, context.fleet.commit
-    own = commit_signatures.read_commit_trust(root, commit)
-    if own and own.signed and not commit_signatures.read_committed_file(root, commit, own.allowed_signers).strip():
+    own = commit_trust.read_commit_trust(root, commit)
+    if own and own.signed and not commit_trust.read_committed_file(root, commit, own.allowed_signers).strip():
         raise AssayError(f"its {own.allowed_signers} names nobody, so no later commit could be signed")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,12 +93,20 @@ def read_git_objects(root: Path, objects: list[str]) -> dict[str, bytes]:
     return found
 
 
-def run_git(root: Path, *command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def run_git(
+    root: Path, *command: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """Run one git command; the caller judges its exit status. Raises AssayError if git is missing or hangs."""
+    env = {**os.environ, **environment} if environment else None
     words = ["git", "-C", str(root), *SAFE_GIT_OPTIONS, *command]
     try:
-        return subprocess.run(words, input=stdin, capture_output=True, check=False, timeout=60)
+        return subprocess.run(words, input=stdin, capture_output=True, check=False, timeout=60, env=env)
     except OSError as error:
         raise AssayError(f"git cannot be run: {error.strerror}", fix="install git") from error
     except subprocess.TimeoutExpired:
         raise AssayError("git did not answer within 60 s", where=str(root)) from None
+
+
+def read_git_error(run: subprocess.CompletedProcess[bytes]) -> str:
+    """Return what git wrote to stderr, in one line."""
+    return " ".join(run.stderr.decode(errors="replace").split())

@@ -252,14 +252,20 @@ class SilenceLimits(StrictModel):
     readings_minutes: float = Field(default=60, gt=0)
 
 
+_COMMITTED_FILE = r"^\w[\w-]*([./]\w[\w-]*)*$"
+
+
 class CommitTrust(StrictModel):
     """Which commits of the fleet repository the controller accepts.
 
-    `signed`: only commits with an SSH signature by a key in the file `allowed_signers` (see ssh-keygen(1)).
+    `signed`: only commits with an SSH signature by a key in the file `allowed_signers` (see ssh-keygen(1)). Every
+    commit since the accepted one counts. `forge_keys` is a file of armored PGP public keys: a merge that the forge made
+    and signed with one of them counts too, if it holds nothing but the merge of its two parents.
     """
 
     signed: bool
-    allowed_signers: str = Field(default="specs/allowed_signers", pattern=r"^\w[\w-]*([./]\w[\w-]*)*$")
+    allowed_signers: str = Field(default="specs/allowed_signers", pattern=_COMMITTED_FILE)
+    forge_keys: str = Field(default="", pattern=f"^$|{_COMMITTED_FILE}")
 
 
 class EffectRetryPolicy(StrictModel):

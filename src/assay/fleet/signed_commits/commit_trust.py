@@ -1,22 +1,14 @@
-"""Verifies SSH signatures of commits with git, in a way that the repository and its configuration cannot influence.
-
-Only SSH signatures count (`gpg.format ssh`). A signature is accepted only if the exit status of `verify-commit`, the
-status letter and the trust level agree. A good signature by an unknown key is refused.
-"""
+"""What a commit says about signatures, and whether the working tree is that commit."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from assay.fleet.git import DECLARED_FOLDERS, run_git
+from assay.fleet.git import DECLARED_FOLDERS, read_git_error, run_git
 from assay.fleet.validation_problems import explain_violations
 from assay.fleet.yaml_builder import UnreadableYaml
 from assay.fleet.yaml_document import parse_yaml
@@ -25,21 +17,6 @@ from assay.model.specs.policy_sections import CommitTrust
 
 SIGNED_PATHS = (*DECLARED_FOLDERS, "ansible.cfg")
 CACHE_PATHS = re.compile(r"(^|/)(__pycache__|\.\w+_cache)/|\.pyc$")
-SIGNATURE_KIND = re.compile(rb"^gpgsig(?:-sha256)? -----BEGIN ([A-Z ]+)-----$", re.MULTILINE)
-FINGERPRINT = re.compile(r"key (SHA256:\S+)")
-SIGNATURE_FAILURES = {
-    "B": "its signature does not fit its content: it was changed after it was signed",
-    "E": "its signature cannot be checked",
-    "N": "it is not signed",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class CommitSignature:
-    """The signer's name in `allowed_signers`, and the fingerprint of the key."""
-
-    signer: str
-    key: str
 
 
 def read_head_commit(root: Path) -> str:
@@ -97,6 +74,24 @@ def read_committed_file(root: Path, commit: str, path: str) -> bytes:
     return shown.stdout
 
 
+def list_allowed_signers(root: Path, commit: str, path: str) -> frozenset[bytes]:
+    """Return the lines of an allowed_signers file in a commit; none if the commit does not have the file."""
+    shown = run_git(root, "cat-file", "blob", f"{commit}:./{path}")
+    lines = () if shown.returncode else (line.strip() for line in shown.stdout.splitlines())
+    return frozenset(line for line in lines if line and not line.startswith(b"#"))
+
+
+def list_new_commits(root: Path, accepted: str, commit: str) -> list[tuple[str, list[str]]]:
+    """Return each commit between the two, parents first, each with its parents; without `accepted`, with `commit`."""
+    listed = run_git(root, "rev-list", "--topo-order", "--reverse", "--parents", commit, f"^{accepted}")
+    if listed.returncode:
+        raise AssayError(
+            f"git cannot list the commits since {accepted[:12]}: {read_git_error(listed)}", where=str(root)
+        )
+    words = (line.split() for line in listed.stdout.decode().splitlines())
+    return [(name, parents) for name, *parents in words]
+
+
 def is_descendant(root: Path, commit: str, ancestor: str) -> bool:
     """Whether `commit` is `ancestor` or descends from it."""
     return run_git(root, "merge-base", "--is-ancestor", ancestor, commit).returncode == 0
@@ -112,7 +107,7 @@ def find_uncommitted(root: Path) -> list[str]:
     hidden = run_git(root, "ls-files", "-z", "-v", "--", *SIGNED_PATHS)
     if status.returncode or hidden.returncode:
         raise AssayError(
-            f"git cannot say what is committed: {_error_output(status) or _error_output(hidden)}", where=str(root)
+            f"git cannot say what is committed: {read_git_error(status) or read_git_error(hidden)}", where=str(root)
         )
     changed = [
         line[3:] for line in _split_output(status) if line[:2] not in ("!!", "??") or not CACHE_PATHS.search(line)
@@ -120,59 +115,5 @@ def find_uncommitted(root: Path) -> list[str]:
     return changed + [line[2:] for line in _split_output(hidden) if not line.startswith("H ")]
 
 
-def verify_signature(root: Path, commit: str, signers: bytes, called: str) -> CommitSignature:
-    """Return who signed a commit. `signers` is the content of the allowed_signers file that messages call `called`.
-
-    Raises AssayError if the commit is not signed, or not by an allowed signer.
-    """
-    raw = run_git(root, "cat-file", "commit", commit).stdout.partition(b"\n\n")[0]
-    kind = SIGNATURE_KIND.search(raw)
-    if kind is None:
-        raise AssayError("it is not signed", fix="`git commit --amend --no-edit -S`, with gpg.format ssh")
-    if kind[1] != b"SSH SIGNATURE":
-        what = f"it has a {kind[1].decode().lower()}, and only SSH signatures can be checked here"
-        raise AssayError(what, fix="`git config gpg.format ssh`, and sign it with an SSH key")
-    with tempfile.NamedTemporaryFile(prefix="assay-signers-") as file:
-        file.write(signers)
-        file.flush()
-        return _verify_commit(root, commit, _git_signing_options(Path(file.name)), called)
-
-
-def _git_signing_options(signers: Path) -> Sequence[str]:
-    program = shutil.which("ssh-keygen")
-    if program is None:
-        raise AssayError("its signature cannot be checked without ssh-keygen", fix="install openssh-client")
-    wanted = {
-        "gpg.format": "ssh",
-        "gpg.program": "false",
-        "gpg.openpgp.program": "false",
-        "gpg.x509.program": "false",
-        "gpg.ssh.program": program,
-        "gpg.ssh.allowedSignersFile": str(signers),
-        "gpg.minTrustLevel": "fully",
-    }
-    return [word for name, value in wanted.items() for word in ("-c", f"{name}={value}")]
-
-
-def _verify_commit(root: Path, commit: str, options: Sequence[str], called: str) -> CommitSignature:
-    checked = run_git(root, *options, "verify-commit", "--raw", commit)
-    shown = run_git(root, *options, "log", "-1", "--format=%G?%x00%GT%x00%GF%x00%GS", commit)
-    letter, trust, key, signer = (shown.stdout.decode(errors="replace").rstrip("\n").split("\0") + [""] * 4)[:4]
-    if (checked.returncode, letter, trust) == (0, "G", "fully") and signer and key:
-        return CommitSignature(signer, key)
-    if letter in SIGNATURE_FAILURES:
-        raise AssayError(SIGNATURE_FAILURES[letter], fix="sign it again, with an allowed key")
-    found = FINGERPRINT.search(_error_output(checked))
-    by = f"the key {found[1]}" if found else "a key"
-    raise AssayError(
-        f"it is signed by {by}, which {called} does not allow at the time of the commit",
-        fix="let an allowed signer sign it, or let one add the key in a signed commit",
-    )
-
-
 def _split_output(run: subprocess.CompletedProcess[bytes]) -> list[str]:
     return [line for line in run.stdout.decode(errors="surrogateescape").split("\0") if line]
-
-
-def _error_output(run: subprocess.CompletedProcess[bytes]) -> str:
-    return " ".join(run.stderr.decode(errors="replace").split())
