@@ -9,6 +9,7 @@ from kube_select import selected
 from kube_store import Store, Thing, written
 
 ALLOWED = "DisruptionAllowed"
+FORBIDDEN = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 class NotNow(Exception):
@@ -54,14 +55,15 @@ def ready(pod: Thing) -> bool:
 
 
 def _take_one(store: Store, budget: Thing) -> None:
-    status = budget["status"]
+    status, name = budget["status"], budget["metadata"]["name"]
+    if status.get("observedGeneration") != budget["metadata"].get("generation"):
+        raise NotNow(429, FORBIDDEN, f"The disruption budget {name} is still being processed by the server.")
     if status["disruptionsAllowed"] == 0:
-        name = budget["metadata"]["name"]
         cause = (
             f"The disruption budget {name} needs {status['desiredHealthy']} healthy pods"
             f" and has {status['currentHealthy']} currently"
         )
-        raise NotNow(429, "Cannot evict pod as it would violate the pod's disruption budget.", cause)
+        raise NotNow(429, FORBIDDEN, cause)
 
 
 def _spare_unhealthy(budget: Thing, pod: Thing) -> bool:

@@ -33,6 +33,7 @@ from starlette.routing import Route
 
 GROUPS = {"daemonsets": "apps", "poddisruptionbudgets": "policy", "priorityclasses": "scheduling.k8s.io"}
 CONTEXT = "hall"
+SCHEME = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -82,6 +83,7 @@ class KubeFake:
         self.replicas: dict[str, int] = {}
         self.asked: list[str] = []
         self.versions: list[str] = []
+        self.counts_budgets = True
         self.before: Callable[[Asked], None] = lambda _: None
         self._lock = threading.RLock()
         self._authority = trustme.CA()
@@ -141,7 +143,8 @@ class KubeFake:
             self.kubelets.work()
             place(self.store)
             self.kubelets.work()
-            count(self.store, self.replicas)
+            if self.counts_budgets:
+                count(self.store, self.replicas)
             self._collect()
 
     def put(self, resource: str, namespace: str, body: Thing) -> Thing:
@@ -195,11 +198,14 @@ class KubeFake:
         if not asked.user.may(asked.verb, asked.group, asked.named, asked.namespace):
             where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
             said = f'cannot {asked.verb} resource "{asked.named}" in API group "{asked.group}" {where}'
-            raise Refusal(403, "Forbidden", f'{asked.resource} is forbidden: User "{asked.user.user}" {said}')
+            what = f'{asked.resource} "{asked.name}"' if asked.name else asked.resource
+            raise Refusal(403, "Forbidden", f'{what} is forbidden: User "{asked.user.user}" {said}')
         self.settle()
         try:
             answer = getattr(self, f"_{asked.verb}")(asked)
-        except (Unfaithful, BadPatch, BadSelector) as wrong:
+        except BadSelector as wrong:
+            raise Refusal(400, "BadRequest", str(wrong)) from None
+        except (Unfaithful, BadPatch) as wrong:
             raise Refusal(400, "BadRequest", f"strict decoding error: {wrong}") from None
         self.settle()
         return answer if isinstance(answer, Response) else _object(asked, answer)
@@ -292,7 +298,9 @@ class KubeFake:
         group, _, version = asked.body["apiVersion"].rpartition("/")
         self.versions.append(version)
         if (group, version) != ("policy", policy_version()):
-            raise Refusal(400, "BadRequest", f'no kind "Eviction" is registered for version "{group}/{version}"')
+            unknown = f'no kind "Eviction" is registered for version "{group}/{version}" in scheme "{SCHEME}"'
+            told = f'Eviction in version "{version}" cannot be handled as a Eviction: {unknown}'
+            raise Refusal(400, "BadRequest", told)
         pod = self._found(asked)
         options = asked.body.get("deleteOptions") or {}
         self._precondition(asked, pod, options)
@@ -300,7 +308,7 @@ class KubeFake:
             admit(self.store, pod)
         except NotNow as refused:
             causes = [{"reason": "DisruptionBudget", "message": refused.cause}] if refused.cause else []
-            reason = "TooManyRequests" if refused.code == 429 else "InternalError"
+            reason = "TooManyRequests" if refused.code == 429 else ""
             raise Refusal(refused.code, reason, refused.message, causes) from None
         self._told_to_end(pod, options)
         return JSONResponse(judged("V1Status", SUCCESS), HTTPStatus.CREATED)
@@ -315,8 +323,9 @@ class KubeFake:
     def _precondition(self, asked: Asked, thing: Thing, options: dict[str, Any]) -> None:
         uid = (options.get("preconditions") or {}).get("uid", thing["metadata"]["uid"])
         if uid != thing["metadata"]["uid"]:
-            said = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {thing['metadata']['uid']}"
-            raise Refusal(409, "Conflict", f'Operation cannot be fulfilled on {asked.resource} "{asked.name}": {said}')
+            said = f"the UID in the precondition ({uid}) does not match the UID in record ({thing['metadata']['uid']})"
+            what = f'Operation cannot be fulfilled on {KINDS[asked.resource][2:]} "{asked.name}": {said}'
+            raise Refusal(409, "Conflict", f"{what}. The object might have been deleted and then recreated")
 
     def _found(self, asked: Asked) -> Thing:
         thing = self.store.find(asked.resource, asked.namespace, asked.name)
@@ -336,7 +345,9 @@ def _object(asked: Asked, thing: Thing, code: int = HTTPStatus.OK) -> Response:
 
 def _status(refusal: Refusal) -> Response:
     told: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    told |= {"message": refusal.message, "reason": refusal.reason, "code": refusal.code}
+    told |= {"message": refusal.message, "code": refusal.code}
+    if refusal.reason:
+        told["reason"] = refusal.reason
     headers = {"Retry-After": str(refusal.retry_after_s)} if refusal.retry_after_s else None
     if refusal.causes or refusal.retry_after_s:
         asked = {"retryAfterSeconds": refusal.retry_after_s} if refusal.retry_after_s else {}

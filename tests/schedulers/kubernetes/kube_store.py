@@ -14,6 +14,12 @@ from kube_models import KINDS, judged
 
 Thing = dict[str, Any]
 Key = tuple[str, str]
+TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
+    " the continue parameter, or use the continue token in this response to retrieve the remainder of the results."
+    " Continuing with the provided token results in an inconsistent list - objects that were created, modified, or"
+    " deleted between the time the first chunk was returned and now may show up in the list."
+)
 TRACKED = (("spec",), ("status",), ("metadata", "annotations"))
 """The parts of an object whose writers are noted, field by field."""
 
@@ -72,7 +78,7 @@ class Store:
         if token:
             start, version = json.loads(base64.b64decode(token))
             if version < self.oldest:
-                raise LookupError("The provided continue parameter is too old")
+                raise LookupError(TOO_OLD)
         end = start + limit if limit else len(things)
         meta: dict[str, Any] = {"resourceVersion": str(self.version)}
         if end < len(things):

@@ -11,7 +11,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import urllib3
 import yaml
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from kube_make import pod
 from kube_rights import MANIFEST, documents_of
 
 HOME = Path(
@@ -30,6 +31,7 @@ PROGRAMS = {name: HOME.expanduser() / "bin" / name for name in ("etcd", "kube-ap
 ISSUER, AUDIT = "https://kubernetes.default.svc", "audit.log"
 READY_WITHIN_S = 120.0
 NODE_GRACE_S = 6
+MERGE = {"Content-Type": "application/merge-patch+json"}
 PLURALS = {"PriorityClass": "priorityclasses"}
 
 
@@ -59,11 +61,12 @@ class RealCluster:
             f"--initial-cluster=default={peer}",
         )
         self.spawn("kube-apiserver", *self._apiserver_flags(etcd))
-        self._wait("the API server", lambda: self.ask("GET", "/readyz")[0] == 200)
+        self.wait_for("the API server", lambda: self.ask("GET", "/readyz")[0] == 200)
         self.spawn("kube-controller-manager", *self._manager_flags())
-        self._wait("kube-system", lambda: self.ask("GET", "/api/v1/namespaces/kube-system")[0] == 200)
+        self.wait_for("kube-system", lambda: self.ask("GET", "/api/v1/namespaces/kube-system")[0] == 200)
         for document in documents_of(MANIFEST):
             self.create(document)
+        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
 
     def stop(self) -> None:
         """End all daemons, the store last."""
@@ -96,6 +99,27 @@ class RealCluster:
         status, told, _ = self.ask("POST", path_of(document), document)
         assert status in (201, 409), told
         return told
+
+    def run_pod(self, name: str, on: str, owner: str = "train") -> None:
+        """Create a customer's pod in `ml`, and wait until its kubelet says that it runs."""
+        body = pod(name, on, kind="", owner=owner)
+        del body["status"], body["spec"]["priority"]
+        body["metadata"]["namespace"] = "ml"
+        self.create({"apiVersion": "v1", "kind": "Pod", **body})
+        path = f"/api/v1/namespaces/ml/pods/{name}"
+        self.wait_for(name, lambda: self.ask("GET", path)[1].get("status", {}).get("phase") == "Running")
+
+    def protect(self, name: str, owner: str, at_least: int) -> str:
+        """Create a PodDisruptionBudget in `ml`; return its path."""
+        spec = {"minAvailable": at_least, "selector": {"matchLabels": {"app": owner}}}
+        meta = {"name": name, "namespace": "ml"}
+        self.create({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec})
+        return f"/apis/policy/v1beta1/namespaces/ml/poddisruptionbudgets/{name}"
+
+    def is_counted(self, budget: str) -> bool:
+        """Say whether the disruption controller has seen a budget as it is now."""
+        told = self.ask("GET", budget)[1]
+        return bool(told.get("status", {}).get("observedGeneration") == told["metadata"].get("generation"))
 
     def compact(self) -> None:
         """Let etcd forget every revision but the last, as it does every five minutes in a real cluster."""
@@ -188,7 +212,8 @@ class RealCluster:
             *("--node-monitor-period=1s", f"--node-monitor-grace-period={NODE_GRACE_S}s"),
         ]
 
-    def _wait(self, what: str, done: Any) -> None:
+    def wait_for(self, what: str, done: Callable[[], object]) -> None:
+        """Wait until something is done, as long as every daemon runs."""
         ends_at = time.monotonic() + READY_WITHIN_S
         while True:
             for name, process in self.daemons.items():

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from kube_make import node
-from real_cluster import RealCluster
+from real_cluster import MERGE, RealCluster
 
 OUTPUT = b"the output of a check\n"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-MERGE = {"Content-Type": "application/merge-patch+json"}
 PERIOD_S = 0.2
 
 

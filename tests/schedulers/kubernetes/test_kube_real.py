@@ -16,9 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kube_make import pod
 from kube_rights import MANIFEST, rights_of
-from real_cluster import PROGRAMS, RealCluster, now_in_cluster
+from real_cluster import MERGE, PROGRAMS, RealCluster, now_in_cluster
 from real_kubelets import OUTPUT, RealKubelets
 
 from assay.model.errors import AssayError
@@ -36,7 +35,6 @@ pytestmark = [
     ),
 ]
 WITHIN_S = 60.0
-MERGE = {"Content-Type": "application/merge-patch+json"}
 ACCOUNT = "system:serviceaccount:assay:assay"
 
 
@@ -55,7 +53,6 @@ def kubelets(real: RealCluster) -> Iterator[RealKubelets]:
     kubelets = RealKubelets(real)
     for name in ("n1", "n2", "n3"):
         kubelets.add(name)
-    real.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
     yield kubelets
     kubelets.stop()
 
@@ -84,29 +81,6 @@ def eventually(done: Callable[[], object]) -> None:
     while not done():
         assert time.monotonic() < ends_at, "it did not come"
         time.sleep(0.1)
-
-
-def run_pod(real: RealCluster, name: str, on: str, owner: str = "train") -> None:
-    """Create a customer's pod that waits for its node, and wait until it is ready there."""
-    body = pod(name, on, kind="", owner=owner)
-    del body["status"], body["spec"]["priority"]
-    body["metadata"]["namespace"] = "ml"
-    real.create({"apiVersion": "v1", "kind": "Pod", **body})
-    path = f"/api/v1/namespaces/ml/pods/{name}"
-    eventually(lambda: real.ask("GET", path)[1].get("status", {}).get("phase") == "Running")
-
-
-def protect(real: RealCluster, name: str, owner: str, at_least: int) -> str:
-    """Create a PodDisruptionBudget; return its path."""
-    spec = {"minAvailable": at_least, "selector": {"matchLabels": {"app": owner}}}
-    meta = {"name": name, "namespace": "ml"}
-    real.create({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec})
-    return f"/apis/policy/v1beta1/namespaces/ml/poddisruptionbudgets/{name}"
-
-
-def settled(real: RealCluster, budget: str) -> bool:
-    told = real.ask("GET", budget)[1]
-    return bool(told.get("status", {}).get("observedGeneration") == told["metadata"].get("generation"))
 
 
 def test_the_server_is_the_oldest_that_we_support(real: RealCluster):
@@ -175,7 +149,7 @@ def test_a_list_over_a_compaction_is_whole(
     """The store forgets a list's revision between two of its chunks: the server answers 410, and nothing is missing."""
     monkeypatch.setattr(kubernetes_client, "LIST_CHUNK", 2)
     for number in range(7):
-        run_pod(real, f"llama-{number}", f"n{number % 3 + 1}")
+        real.run_pod(f"llama-{number}", f"n{number % 3 + 1}")
     cluster, asked = adapter._cluster, []
     plain = cluster.core.list_pod_for_all_namespaces
 
@@ -198,10 +172,10 @@ def test_a_list_over_a_compaction_is_whole(
 
 
 def test_a_budget_refuses_the_eviction_until_it_is_gone(real: RealCluster, adapter: KubernetesScheduler):
-    run_pod(real, "traefik-0", "n1", "traefik")
-    run_pod(real, "llama-0", "n1")
-    budget = protect(real, "edge", "traefik", at_least=1)
-    eventually(lambda: settled(real, budget))
+    real.run_pod("traefik-0", "n1", "traefik")
+    real.run_pod("llama-0", "n1")
+    budget = real.protect("edge", "traefik", at_least=1)
+    eventually(lambda: real.is_counted(budget))
     since = now_in_cluster()
     with pytest.raises(AssayError, match=r"1 of 2 pods may not be evicted now: job ml/traefik-0 .*ml/edge allows no"):
         adapter.drain("n1", "fw", now=True)
@@ -221,17 +195,17 @@ def test_a_budget_that_nobody_has_counted_yet_is_waited_for(
     real: RealCluster, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):
     """429 too, but without a Retry-After: servers send that since after this version (test_kube_unknown_jobs.py)."""
-    run_pod(real, "llama-0", "n1")
+    real.run_pod("llama-0", "n1")
     manager, waits = real.daemons["kube-controller-manager"], []
 
     def sleep(seconds: float) -> None:
         waits.append(seconds)
         manager.send_signal(signal.SIGCONT)
-        eventually(lambda: settled(real, budget))
+        eventually(lambda: real.is_counted(budget))
 
     manager.send_signal(signal.SIGSTOP)
     try:
-        budget = protect(real, "fresh", "train", at_least=0)
+        budget = real.protect("fresh", "train", at_least=0)
         monkeypatch.setattr(kubernetes_eviction, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
         adapter.patience_s = WITHIN_S
         adapter.drain("n1", "fw", now=True)
@@ -265,7 +239,7 @@ def test_a_node_whose_lease_ends_has_lost_its_overdue_pods(
     real: RealCluster, kubelets: RealKubelets, adapter: KubernetesScheduler
 ):
     """The node controller sees no lease, and says that the node is not ready; a pod that should be gone is lost."""
-    run_pod(real, "llama-0", "n2")
+    real.run_pod("llama-0", "n2")
     kubelets.silent.add("n2")
     real.ask("DELETE", "/api/v1/namespaces/ml/pods/llama-0", {"gracePeriodSeconds": 1})
     (job,) = adapter.read_statuses(["n2"])["n2"].jobs
@@ -296,7 +270,7 @@ def test_the_manifests_rights_suffice_and_none_is_left_over(
     since = now_in_cluster()
     result = adapter.run_spare("n3", ["true"], b"given", 60.0)
     assert (result.exit_code, result.output, result.stderr) == (0, OUTPUT, "said at the end")
-    run_pod(real, "llama-0", "n1")
+    real.run_pod("llama-0", "n1")
     adapter.read_statuses(["n1", "n2"])
     adapter.drain("n1", "fw", now=True)
     eventually(lambda: adapter.list_jobs("n1") == ())
