@@ -11,12 +11,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos_world import World
 
 from assay.ledger.store import Ledger
+from assay.lifecycle.decisions.held_answers import OpenBreaker, find_nodes_to_clear, list_open_breakers
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import NodeStateProjection
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
@@ -41,12 +42,13 @@ class Bench:
     def __init__(self, world: World, place: str, word: Callable[[str, str], LedgerEntry]) -> None:
         self.world, self.place, self._word = world, place, word
         self.heard, self.entries, self._news = NodeStateProjection(), list[LedgerEntry](), set[str]()
+        self._cleared = set[OpenBreaker]()
 
     def work(self) -> int:
         """Do what is there to be done by people; return how many lines the ledger has."""
         with suppress(AssayError), closing(Ledger.open(self.place, patience_s=2)) as ledger:  # when busy: another time
             self._hear(ledger.entries(after=self.heard.seq))
-            ledger.append(*(word for node in sorted(self._news) for word in self._words(node)))
+            ledger.append(*(word for node in sorted(self._news) for word in self._words(node)), *self._clear_breakers())
             self._news.clear()
         return len(self.entries)
 
@@ -54,6 +56,15 @@ class Bench:
         self.heard.apply(new)
         self.entries += new
         self._news |= {entry.node for entry in new}
+
+    def _clear_breakers(self) -> Iterator[LedgerEntry]:
+        """Yield a person's word about each node whose faults opened a breaker, once for what each breaker holds."""
+        states = list(self.heard.node_states().values())
+        for breaker in set(list_open_breakers(states)) - self._cleared:
+            self._cleared.add(breaker)
+            for story in find_nodes_to_clear(states, breaker.pool, since=""):
+                word = self._word("breaker.cleared", story.node)
+                yield replace(word, body={**word.body, "pool": breaker.pool})
 
     def _words(self, node: str) -> Iterator[LedgerEntry]:
         story = self.heard.node_state(node)
