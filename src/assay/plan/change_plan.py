@@ -146,8 +146,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     check_references(after)
     nodes = compare_inventories(before.fleet, after.fleet)
     cables = plan_cabling_jobs(before.fleet, after.fleet)
-    recabled = find_recabled_nodes(before.fleet, after.fleet, cables)
-    alike = group_nodes(nodes, compare_spec_pairs(before, after, nodes.kept), recabled)
+    alike = _group_alike(before, after, nodes, cables)
     standings = dict(_map_standings(before, after, facts))
     staleness = StaleCheckFinder(before, after)
     following = predict_drift_responses(after, _group_drifting(alike, staleness, facts, standings))
@@ -186,6 +185,14 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
         as_of=facts.now,
     )
+
+
+def _group_alike(
+    before: FleetRevision, after: FleetRevision, nodes: InventoryChanges, cables: tuple[CablingJob, ...]
+) -> tuple[NodeGroup, ...]:
+    """Return the nodes of both revisions, in groups that change in the same way."""
+    recabled = find_recabled_nodes(before.fleet, after.fleet, cables)
+    return group_nodes(nodes, compare_spec_pairs(before, after, nodes.kept), recabled)
 
 
 def _map_standings(

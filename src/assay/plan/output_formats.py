@@ -43,18 +43,13 @@ def format_plan_json(plan: ChangePlan) -> str:
 
 def plan_document(plan: ChangePlan) -> dict[str, Any]:
     """Return the plan as plain JSON data."""
-    nodes = plan.nodes
     return {
         "base": plan.base,
         "head": plan.head,
         "changes": plan.has_changes,
         "pools": find_touched_pools(plan),
         "refused": to_plain_json(plan.refused),
-        "nodes": {
-            "added": [{**to_plain_json(node), "entry": describe_entry(node, plan.as_of)} for node in nodes.added],
-            "removed": to_plain_json(nodes.removed),
-            "changed": to_plain_json(nodes.changed),
-        },
+        "nodes": _inventory_json(plan),
         "firmware": [{**to_plain_json(one.move), "nodes": list(one.nodes)} for one in plan.firmware],
         "configuration": [
             {**to_plain_json(one.setting), "nodes": list(one.nodes), "seen_by": list(one.seen_by)}
@@ -88,6 +83,14 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "schedule": _schedule_json(plan),
         "backtest": _backtest_json(plan.backtest),
         "notes": list(plan.notes),
+    }
+
+
+def _inventory_json(plan: ChangePlan) -> dict[str, Any]:
+    return {
+        "added": [{**to_plain_json(node), "entry": describe_entry(node, plan.as_of)} for node in plan.nodes.added],
+        "removed": to_plain_json(plan.nodes.removed),
+        "changed": to_plain_json(plan.nodes.changed),
     }
 
 
