@@ -55,7 +55,9 @@ def test_a_state_that_is_new_has_answers_where_there_were_none(repository) -> No
 
 def test_limits_deadlines_and_requirements_are_told_by_their_lines(repository) -> None:
     repository.policy("pool_percent: 25", "pool_percent: 10").policy("deadline: {hours: 6", "deadline: {hours: 8")
-    repository.policy("soak_hours: 24", "soak_hours: 36").policy("window_hours: 168", "window_hours: 72")
+    repository.policy("soak_hours: 24", "soak_hours: 36").policy(
+        "ladder:\n  window_hours: 168", "ladder:\n  window_hours: 72"
+    )
     repository.policy("min_nodes: 4\n", "min_nodes: 5\n").policy(
         "{phase: seatrial, fresh_hours: 24}", "{phase: seatrial, fresh_hours: 12}"
     )
@@ -100,3 +102,13 @@ def test_words_about_the_policy_change_no_answer(repository) -> None:
     repository.policy("summary: Gone for good.", "summary: Scrapped.")
     repository.edit("specs/firmware/hgx-h100-2026-10.yaml", "owner: hardware-platform", "owner: somebody")
     assert not repository.plan().has_changes
+
+
+def test_a_changed_lemon_score_names_the_nodes_that_become_lemons(repository, known) -> None:
+    repository.policy("  threshold: 24\n", "  threshold: 8.5\n")
+    made = repository.plan(known("n0003", "draining", "triage", "rma", "onboard"))
+    assert not [note for note in made.notes if "lemon" in note], "8 points for the RMA"
+    made = repository.plan(known("n0003", *["draining", "triage"] * 3))
+    (note,) = [note for note in made.notes if "lemon" in note]
+    assert note.startswith("by the new score, a lemon: n0003 with 9 of 8.5 (specs/lifecycle/default.yaml:")
+    assert [(one.path, one.old, one.new) for one in made.policy] == [("lemon.threshold", "24", "8.5")]

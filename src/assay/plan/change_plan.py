@@ -30,7 +30,7 @@ from assay.plan.grouped_spec_changes import (
 )
 from assay.plan.inventory_changes import InventoryChanges, compare_inventories
 from assay.plan.known_issue_changes import CountingChange
-from assay.plan.lemon_changes import note_lemon_changes
+from assay.plan.lemon_changes import note_lemons
 from assay.plan.policy_changes import (
     ResponseChange,
     SettingDifference,
@@ -178,10 +178,8 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         work=planned,
         backtest=facts.backtest,
         policy_replay=facts.policy_replay,
-        notes=(
-            *list_plan_notes(after, standings, following, settings, planned, facts),
-            *note_lemon_changes(before, after, facts),
-        ),
+        notes=list_plan_notes(after, standings, following, settings, planned, facts)
+        + note_lemons(before, after, facts),
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
         as_of=facts.now,
     )
