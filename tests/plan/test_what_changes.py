@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from assay.plan.output_formats import format_plan_text
+from assay.plan.output_formats import format_plan_json, format_plan_text
 
 ALL = tuple(f"n{number:04}" for number in range(1, 21))
 MANAGED = ALL[:16]
@@ -107,3 +109,26 @@ def test_a_node_of_another_spec_is_compared_with_what_it_was(repository) -> None
     assert [(one.what, one.nodes) for one in made.nodes.changed] == [("node_spec", ("n0006",))]
     assert [(one.setting.field, one.nodes) for one in made.configuration] == [("fans", ("n0006",))]
     assert [wave.nodes for wave in made.work.schedule.waves] == [("n0006",)]
+
+
+def test_a_machine_with_another_name_is_renamed_and_neither_added_nor_removed(repository) -> None:
+    repository.edit("inventory/byo-b.yml", "    n0018:\n", "    n0118:\n")
+    names = '["n0001..n0017", n0118, n0019, n0020]'
+    repository.edit("specs/fabrics/compute.yaml", '["n0001..n0020"]', names)
+    made = repository.plan()
+    nodes = made.nodes
+    assert (nodes.added, nodes.removed, nodes.changed) == ((), (), ())
+    assert [(old.name, new.name) for old, new in nodes.renamed] == [("n0018", "n0118")]
+    assert "n0018 → n0118" in format_plan_text(made)
+    assert "1 node renamed" in format_plan_text(made)
+    assert json.loads(format_plan_json(made))["nodes"]["renamed"] == [{"from": "n0018", "to": "n0118"}]
+    assert made.refused == ()
+
+
+def test_two_machines_that_swap_their_names_are_renamed(repository) -> None:
+    one, other = repository.host("n0001"), repository.host("n0002")
+    repository.edit("inventory/h100-a.yml", one, one.replace("n0001:", "n0002:"))
+    repository.edit("inventory/h100-a.yml", other, other.replace("n0002:", "n0001:"))
+    nodes = repository.plan().nodes
+    assert sorted((old.name, new.name) for old, new in nodes.renamed) == [("n0001", "n0002"), ("n0002", "n0001")]
+    assert "serial_number" not in {one.what for one in nodes.changed}

@@ -56,7 +56,8 @@ class ActionContext:
 class EffectIntent:
     """One effect that is to happen: `action` on `node`, for the decision with the id `decision` and its `reason`.
 
-    `before` is what the action read before anything was done; the verification compares with it.
+    `before` is what the action read before anything was done; the verification compares with it. `named_by` is the
+    ledger entry that gave the machine its name, "" if that is not known: another machine may have the name later.
     """
 
     effect: str
@@ -67,6 +68,7 @@ class EffectIntent:
     at: str = ""
     before: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
+    named_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
+from assay.controller.effects.effect_journal import EFFECT_KINDS, make_carried_entries
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.node_entry import find_lapsed_import, find_start_state
 from assay.lifecycle.node_state import NodeState
@@ -19,6 +20,7 @@ from assay.model.node import Node
 def enroll_nodes(context: ControllerContext) -> None:
     """Enrol the machines that the ledger does not know, by serial number, and rename those that have another name.
 
+    A renamed machine takes its effects that have not ended along.
     Raises AssayError for a start state that the policy lacks.
     """
     states = read_node_states(context.ledger)
@@ -50,7 +52,10 @@ def _make_entries(
         why = "" if is_known_name else find_lapsed_import(node, now)
         yield decision_and_fault_entries.make_enrolled_entry(node.name, node.pool, state, now, node.serial, why)
         return
-    yield decision_and_fault_entries.make_rename_entry(machine, node, now)
+    rename = decision_and_fault_entries.make_rename_entry(machine, node, now)
+    yield rename
+    if unsettled := {effect.id for effect in machine.unsettled_effects}:
+        yield from make_carried_entries(context.ledger.entries(machine.node, EFFECT_KINDS), unsettled, rename)
     if machine.node not in context.fleet.nodes:
         yield decision_and_fault_entries.make_left_entry(machine, node.name, now)
 

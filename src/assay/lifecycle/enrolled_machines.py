@@ -21,13 +21,10 @@ def make_builder(entry: LedgerEntry) -> NodeStateBuilder:
 
 
 def rename_machine(machine: NodeStateBuilder, node: str, pool: str, named_by: str) -> NodeStateBuilder:
-    """Return a machine under another name. Actions that have not ended are left behind with the old name."""
+    """Return a machine under another name. Whatever is asked for or under way goes on under the new name."""
     before, now = f"{machine.pool}/{machine.node}", f"{pool}/{node}"
     faults = {
         ident: replace(fault, subject=f"{now}{fault.subject.removeprefix(before)}")
         for ident, fault in machine.faults.items()
     }
-    renamed = replace(deepcopy(machine), node=node, pool=pool, named_by=named_by, faults=faults, built=None)
-    if any(effect.standing not in ("verified", "failed") for effect in machine.effects.values()):
-        renamed.decision = ""
-    return renamed
+    return replace(deepcopy(machine), node=node, pool=pool, named_by=named_by, faults=faults, built=None)

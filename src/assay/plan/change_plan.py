@@ -13,6 +13,7 @@ from datetime import datetime
 from assay.lifecycle.decisions.circuit_breaker import can_be_wave
 from assay.lifecycle.node_entry import list_lapsed_imports
 from assay.model.backtest_report import BacktestReport, PolicyReplayReport
+from assay.model.node import Node
 from assay.model.text_lists import format_count, format_nodes
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob
 from assay.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
@@ -132,7 +133,7 @@ class ChangePlan:
     @property
     def has_changes(self) -> bool:
         """Whether merging changes anything for the fleet."""
-        nodes = (self.nodes.added, self.nodes.removed, self.nodes.changed)
+        nodes = (self.nodes.added, self.nodes.removed, self.nodes.renamed, self.nodes.changed)
         specs = (self.firmware, self.configuration, self.limits, self.reruns, self.checks_gone, self.recounts)
         nodes_or_specs = any((*nodes, *specs, self.cables))
         return nodes_or_specs or any(
@@ -147,7 +148,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     nodes = compare_inventories(before.fleet, after.fleet)
     cables = plan_cabling_jobs(before.fleet, after.fleet)
     alike = _group_alike(before, after, nodes, cables)
-    standings = dict(_map_standings(before, after, facts))
+    standings = dict(_map_standings(before, after, facts, {new.name: old for old, new in nodes.renamed}))
     staleness = StaleCheckFinder(before, after)
     following = predict_drift_responses(after, _group_drifting(alike, staleness, facts, standings))
     planned = plan_rollout(
@@ -194,13 +195,16 @@ def _group_alike(
 
 
 def _map_standings(
-    before: FleetRevision, after: FleetRevision, facts: FleetFacts
+    before: FleetRevision, after: FleetRevision, facts: FleetFacts, old_forms: Mapping[str, Node]
 ) -> Iterator[tuple[str, NodeStanding]]:
-    """Yield the state of every node of either revision; for a removed node, the state under the present policy."""
+    """Yield the state of every node of either revision; for a removed node, the state under the present policy.
+
+    `old_forms` are the renamed machines, by their new names: such a node stands where its machine stands now.
+    """
     for name, node in before.fleet.nodes.items():
         yield name, find_node_standing(before.policy, facts, node)
     for name, node in after.fleet.nodes.items():
-        yield name, find_node_standing(after.policy, facts, node)
+        yield name, find_node_standing(after.policy, facts, old_forms.get(name, node))
 
 
 def _list_node_rollouts(

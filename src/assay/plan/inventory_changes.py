@@ -1,4 +1,4 @@
-"""Finds the nodes that are added, removed or changed."""
+"""Finds the nodes that are added, removed, renamed or changed. The serial number says which machine a node is."""
 
 from __future__ import annotations
 
@@ -32,12 +32,16 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True)
 class InventoryChanges:
-    """The difference of two inventories. `kept` holds every node of both, in its old and its new form."""
+    """The difference of two inventories. `kept` holds every node of both, in its old and its new form.
+
+    `renamed` are those of `kept` whose machine has another name.
+    """
 
     added: tuple[Node, ...]
     removed: tuple[Node, ...]
     changed: tuple[NodeChange, ...]
     kept: tuple[tuple[Node, Node], ...]
+    renamed: tuple[tuple[Node, Node], ...] = ()
 
     def nodes_with(self, what: str) -> list[str]:
         """Return the nodes in which one field changed."""
@@ -46,19 +50,33 @@ class InventoryChanges:
 
 def compare_inventories(before: Fleet, after: Fleet) -> InventoryChanges:
     """Compare two inventories, node by node."""
-    kept = tuple((old, after.nodes[name]) for name, old in before.nodes.items() if name in after.nodes)
+    renamed = tuple(_find_renamed(before, after))
+    gone, come = {old.name for old, _ in renamed}, {new.name for _, new in renamed}
+    same_name = ((old, after.nodes[name]) for name, old in before.nodes.items() if name in after.nodes)
+    kept = (*(pair for pair in same_name if pair[0].name not in gone and pair[1].name not in come), *renamed)
     groups: dict[Change, list[str]] = defaultdict(list)
     settings_changes: dict[tuple[int, int], list[Change]] = {}
     for old, new in kept:
         if old is not new:
             for change in _differences(old, new, settings_changes):
-                groups[change].append(old.name)
+                groups[change].append(new.name)
+    there, here = {old.name for old, _ in kept}, {new.name for _, new in kept}
     return InventoryChanges(
-        added=tuple(node for name, node in after.nodes.items() if name not in before.nodes),
-        removed=tuple(node for name, node in before.nodes.items() if name not in after.nodes),
+        added=tuple(node for name, node in after.nodes.items() if name not in here),
+        removed=tuple(node for name, node in before.nodes.items() if name not in there),
         changed=tuple(NodeChange(*change, tuple(names)) for change, names in groups.items()),
         kept=kept,
+        renamed=renamed,
     )
+
+
+def _find_renamed(before: Fleet, after: Fleet) -> Iterator[tuple[Node, Node]]:
+    """Yield the machines that have another name after the change, in their old and their new form."""
+    machines = {node.serial: node for node in before.nodes.values() if node.serial}
+    for new in after.nodes.values():
+        old = machines.get(new.serial)
+        if old and old.name != new.name:
+            yield old, new
 
 
 def _differences(old: Node, new: Node, settings_changes: dict[tuple[int, int], list[Change]]) -> Iterator[Change]:

@@ -31,6 +31,7 @@ def find_touched_pools(plan: ChangePlan) -> list[str]:
 
 def _list_named_nodes(plan: ChangePlan) -> Iterator[str]:
     yield from (node.name for node in plan.nodes.added)
+    yield from (new.name for _, new in plan.nodes.renamed)
     for part in (plan.nodes.changed, plan.firmware, plan.configuration, plan.limits, plan.reruns, plan.cables):
         for one in part:
             yield from one.nodes
@@ -90,6 +91,7 @@ def _inventory_json(plan: ChangePlan) -> dict[str, Any]:
     return {
         "added": [{**to_plain_json(node), "entry": describe_entry(node, plan.as_of)} for node in plan.nodes.added],
         "removed": to_plain_json(plan.nodes.removed),
+        "renamed": [{"from": old.name, "to": new.name} for old, new in plan.nodes.renamed],
         "changed": to_plain_json(plan.nodes.changed),
     }
 

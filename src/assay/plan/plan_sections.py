@@ -42,7 +42,9 @@ def format_headline(plan: ChangePlan) -> str:
 
 def _node_counts(plan: ChangePlan) -> Iterator[str]:
     changed = {name for change in plan.nodes.changed for name in change.nodes}
-    counts = [("added", len(plan.nodes.added)), ("removed", len(plan.nodes.removed)), ("changed", len(changed))]
+    nodes = plan.nodes
+    counts = [("added", len(nodes.added)), ("removed", len(nodes.removed)), ("renamed", len(nodes.renamed))]
+    counts.append(("changed", len(changed)))
     yield from (f"{format_count(count, 'node')} {what}" for what, count in counts if count)
 
 
@@ -95,6 +97,8 @@ def _nodes(plan: ChangePlan) -> Iterator[str]:
         for node in some:
             pools[node.pool, f", {describe_entry(node, plan.as_of)}" if what == "added" else ""].append(node.name)
         yield from (f"{what}: {format_nodes(names)}, pool {pool}{start}" for (pool, start), names in pools.items())
+    if renamed := [f"{old.name} → {new.name}" for old, new in plan.nodes.renamed]:
+        yield f"renamed, with state, faults, holds and what is under way: {format_list(renamed, 12)}"
     kinds: dict[str, list[NodeChange]] = defaultdict(list)
     for change in plan.nodes.changed:
         kinds[change.what].append(change)

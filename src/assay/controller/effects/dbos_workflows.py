@@ -188,7 +188,9 @@ def find_running_workflows(effects: Collection[str]) -> dict[str, str]:
 def enqueue_effect(context: ActionContext, intent: EffectIntent) -> str:
     """Put an effect into the queue of its pool; return the id of its workflow."""
     workflow = _next_workflow_id(intent.effect)
-    fields = {name: getattr(intent, name) for name in ("effect", "action", "node", "decision", "reason", "params")}
+    fields = {
+        name: getattr(intent, name) for name in ("effect", "action", "node", "decision", "reason", "params", "named_by")
+    }
     node = context.fleet.nodes[intent.node]
     with SetWorkflowID(workflow), SetEnqueueOptions(queue_partition_key=format_partition_key(node)):
         DBOS.enqueue_workflow(format_queue_name(node.pool), _effect_workflow, json.dumps(fields, default=dict))

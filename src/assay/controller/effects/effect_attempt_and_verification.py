@@ -20,12 +20,14 @@ from assay.actions.action import (
     UnfinishedAction,
     find_action_effort,
 )
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.effects import effect_journal
 from assay.ledger.leases_and_locks import hold_node_lease
 from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 
 MAX_VERIFICATIONS = 40
+OTHER_NAME = "the machine has another name now, under which this goes on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ def journal_intent(context: ActionContext, action: ActionModule, intent: EffectI
     """Journal the intent with the facts before it; return it as the ledger has it, from now or from before a crash."""
     if known := find_journaled_effect(context, intent):
         return known.intent
+    if not is_same_machine(context, intent):
+        return intent
     try:
         before = action.before(context, intent)
     except Exception as error:  # whatever it is, the intent is journalled before anything is done
@@ -47,6 +51,15 @@ def journal_intent(context: ActionContext, action: ActionModule, intent: EffectI
     executor = describe_executor(context, intent.action)
     context.ledger.append(effect_journal.make_intent_entry(intent, context.clock.now().isoformat(), before, executor))
     return find_journaled_effect(context, intent).intent  # type: ignore[union-attr]  # just appended
+
+
+def is_same_machine(context: ActionContext, intent: EffectIntent) -> bool:
+    """Whether the node's name still stands for the machine that the effect is about.
+
+    A renamed machine takes its effects along. Nothing is done and nothing journalled under its old name any more.
+    """
+    state = read_node_states(context.ledger).get(intent.node) if intent.named_by else None
+    return not intent.named_by or (state is not None and state.named_by == intent.named_by)
 
 
 def run_action(
@@ -63,6 +76,8 @@ def run_action(
         find_action_effort(context.fleet, intent.action).deadline_s,
         context.progress,
     ):
+        if not is_same_machine(context, intent):
+            return AttemptResult(OTHER_NAME, is_unfinished=True)
         verification = verify_safely(context, action, intent)
         if verification.done:
             return AttemptResult()
@@ -92,6 +107,8 @@ def verify_effect(
     After an error a plain "not done" is final at once, unless the attempt is unfinished. An effect that waits for
     something else, such as a customer's job, stays open.
     """
+    if not is_same_machine(context, intent):
+        return EffectVerification(None, OTHER_NAME)
     end = context.clock.now().timestamp() + action.patience_s
     verification = verify_safely(context, action, intent)
     while not _is_final(verification, attempt) and context.clock.now().timestamp() < end:
@@ -99,7 +116,7 @@ def verify_effect(
         verification = verify_safely(context, action, intent)
     verification = add_error(verification, attempt.error)
     context.progress(f"{intent.node}: {intent.action}: {format_verification(verification)}")
-    if not verification.is_waiting:
+    if not verification.is_waiting and is_same_machine(context, intent):
         known = find_journaled_effect(context, intent)
         entry = make_result_entry(context, intent, verification, known, may_retry=bool(attempt.error))
         context.ledger.append(entry)
@@ -115,7 +132,7 @@ def reverify_effect(context: ActionContext, action: ActionModule, effect: effect
     """Read the world about an open effect again; journal its end, or that it may be retried now. Return its status."""
     verification = verify_safely(context, action, effect.intent)
     context.progress(f"{effect.intent.node}: {effect.intent.action}: {format_verification(verification)}")
-    if verification.done is None or verification.is_waiting:
+    if verification.done is None or verification.is_waiting or not is_same_machine(context, effect.intent):
         return effect.status
     entry = make_result_entry(context, effect.intent, verification, effect, may_retry=True, at_once=True)
     context.ledger.append(entry)

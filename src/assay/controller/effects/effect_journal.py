@@ -6,8 +6,8 @@ records that an attempt achieved nothing, and when the next one may start.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from assay.actions.action import EffectFacts, EffectIntent, EffectVerification
@@ -61,6 +61,7 @@ def make_intent_entry(intent: EffectIntent, at: str, before: EffectFacts, by: Ma
         before=before,
         params=dict(intent.params),
         by=dict(by),
+        named_by=intent.named_by,
     )
     return content.make_entry(intent.effect, at, intent.node)
 
@@ -125,6 +126,7 @@ def _parse_intent(entry: LedgerEntry, content: EffectIntentEntry) -> EffectInten
         at=entry.at,
         before=dict(content.before),
         params=content.params,
+        named_by=content.named_by,
     )
 
 
@@ -137,5 +139,26 @@ def _advance(effect: JournaledEffect, content: EffectTriedEntry | EffectProgress
 
 
 def _derive_entry_id(intent: EffectIntent, status: EffectStatus, attempts: int) -> str:
-    """Return the id of an entry that each attempt has once; with 0 attempts, of one that the effect has once."""
-    return derive_id(intent.effect, status, *([str(attempts)] if attempts else []))
+    """Return the id of an entry that each attempt has once; with 0 attempts, of one that the effect has once.
+
+    An effect of a renamed machine has its entries under each name.
+    """
+    number = [str(attempts)] if attempts else []
+    return derive_id(intent.effect, status, intent.node, *number)
+
+
+def make_carried_entries(
+    entries: Iterable[LedgerEntry], effects: Collection[str], rename: LedgerEntry
+) -> list[LedgerEntry]:
+    """Return the entries of open `effects` under a machine's new name, which the entry `rename` gives it."""
+    carried = list[LedgerEntry]()
+    for entry in entries:
+        content = decode_entry(entry)
+        if (
+            isinstance(content, EffectIntentEntry | EffectTriedEntry | EffectProgressEntry)
+            and content.effect in effects
+        ):
+            if isinstance(content, EffectIntentEntry):
+                content = replace(content, named_by=rename.id)
+            carried.append(content.make_entry(derive_id(entry.id, rename.id), entry.at, rename.node))
+    return carried

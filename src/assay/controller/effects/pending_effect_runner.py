@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from assay.actions.action import EffectIntent, load_action
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects import effect_journal
@@ -15,7 +16,6 @@ from assay.controller.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_b
 from assay.controller.effects.foreign_cordon_gate import select_undisturbing
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 
 MAX_VERIFICATIONS_AT_ONCE = 16
@@ -66,7 +66,8 @@ def list_pending_effects(context: ControllerContext, node_state: NodeState) -> I
         first = outstanding[0]
         ident = effect_journal.derive_effect_id(first.decision, first.action)
         known = recorded.get(ident)
-        intent = EffectIntent(ident, first.action, node_state.node, first.decision, first.reason)
+        name, named_by = node_state.node, node_state.named_by
+        intent = EffectIntent(ident, first.action, name, first.decision, first.reason, named_by=named_by)
         yield PendingEffect(known.intent if known else intent, known)
 
 
@@ -86,7 +87,7 @@ def run_effects(
 
     Returns when the next attempt of a failed effect is due (ISO 8601), "" where there is none.
     """
-    states = project_node_states(context.ledger.entries()) if node_states is None else node_states
+    states = read_node_states(context.ledger) if node_states is None else node_states
     ours = {
         node: state
         for node, state in states.items()
@@ -128,9 +129,16 @@ class _EffectRun:
                 )
                 if wait and self._running and not changed:
                     changed = self._wait_for_workflow()
-                for node in changed:
-                    self._node_states[node] = project_node_states(self._context.ledger.entries(node))[node]
+                self._refresh_states(changed)
+                changed = self._node_states.keys() & set(changed)
         return min(self._retry_times, default="")
+
+    def _refresh_states(self, nodes: Collection[str]) -> None:
+        """Read the states of these nodes again, and drop a name that no machine has any more."""
+        states = read_node_states(self._context.ledger)
+        self._node_states |= {node: states[node] for node in nodes if node in states}
+        for node in set(nodes) - states.keys():
+            self._node_states.pop(node, None)
 
     def _is_due(self, effect: PendingEffect) -> bool:
         """Whether an effect runs now; note the time where it is due later."""

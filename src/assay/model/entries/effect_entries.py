@@ -14,6 +14,7 @@ class EffectIntentEntry(EntryContent):
     """Written before an effect starts. `effect` is its id, `decision` what asked for it.
 
     `before` holds what the action read first, `params` its parameters, `by` who carries it out: host, pid, until.
+    `named_by` is the entry that gave the machine its name.
     """
 
     kind = "effect.intent"
@@ -24,6 +25,7 @@ class EffectIntentEntry(EntryContent):
     before: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     by: Mapping[str, Any] = field(default_factory=dict)
+    named_by: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
 
 
 @dataclass(frozen=True, slots=True)
