@@ -16,7 +16,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))
-from forked_assay import end_importer
+from forked_assay import end_importer, lend_spawner
+from forked_python import start_modules_by
+from shared_reading import share_what_is_read
+
+from assay.fleet.yaml_document import ParseCache
+
+share_what_is_read(ParseCache())
+start_modules_by(lend_spawner)
 
 MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_BYTES = 6 * 2**30

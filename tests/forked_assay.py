@@ -7,7 +7,6 @@ and exit code. `test_forked_assay.py` holds it against `python -m assay`.
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import socket
@@ -18,10 +17,14 @@ import threading
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
+
+from forked_python import SYS_CLONE, Spawner, be_python, fork_for_parent, fork_spawner, serve, start_modules_by
 
 LOADS_PLUGINS = (".__main__", ".specs.ticket_route")
 """The ends of modules that run a command or load plug-ins as soon as they are imported: each command has its own."""
+STARTS_PYTHON = ("lab", "observe", "reconcile", "rejudge", "schedules", "suites", "validate")
+"""Verbs that start shards or ask virtual nodes."""
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -34,6 +37,11 @@ def run_assay(
     with _ONE_AT_A_TIME, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         exit_code = _start_importer().run(request, out, err)
         return subprocess.CompletedProcess(["assay", *command], exit_code, _read(out), _read(err))
+
+
+def lend_spawner() -> Spawner | None:
+    """Return what forks the children of this process that `ForkingPopen` starts."""
+    return _start_importer().spawner
 
 
 def end_importer() -> None:
@@ -51,22 +59,33 @@ class _Importer:
         with other:
             command = [sys.executable, __file__, str(other.fileno())]
             self._process = subprocess.Popen(command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL)
+        self.spawner = self._ask_for_spawner()
 
     def run(self, request: Mapping[str, object], out: IO[bytes], err: IO[bytes]) -> int:
         """Run one command that prints to `out` and `err`; return its exit code, or minus the signal that killed it."""
+        return self._ask(request, [out.fileno(), err.fileno()])
+
+    def end(self) -> None:
+        if self.spawner:
+            self.spawner.end()
+        self._line.close()
+        self._process.wait()
+
+    def _ask_for_spawner(self) -> Spawner | None:
+        line, other = socket.socketpair()
+        with other:
+            return Spawner(line) if self._ask({}, [other.fileno()]) == 0 else None
+
+    def _ask(self, request: Mapping[str, object], descriptors: list[int]) -> int:
         text = json.dumps(request).encode()
         try:
-            socket.send_fds(self._line, [len(text).to_bytes(8, "big")], [out.fileno(), err.fileno()])
+            socket.send_fds(self._line, [len(text).to_bytes(8, "big")], descriptors)
             self._line.sendall(text)
             answer = self._line.recv(4, socket.MSG_WAITALL)
         except ConnectionError:
             answer = b""
         assert answer, "assay cannot be imported, or the process that had imported it was ended: see stderr"
         return int.from_bytes(answer, "big", signed=True)
-
-    def end(self) -> None:
-        self._line.close()
-        self._process.wait()
 
 
 _start_importer = cache(_Importer)
@@ -84,51 +103,36 @@ def _fork_commands(line: socket.socket) -> None:
         if not size:
             return
         request = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
-        if not (command := os.fork()):
+        if not request:
+            code = _fork_spawner_of_the_parent(line, streams[0])
+        elif not (command := os.fork()):
             line.close()
             _run_command(streams, **request)
             return
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
         for stream in streams:
             os.close(stream)
-        _, status = os.waitpid(command, 0)
-        line.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
+        line.sendall(code.to_bytes(4, "big", signed=True))
+
+
+def _fork_spawner_of_the_parent(line: socket.socket, descriptor: int) -> int:
+    """Fork a spawner for the tests; return 0 where the kernel can."""
+    if SYS_CLONE is None:
+        return 1
+    if not fork_for_parent():
+        line.close()
+        serve(socket.socket(fileno=descriptor))
+        os._exit(0)
+    return 0
 
 
 def _run_command(streams: list[int], words: list[str], cwd: str, env: dict[str, str]) -> None:
     """Be `python -m assay` with these words."""
-    import importlib
-    import runpy
-    import time
-
-    for number, stream in enumerate(streams, 1):
-        os.dup2(stream, number)
-        os.close(stream)
-    installed = [place for place in sys.path[1:] if place not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(env)
-    time.tzset()
-    tempfile.tempdir = None  # what was found with the environment of the tests
-    sys.path[:] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep)), *installed]
-    importlib.invalidate_caches()
-    sys.argv = ["assay", *words]
-    try:
-        runpy.run_module("assay", run_name="__main__", alter_sys=True)
-    except SystemExit as left:
-        if left.code is None or isinstance(left.code, int):
-            _leave(left.code or 0)
-        raise
-
-
-def _leave(code: int) -> NoReturn:
-    """End as Python does, but for the clearing of every module: that would copy all that was imported."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code & 0xFF)
+    if words[:1] and words[0] in STARTS_PYTHON:
+        spawner = fork_spawner()
+        start_modules_by(lambda: spawner)
+    be_python("assay", streams, words, cwd, env)
 
 
 def _import_assay() -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from assay.model.fabric.fabric_design import FabricDesign
 
 MAX_SPEC_BYTES = 16 * 1024 * 1024  # bytes of one spec
+UNSHARED_KINDS = ("FabricDesign", "TicketRoute")
+"""What these specs are depends on more than their documents: on files of switches, and on installed plug-ins."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def read_specs(tree: RepositoryTree, cache: ParseCache | None = None) -> tuple[l
             by_name.setdefault((source.model, source.name), source)
     all_read = all(isinstance(source, _SpecSource) for source in sources)
     specs = [
-        _build_spec(source, by_name, all_read, tree) if isinstance(source, _SpecSource) else source
+        _build_spec(source, by_name, all_read, tree, cache) if isinstance(source, _SpecSource) else source
         for source in sources
     ]
     read = [spec for spec in specs if isinstance(spec, SpecFile)]
@@ -133,6 +135,7 @@ def _build_spec(
     by_name: Mapping[tuple[type[SpecDocument], str], _SpecSource],
     all_read: bool,
     tree: RepositoryTree,
+    cache: ParseCache | None = None,
 ) -> SpecFile | RefusedSpec:
     """Validate a document merged with what it extends, or return its problems.
 
@@ -143,11 +146,17 @@ def _build_spec(
         reported = [problem] if all_read or problem.code != "ASY0005" else []
         return RefusedSpec(reported, source.model.__name__, source.name)
     documents = [link.document for link in chain]
+    shared = cache.specs if cache and source.model.__name__ not in UNSHARED_KINDS else {}
+    key = tuple((document.file, id(document.data)) for document in documents)  # the cache holds the data, too
+    if key in shared:
+        known: SpecFile = shared[key]
+        return known
     try:
         data = source.document.data if len(documents) == 1 else merge_specs(documents)
         if source.model.__name__ == "FabricDesign":
             data = insert_switch_lists(data, tree)
-        return SpecFile(source.model.model_validate(data), source.document, tuple(documents[1:]))
+        shared[key] = SpecFile(source.model.model_validate(data), source.document, tuple(documents[1:]))
+        return shared[key]
     except SwitchListError as error:
         return RefusedSpec(list(error.problems), source.model.__name__, source.name)
     except ValidationError as error:

@@ -1,0 +1,184 @@
+"""Starts some `python -m MODULE` quickly: as a fork of a process that has imported what they need.
+
+Imports are most of what a short process costs. A spawner is a child of the process that wants children: it has run
+nothing, and forks them in its parent's name (CLONE_PARENT), so that they are waited for and killed as any child is.
+`test_forked_python.py` holds them against new processes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import importlib
+import json
+import os
+import platform
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from assay.harness.parent_process import PARENT_PID_VARIABLE
+
+CLONE_PARENT = 0x8000  # linux/sched.h
+SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
+NODE_SHELL = "assay.lab.node.shell"
+IMPORTED_ANEW = {"pytest": "assay.harness.plugin", NODE_SHELL: NODE_SHELL}
+"""What says so when it had been imported before it is run."""
+
+
+class Spawner:
+    """The process that forks, seen from its parent."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line, self._lock = line, threading.Lock()
+
+    def spawn(self, request: Mapping[str, object], streams: Sequence[int]) -> int:
+        """Start a module with these three streams, and return its process id."""
+        text = json.dumps(request).encode()
+        with self._lock:
+            socket.send_fds(self._line, [len(text).to_bytes(8, "big")], list(streams))
+            self._line.sendall(text)
+            answer = self._line.recv(4, socket.MSG_WAITALL)
+        assert answer, "the process that forks has ended: see stderr"
+        return int.from_bytes(answer, "big")
+
+    def end(self) -> None:
+        """Let the process end."""
+        self._line.close()
+
+
+class ForkingPopen(subprocess.Popen[Any]):
+    """`subprocess.Popen`, which forks shards and shells of virtual nodes, and starts everything else as ever."""
+
+    find_spawner: ClassVar[Callable[[], Spawner | None]] = staticmethod(lambda: None)
+
+    def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, *rest: Any):
+        cwd, env, _, _, shell, *pipes = rest
+        start_new_session, process_group = rest[-2:]
+        own_ways = shell or executable or preexec_fn or pass_fds or not is_forked(args, env)
+        spawner = None if own_ways else self.find_spawner()
+        if spawner is None:
+            return super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, *rest)
+        p2cread, _, _, c2pwrite, _, errwrite = pipes[:6]
+        streams = [own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))]
+        request = {
+            "module": args[2],
+            "words": [os.fsdecode(word) for word in args[3:]],
+            "cwd": os.fsdecode(cwd or os.getcwd()),  # noqa: PTH109 — the text, nothing more
+            "env": dict(os.environ if env is None else env),
+            "group": None if start_new_session else process_group,
+            "session": start_new_session,
+        }
+        self.pid = spawner.spawn(request, streams)
+        self._child_created = True
+        self._close_pipe_fds(*pipes[:6])
+        return None
+
+
+def start_modules_by(find_spawner: Callable[[], Spawner | None]) -> None:
+    """Let `subprocess` fork the modules in question from now on, by the spawner that is found when it is needed."""
+    ForkingPopen.find_spawner = staticmethod(find_spawner)
+    subprocess.Popen = ForkingPopen  # type: ignore[misc]
+
+
+def is_forked(args: Any, env: Mapping[str, str] | None) -> bool:
+    """Whether a command is a shard of a run, or the shell of a virtual node."""
+    if isinstance(args, str | bytes | os.PathLike) or list(args[:2]) != [sys.executable, "-m"] or len(args) < 3:
+        return False
+    return args[2] == NODE_SHELL or (args[2] == "pytest" and PARENT_PID_VARIABLE in (env or {}))
+
+
+def fork_spawner() -> Spawner | None:
+    """Fork a spawner of this process, which must have one thread only; None where the kernel is another."""
+    if SYS_CLONE is None or threading.active_count() > 1:
+        return None
+    line, other = socket.socketpair()
+    if not os.fork():
+        line.close()
+        serve(other)
+        os._exit(0)
+    other.close()
+    return Spawner(line)
+
+
+def serve(line: socket.socket) -> None:
+    """Fork a module for each request, until nobody asks any more."""
+    while True:
+        size, streams, _, _ = socket.recv_fds(line, 8, 3)
+        if not size:
+            return
+        request = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+        if not fork_for_parent():
+            _start(line, streams, **request)
+        for stream in streams:
+            os.close(stream)
+
+
+def fork_for_parent() -> int:
+    """Fork this process as a child of its parent; return 0 in the fork."""
+    child: int = ctypes.PyDLL(None).syscall(SYS_CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
+    if not child:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+    return child
+
+
+def _start(
+    line: socket.socket, streams: list[int], group: int | None, session: bool, module: str, **rest: Any
+) -> NoReturn:
+    """Be the module, in a session or group of its own before anybody knows this process."""
+    try:
+        if session:
+            os.setsid()
+        elif group is not None and group >= 0:
+            os.setpgid(0, group)
+        line.sendall(os.getpid().to_bytes(4, "big"))
+        line.close()
+        be_python(module, streams, **rest)
+    except SystemExit as left:
+        sys.stderr.write(f"{left.code}\n")
+        leave(1)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        leave(1)
+    leave(0)
+
+
+def be_python(module: str, streams: Sequence[int], words: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
+    """Be `python -m MODULE` with these words; the streams are the standard ones, or the last of them."""
+    for number, stream in enumerate(streams, 3 - len(streams)):
+        os.dup2(stream, number)
+        os.close(stream)
+    installed = [place for place in sys.path[1:] if place not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    time.tzset()
+    tempfile.tempdir = None  # what was found with the environment of the tests
+    sys.path[:] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep)), *installed]
+    importlib.invalidate_caches()
+    sys.modules.pop(IMPORTED_ANEW.get(module, ""), None)
+    sys.argv = [module, *words]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as left:
+        if left.code is None or isinstance(left.code, int):
+            leave(left.code or 0)
+        raise
+
+
+def leave(code: int) -> NoReturn:
+    """End as Python does, but for the clearing of every module: that would copy all that was imported."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
