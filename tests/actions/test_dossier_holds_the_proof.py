@@ -86,6 +86,8 @@ def test_it_says_who_the_node_is_what_fails_and_what_was_tried(asked, room):
     assert {(part["place"], part["serial"]) for part in told["parts"]} == {("gpu0", "1650923001"), ("gpu1", "LOST1")}
     assert told["suspects"] == [{"kind": "gpu", "place": "gpu0", "serial": "1650923001", "faults": ["gpu.xid.79"]}]
     assert told["firmware"] == {"BMC": "1.2"}
+    assert (told["lemon"]["points"], told["lemon"]["threshold"]) == (0, room.fleet.policy.lemon.threshold)
+    assert b"What the node has cost in its life" in members(context, intent)["index.html"]
     assert [(one["class"], one["count"]) for one in told["faults"]] == [("gpu.xid.79", 3)]
     assert [(one["what"], one["end"]) for one in told["repairs"]] == [("reboot", "verified")]
     (test,) = told["tests"]

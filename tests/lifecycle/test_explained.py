@@ -72,6 +72,11 @@ def test_a_node_of_a_short_rack_says_which_rack_and_who_is_missing(paper, explai
     assert "stays cordoned, waits for rack r9" in text
 
 
+def test_what_a_node_has_cost_in_its_life_is_told_with_its_reasons(paper, explained):
+    _busy_and_hot(paper)
+    assert "lemon score 0.25 of 24: 1 × cordon (0.25)" in explained("n0001")
+
+
 PATHS = ["faults.degraded-in-production", "waiting", "holds", "edges.production", "states.draining.pass_to"]
 
 

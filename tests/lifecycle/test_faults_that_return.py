@@ -264,3 +264,19 @@ def test_the_ledgers_year_of_one_fault_every_8_days_ends_in_few_reboots_also_whe
             paper.pass_all("n1")
         paper.later(days=8)
     assert node.answers.count("production-reboot") == 6, "until it is a lemon"
+
+
+def test_a_wave_that_flaps_costs_two_cordons_and_one_uncordon_of_each_node_that_has_room(paper):
+    names, actions = [f"n{number:02}" for number in range(40)], Counter()
+    for name in names:
+        paper.add(name, rack=name)
+        paper.jobs[name] = JOB
+    for _ in range(12):
+        faults = {name: paper.fault(name, "gpu.xid.62", "gpu3") for name in names}
+        for _ in range(2):
+            paper.step()
+            for name, fault in faults.items():
+                actions.update(paper.settle(name))
+                clear(paper, name, fault)
+            paper.later(minutes=5)
+    assert dict(actions) == {"cordon": 10, "uncordon": 5}

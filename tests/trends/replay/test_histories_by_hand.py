@@ -177,3 +177,21 @@ def test_what_nothing_happened_to_asks_for_nobody_however_long_it_waits_for_peop
     story = replayed([fault(0, "n2", "gpu.missing"), fault(900 * HOUR, "n2", "gpu.xid.13")], listed)
     assert [one["remedy"] for one in story["decisions"]] == ["reboot", "none"]
     assert story["totals"]["tickets"] == 0
+
+
+def test_a_fault_every_five_minutes_for_a_day_on_a_busy_node_is_held_after_the_fourth_time_and_asks_a_person(replayed):
+    each = range(0, 24 * HOUR, 600)
+    events = [one for at in each for one in (fault(at, "n1", "gpu.xid.62"), clear(at + 300, "n1", "gpu.xid.62"))]
+    events[0]["in_use"] = True
+    story = replayed(events)
+    assert {name: story["totals"]["actions"][name] for name in ("cordon", "uncordon")} == {"cordon": 3, "uncordon": 1}
+    assert story["totals"]["tickets"] == 1
+    assert moves(story)[-1] == (2100, "production", "draining", "pending")
+
+
+def test_a_fault_that_stays_away_after_the_second_time_lets_the_node_open_half_an_hour_later(replayed):
+    events = [fault(0, "n1", "gpu.xid.62", in_use=True), clear(300, "n1", "gpu.xid.62")]
+    events += [fault(600, "n1", "gpu.xid.62"), clear(900, "n1", "gpu.xid.62")]
+    story = replayed(events)
+    withdrawn = [one["time"] for one in story["decisions"] if one["remedy"] == "withdraw"]
+    assert withdrawn == [300, 900 + 1800]

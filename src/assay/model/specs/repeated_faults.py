@@ -168,17 +168,18 @@ def _find_window_conflicts(ladder: RemedyLadder) -> Iterator[FieldConflict]:
 
 def _find_lemon_conflicts(ladder: RemedyLadder, lemon: LemonLimits) -> Iterator[FieldConflict]:
     weights = lemon.weights
-    named = {**weights.actions, **weights.states, "withdrawn_waits": weights.withdrawn_waits}
-    for name, weight in named.items():
-        where: tuple[str, ...] = ("actions", name) if name in weights.actions else ("states", name)
-        path = ("lemon", "weights", *(where if name != "withdrawn_waits" else (name,)))
+    named: list[tuple[tuple[str, ...], float]] = [(("withdrawn_waits",), weights.withdrawn_waits)]
+    named += [(("actions", action), weight) for action, weight in weights.actions.items()]
+    named += [(("states", state), weight) for state, weight in weights.states.items()]
+    for where, weight in named:
+        name, path = where[-1], ("lemon", "weights", *where)
         if weight < 0:
             message = f"{name} counts {weight:g}: a node cannot earn points back"
             yield FieldConflict("ASY0225", path, message, "use 0 or more")
         elif weight >= lemon.threshold:
             message = f"one {name} counts {weight:g}, and {lemon.threshold:g} make a lemon"
             yield FieldConflict("ASY0225", path, message, f"use less than {lemon.threshold:g}, or raise the threshold")
-    if not any(weight > 0 for weight in named.values()):
+    if not any(weight > 0 for _, weight in named):
         message = "nothing counts for the lemon score, so no node is ever a lemon"
         yield FieldConflict("ASY0225", ("lemon", "weights"), message, "give some weights, or remove the section")
     yield from _find_missing_rung(ladder, "ASY0225", "lemon", lemon.then)
