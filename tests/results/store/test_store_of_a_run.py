@@ -307,6 +307,12 @@ def test_a_run_of_an_older_assay_can_be_continued(old_run):
         assert len(list(stored.outcomes())) == 3
 
 
+def test_a_part_of_a_run_that_an_older_assay_judged_is_merged(old_run, tmp_path):
+    merge_run_files(tmp_path / "whole.sqlite", [old_run])
+    with StoredRun.open(tmp_path / "whole.sqlite") as stored:
+        assert [one.verdict for one in stored.outcomes()] == ["pass", "fail"]
+
+
 def test_a_run_of_an_older_assay_that_nobody_may_write_says_what_to_do(old_run, monkeypatch):
     def refuse(_: Path) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")

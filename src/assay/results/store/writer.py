@@ -17,7 +17,14 @@ from uuid import uuid4
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
-from assay.results.store.schema import SHARED_TABLES, open_writable, read_shared_rows, transaction
+from assay.results.store.schema import (
+    SHARED_TABLES,
+    UPGRADED_VERSION,
+    open_writable,
+    read_shared_rows,
+    transaction,
+    upgrade_run_file,
+)
 
 _MERGE_STATEMENTS = (
     f"""
@@ -68,6 +75,10 @@ def _attach_part(connection: sqlite3.Connection, part: Path) -> None:
     try:
         connection.execute("ATTACH ? AS part", (str(part),))
         connection.execute("SELECT 1 FROM part.about").fetchone()
+        if connection.execute("PRAGMA part.user_version").fetchone()[0] == UPGRADED_VERSION:
+            connection.execute("DETACH part")
+            upgrade_run_file(part)
+            connection.execute("ATTACH ? AS part", (str(part),))
     except sqlite3.Error as error:
         raise AssayError(f"cannot be read as part of a run: {error}", where=str(part)) from None
 
