@@ -129,7 +129,19 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
     assert list(told) == ["nodes", "breakers"]
     assert told["breakers"] == []
     assert [node["node"] for node in told["nodes"]] == ["n0001", "n0002", "n0003", "n0004"]
-    names = ["node", "pool", "state", "since", "pending", "held", "asked", "opened", "returned", "because"]
+    names = [
+        "node",
+        "pool",
+        "state",
+        "since",
+        "pending",
+        "held",
+        "asked",
+        "opened",
+        "returned",
+        "jobs_unknown",
+        "because",
+    ]
     assert {tuple(node) for node in told["nodes"]} == {tuple(names)}
     one, two, three, four = told["nodes"]
     assert (one["state"], one["pending"], one["held"]) == ("onboard", None, None)

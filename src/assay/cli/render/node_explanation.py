@@ -256,6 +256,8 @@ def build_explanation_tree(status: dict[str, Any], chain: list[dict[str, Any]], 
     if pending := status["pending"]:
         next_ = "stays cordoned" if pending["to"] == status["state"] else f"will go to {pending['to']}"
         tree.add(f"[yellow]{next_}[/], waits for {escape(', '.join(pending['waiting_for']))}")
+    if unknown := status["jobs_unknown"]:
+        tree.add(f"[yellow]jobs unknown[/] since {format_second(unknown['since'])}: {escape(unknown['reason'])}")
     for decision in chain:
         _add_causes(tree.add(_format_headline(decision)), decision)
     for note in [*status["returned"], *notes]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.lifecycle.node_state import LostCordon, NodeState
 
+if TYPE_CHECKING:
+    from assay.controller.cache.unknown_jobs import UnknownJobs
 
-def node_status_as_json(state: NodeState, returned: Sequence[str] = ()) -> dict[str, Any]:
+
+def node_status_as_json(
+    state: NodeState, returned: Sequence[str] = (), unknown_jobs: UnknownJobs | None = None
+) -> dict[str, Any]:
     """Return a node's status; `returned` are notes on parts that were sent back once. Times are ISO 8601 UTC."""
     pending, hold, request = state.pending, state.hold, state.move_request
     return {
@@ -27,6 +32,7 @@ def node_status_as_json(state: NodeState, returned: Sequence[str] = ()) -> dict[
         "asked": request and {"to": request.to, "who": request.who, "reason": request.reason, "since": request.at},
         "opened": [{"at": lost.at, "reason": lost.reason} for lost in list_current_lost_cordons(state)],
         "returned": list(returned),
+        "jobs_unknown": unknown_jobs and {"since": unknown_jobs.since, "reason": unknown_jobs.reason},
         "because": state.note or state.reason,
     }
 

@@ -18,6 +18,7 @@ from assay.controller.cache.node_state_and_outcome_cache import (
     LedgerSubscription,
     open_node_state_cache,
 )
+from assay.controller.cache.unknown_jobs import record_unknown_jobs
 from assay.controller.context import ControllerContext
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan
@@ -102,12 +103,13 @@ class FleetSnapshotCache:
         with self._lock:
             self.catch_up()
             nodes = self._get_roster().select({*self._find_active(self.context.clock.now()), *names})
-        return self._read_statuses(nodes)
+        return self._read_statuses(nodes, is_whole=True)
 
-    def _read_statuses(self, nodes: Collection[Node]) -> StatusReadings:
+    def _read_statuses(self, nodes: Collection[Node], *, is_whole: bool = False) -> StatusReadings:
         readings = group_by_scheduler(nodes, self.context.workloads).read_statuses()
         for line in readings.describe_errors():
             self.context.progress(line)
+        record_unknown_jobs(self.context.home, readings, self.context.now, is_whole=is_whole)
         return readings
 
     def build_snapshot(self, names: Iterable[str] = (), readings: StatusReadings | None = None) -> FleetSnapshot:

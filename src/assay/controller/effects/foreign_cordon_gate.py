@@ -1,4 +1,7 @@
-"""Holds back the effects that would disturb who works on a node: somebody closed it after the decision was made."""
+"""Holds back the effects that would disturb who works on a node: somebody closed it after the decision was made.
+
+A node whose scheduler cannot be read may have been closed, or may have jobs: it waits too.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +48,15 @@ def select_undisturbing(
     if not disturbing:
         return list(pending)
     nodes = [context.fleet.nodes[name] for name in sorted(disturbing)]
-    statuses = group_by_scheduler(nodes, context.workloads).read_statuses().statuses
+    readings = group_by_scheduler(nodes, context.workloads).read_statuses()
+    for line in readings.describe_errors():
+        context.progress(f"{line}; assay waits")
     closed = {
         name: reason
-        for name, status in statuses.items()
+        for name, status in readings.statuses.items()
         if name in disturbing and (reason := find_respected_cordon(context.policy, status.foreign_cordon))
     }
     for name, reason in closed.items():
         context.progress(f"{name}: closed by others ({reason}), so assay waits")
-    return [effect for effect in pending if effect.intent.node not in closed]
+    waiting = disturbing & (closed.keys() | readings.errors.keys())
+    return [effect for effect in pending if effect.intent.node not in waiting]

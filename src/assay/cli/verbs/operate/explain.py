@@ -94,13 +94,16 @@ def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
 
 
 def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
+    from assay.controller.cache.unknown_jobs import read_unknown_jobs
+
     state = find_node_state(workspace, node)
     chain = build_decision_chain(workspace.ledger_for_reading, state, last)
     requirements = describe_requirements(workspace, state)
     news = describe_recent_news(workspace, state)
     causes = [cause for decision in chain for cause in decision["because"]]
     add_code_meanings(find_fault_catalog(workspace), [*causes, *news["told"], *requirements["undecided"]])
-    status = node_status_as_json(state, describe_returned_parts(workspace, node))
+    unknown_jobs = read_unknown_jobs(workspace.data_dir).get(state.node)
+    status = node_status_as_json(state, describe_returned_parts(workspace, node), unknown_jobs)
     lemon = describe_lemon_score(workspace, state)
     if form == "json":
         parts = {**status, "chain": chain, **requirements, **news, "lemon": lemon}

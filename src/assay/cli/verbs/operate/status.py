@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,14 @@ from assay.cli.render.open_breakers import breaker_as_json, format_breaker
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
+from assay.model.text_lists import fold_names, format_list
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from rich.table import Table
 
+    from assay.controller.cache.unknown_jobs import UnknownJobs
     from assay.lifecycle.decisions.held_answers import OpenBreaker
     from assay.lifecycle.node_state import NodeState
 
@@ -53,7 +55,8 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     if not states:
         _ = workspace.fleet  # raises an error if the folder is no fleet repository
     if form == "json":
-        nodes = [node_status_as_json(state, returned.get(state.node, ())) for state in states]
+        unknown = _read_unknown_jobs(workspace)
+        nodes = [node_status_as_json(state, returned.get(state.node, ()), unknown.get(state.node)) for state in states]
         breakers = [breaker_as_json(one) for one in _list_open_breakers(states)]
         typer.echo(json.dumps({"nodes": nodes, "breakers": breakers}, indent=1))
     elif states:
@@ -83,6 +86,9 @@ def _print_status(workspace: Workspace, states: list[NodeState], returned: Mappi
     console.print("[dim]" + ", ".join(f"{count} {name}" for name, count in counts.most_common()) + "[/]")
     for one in _list_open_breakers(states):
         console.print(format_breaker(one, workspace.clock.now()), style="yellow", markup=False)
+    names = {state.node for state in states}
+    for line in describe_unknown_jobs(_read_unknown_jobs(workspace), names, workspace.clock.now()):
+        console.print(line, style="yellow", markup=False)
 
 
 def _list_open_breakers(states: list[NodeState]) -> list[OpenBreaker]:
@@ -92,6 +98,23 @@ def _list_open_breakers(states: list[NodeState]) -> list[OpenBreaker]:
     from assay.lifecycle.decisions.held_answers import list_open_breakers
 
     return list_open_breakers(states)
+
+
+def _read_unknown_jobs(workspace: Workspace) -> Mapping[str, UnknownJobs]:
+    from assay.controller.cache.unknown_jobs import read_unknown_jobs
+
+    return read_unknown_jobs(workspace.data_dir)
+
+
+def describe_unknown_jobs(unknown: Mapping[str, UnknownJobs], names: Collection[str], now: datetime) -> Iterator[str]:
+    """Yield a line for each reason why the jobs of nodes are not known, for those of the nodes `names`."""
+    by_reason: dict[str, list[str]] = {}
+    for name, jobs in unknown.items():
+        if name in names:
+            by_reason.setdefault(jobs.reason, []).append(name)
+    for reason, nodes in by_reason.items():
+        since = format_ago(min(unknown[name].since for name in nodes), now)
+        yield f"jobs unknown ({since}) on {format_list(fold_names(nodes), 4)}: {reason}"
 
 
 def _list_service_states(workspace: Workspace) -> set[str] | None:

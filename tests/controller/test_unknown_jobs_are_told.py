@@ -1,0 +1,115 @@
+"""A node whose scheduler gives no answer is not idle: nothing disturbs it, and the commands say since when, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from quiet_site import FLEET, NODES, Site
+
+from assay.cli.render.node_explanation import build_explanation_tree
+from assay.cli.render.node_status import node_status_as_json
+from assay.cli.verbs.operate.status import describe_unknown_jobs
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.cache.unknown_jobs import FILE_NAME, NOT_KNOWN_THERE, read_unknown_jobs
+from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
+
+ONE, TWO, THREE = NODES[:3]
+SILENT = "slurmctld does not answer"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
+    made.later(minutes=1)
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture
+def memory(site: Site) -> FleetSnapshotCache:
+    return FleetSnapshotCache(site.desk)
+
+
+def unknown(site: Site) -> dict[str, tuple[str, str]]:
+    return {name: (jobs.since, jobs.reason) for name, jobs in read_unknown_jobs(site.desk.home).items()}
+
+
+def actions(site: Site) -> list[str]:
+    return [entry.body["action"] for entry in site.ledger.entries(ONE, kinds=["effect.intent"])]
+
+
+@pytest.mark.parametrize("planted", ["silent", "refused"])
+def test_no_reboot_begins_while_the_jobs_are_unknown(
+    site: Site, memory: FleetSnapshotCache, monkeypatch: pytest.MonkeyPatch, planted: str
+):
+    site.fault(ONE)
+    record_decisions(memory)
+    assert memory.node_states()[ONE].state == "production-reboot"
+    site.settle(ONE, only="cordon")
+    if planted == "silent":
+        site.far.silent = True
+    else:
+        monkeypatch.setattr(site.far, "read_statuses", {}.__getitem__)
+    run_outstanding_effects(memory, NODES)
+    assert actions(site) == ["cordon"], "no drain, no reboot"
+    assert any(
+        line.startswith(f"{ONE}: cannot tell what is in use: ") and line.endswith("; assay waits") for line in site.said
+    )
+
+
+def test_since_when_and_why_is_kept_until_the_scheduler_answers(site: Site, memory: FleetSnapshotCache):
+    for name in (ONE, TWO, THREE):
+        site.fault(name)
+    site.far.silent, began = True, site.desk.now
+    record_decisions(memory)
+    assert unknown(site) == dict.fromkeys(sorted((ONE, TWO, THREE)), (began, SILENT))
+    site.later(minutes=5)
+    record_decisions(memory)
+    assert unknown(site)[ONE] == (began, SILENT), "the first pass that got no answer"
+    site.far.silent, site.far.strangers = False, {TWO}
+    record_decisions(memory)
+    assert unknown(site) == {TWO: (began, NOT_KNOWN_THERE)}
+    site.far.strangers = set()
+    record_decisions(memory)
+    assert unknown(site) == {}
+
+
+def test_a_look_at_one_node_forgets_no_other(site: Site, memory: FleetSnapshotCache):
+    for name in (ONE, TWO):
+        site.fault(name)
+    site.far.silent = True
+    record_decisions(memory)
+    site.far.silent = False
+    memory._read_statuses([FLEET.nodes[TWO]])
+    assert list(unknown(site)) == [ONE]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"n1": 7}', '{"n1": {"why": "x"}}'])
+def test_half_a_file_is_no_file(site: Site, memory: FleetSnapshotCache, content: str):
+    site.desk.home.mkdir(exist_ok=True)
+    (site.desk.home / FILE_NAME).write_text(content)
+    assert unknown(site) == {}
+    site.fault(ONE)
+    site.far.silent = True
+    record_decisions(memory)
+    assert list(unknown(site)) == [ONE]
+
+
+def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
+    for name in (ONE, TWO, THREE):
+        site.fault(name, "gpu.thermal")
+    site.far.silent = True
+    record_decisions(memory)
+    known = read_unknown_jobs(site.desk.home)
+    (line,) = describe_unknown_jobs(known, NODES, site.clock.at)
+    assert line.startswith("jobs unknown (")
+    assert line.endswith(f": {SILENT}")
+    assert list(describe_unknown_jobs(known, [], site.clock.at)) == []
+    status = node_status_as_json(memory.node_states()[ONE], (), known[ONE])
+    assert json.loads(json.dumps(status))["jobs_unknown"] == {"since": known[ONE].since, "reason": SILENT}
+    tree = build_explanation_tree(status, [], [])
+    assert any(f"jobs unknown[/] since {known[ONE].since[:10]}" in str(branch.label) for branch in tree.children)
+    assert node_status_as_json(memory.node_states()[ONE])["jobs_unknown"] is None
