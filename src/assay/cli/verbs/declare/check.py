@@ -36,10 +36,14 @@ def check(
     explain: Annotated[
         str, typer.Option(help="Print what a rule's code, such as ASY0011, means and why.", metavar="CODE")
     ] = "",
+    schedulers: Annotated[
+        bool, typer.Option("--schedulers", help="Then ask each scheduler about its nodes. This changes nothing.")
+    ] = False,
 ) -> None:
     """Find every mistake in the inventory and the specs.
 
-    Exit codes: 0 no mistakes, notices at most; 1 mistakes; 2 the repository cannot be read.
+    Exit codes: 0 no mistakes, notices at most; 1 mistakes; 2 the repository cannot be read, or with --schedulers a
+    scheduler gives no answer, is too old, or does not know a node.
     """
     if explain:
         typer.echo(explain_code(explain.upper()))
@@ -48,9 +52,23 @@ def check(
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
     from assay.fleet.repository_check import check_repository
 
-    report = check_repository(fleet, Workspace(fleet.resolve()).clock.now())
+    workspace = Workspace(fleet.resolve())
+    report = check_repository(fleet, workspace.clock.now())
     typer.echo(CHECK_FORMATTERS[format_](report))
+    if schedulers and report.is_clean:
+        _ask_schedulers(workspace)
     sys.exit(0 if report.is_clean else 1)
+
+
+def _ask_schedulers(workspace: Workspace) -> None:
+    """Print each scheduler's answer to stderr, where it disturbs no JSON. Exits with 2 if one is not as it must be."""
+    from assay.cli.scheduler_preflight import ask_schedulers
+
+    answers = list(ask_schedulers(workspace.fleet))
+    for answer in answers:
+        typer.echo(str(answer), err=True)
+    if any(answer.trouble for answer in answers):
+        sys.exit(2)
 
 
 def explain_code(code: str) -> str:
