@@ -80,7 +80,8 @@ def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:
             yield target, f"after {state.deadline.hours:g} h"
         elif kind == "escalate":
             step = state.escalate[int(number)]
-            yield target, f"{step.blame} fault {'again' if step.recurred else 'open'}"
+            when = "again" if step.recurred else "of a lemon" if step.lemon else "open"
+            yield target, f"{step.blame} fault {when}"
         else:
             yield target, _describe_passing(state) if kind == "pass_to" else EDGE_LABELS[kind]
 
