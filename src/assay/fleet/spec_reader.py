@@ -155,8 +155,8 @@ def _build_spec(
         data = source.document.data if len(documents) == 1 else merge_specs(documents)
         if source.model.__name__ == "FabricDesign":
             data = insert_switch_lists(data, tree)
-        shared[key] = SpecFile(source.model.model_validate(data), source.document, tuple(documents[1:]))
-        return shared[key]
+        read = shared[key] = SpecFile(source.model.model_validate(data), source.document, tuple(documents[1:]))
+        return read
     except SwitchListError as error:
         return RefusedSpec(list(error.problems), source.model.__name__, source.name)
     except ValidationError as error:

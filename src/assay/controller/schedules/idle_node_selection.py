@@ -31,6 +31,7 @@ class IdleNodeResult:
 
 
 def is_in_service(context: ControllerContext, node_state: NodeState | None) -> bool:
+    """Say whether a node is in a state that serves jobs."""
     states = context.policy.states
     return node_state is not None and node_state.state in states and states[node_state.state].in_service
 

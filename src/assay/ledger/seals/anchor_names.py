@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from assay.ledger.connection import SECRET_PARAMETERS, parse_ledger_url
+from assay.ledger.location import is_server_url
 from assay.ledger.seals.anchor import Anchor, AnchoredFleet
 from assay.ledger.seals.git_note import DEFAULT_REF, GitNoteAnchor
 from assay.ledger.seals.other_ledger import OtherLedgerAnchor
 from assay.ledger.seals.seal_file import FileAnchor
 from assay.ledger.seals.time_stamp import TimeStampAnchor
-from assay.ledger.connection import SECRET_PARAMETERS, parse_ledger_url
-from assay.ledger.location import is_server_url
 from assay.model.errors import AssayError
 
 ANCHOR_FIX = "write file:PATH, git-note, git-note:REF, ledger:PATH, ledger:postgresql://…, or rfc3161:URL#ROOTS.pem"

@@ -20,8 +20,8 @@ from pathlib import Path
 import requests
 
 from assay.ledger.seals.anchor import make_no_seal_error
-from assay.ledger.seals.seal_file import read_seal_file
 from assay.ledger.seals.seal import StoredSeal
+from assay.ledger.seals.seal_file import read_seal_file
 from assay.model.errors import AssayError
 
 ANSWER_TIMEOUT_S = 20
