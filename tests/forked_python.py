@@ -58,11 +58,12 @@ class ForkingPopen(subprocess.Popen[Any]):
     """`subprocess.Popen`, which forks shards and shells of virtual nodes, and starts everything else as ever."""
 
     find_spawner: ClassVar[Callable[[], Spawner | None]] = staticmethod(lambda: None)
+    more_modules: ClassVar[tuple[str, ...]] = ()
 
     def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, *rest: Any):
         cwd, env, _, _, shell, *pipes = rest
         start_new_session, process_group = rest[-2:]
-        own_ways = shell or executable or preexec_fn or pass_fds or not is_forked(args, env)
+        own_ways = shell or executable or preexec_fn or pass_fds or not is_forked(args, env, self.more_modules)
         spawner = None if own_ways else self.find_spawner()
         if spawner is None:
             return super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, *rest)
@@ -88,11 +89,17 @@ def start_modules_by(find_spawner: Callable[[], Spawner | None]) -> None:
     subprocess.Popen = ForkingPopen  # type: ignore[misc]
 
 
-def is_forked(args: Any, env: Mapping[str, str] | None) -> bool:
-    """Whether a command is a shard of a run, or the shell of a virtual node."""
+class ForkedAssay(ForkingPopen):
+    """`subprocess.Popen`, which forks `python -m assay`, too."""
+
+    more_modules = ("assay",)
+
+
+def is_forked(args: Any, env: Mapping[str, str] | None, more_modules: Sequence[str] = ()) -> bool:
+    """Whether a command is a shard of a run, the shell of a virtual node, or one of the modules."""
     if isinstance(args, str | bytes | os.PathLike) or list(args[:2]) != [sys.executable, "-m"] or len(args) < 3:
         return False
-    return args[2] == NODE_SHELL or (args[2] == "pytest" and PARENT_PID_VARIABLE in (env or {}))
+    return args[2] in (NODE_SHELL, *more_modules) or (args[2] == "pytest" and PARENT_PID_VARIABLE in (env or {}))
 
 
 def fork_spawner() -> Spawner | None:

@@ -37,7 +37,7 @@ def shard_environment() -> dict[str, str]:
         ([*SHELL, "."], ""),
         ([*SHELL, ".", "n0001", "true"], ""),
         ([*PYTEST, "--fixtures", "no_such_file.py"], ""),
-        ([*PYTEST, "test_own.py", "-s", "--durations=0", "--no-header"], PASSES),
+        ([*PYTEST, "test_own.py", "-s", "--no-header"], PASSES),
     ],
     ids=["usage", "no such node", "an error of pytest", "a test"],
 )

@@ -109,7 +109,7 @@ def validator(kind: str) -> Any:
 
 def agree(*documents: Any, fit: bool | None = None, read: ParseCache | None = None) -> bool:
     """Whether schema (`fit`) and reader say the same of the last document's shape; `read` holds the others."""
-    _, refused = read_specs(Memory(*documents), read and ParseCache({**read.documents}))
+    _, refused = read_specs(Memory(*documents), read and ParseCache({**read.documents}, specs=dict(read.specs)))
     last = f"specs/{len(documents) - 1}.yaml"
     codes = {problem.code for one in refused for problem in one.problems if problem.file == last}
     return not codes & SHAPE if (fits(documents[-1]) if fit is None else fit) else bool(codes)

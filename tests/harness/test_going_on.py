@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from forked_python import ForkedAssay
 from typer.testing import CliRunner
 
 from assay.cli.verbs.validation.validate import validate_app
@@ -75,7 +76,7 @@ def test_ordinary(node, subject, tmp_path):
 '''
 KINDS = {"test_fine": "gpu", "test_ill": "gpu", "test_node": "node", "test_ordinary": "node"}
 EVERY = len(NODES) * (2 * 8 + 2)
-COMMAND = [sys.executable, "-c", "from assay.cli.app import main; main()", "validate"]
+COMMAND = [sys.executable, "-m", "assay", "validate"]
 ASKED = ["--phase", "zap", *(word for node in NODES for word in ("--node", node))]
 
 
@@ -116,7 +117,7 @@ def told(file: Path) -> set[Outcome]:
 def command(home: Path, *words: str) -> subprocess.Popen[bytes]:
     """Begin `assay validate` in a process group of its own."""
     words = (*COMMAND, "--fleet", str(home), *words)
-    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0, cwd=home)
+    return ForkedAssay(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0, cwd=home)
 
 
 def children(pid: int) -> list[int]:
@@ -264,7 +265,7 @@ def test_what_runs_ends_with_the_process_that_began_it(home):
 
 def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(home):
     words = [*COMMAND, "--fleet", str(home), *ASKED]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, cwd=home)
+    process = ForkedAssay(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, cwd=home)
     until(lambda: calls(home).total() > 30)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+from forked_python import ForkedAssay
 
 from assay.agent.delivery_buffer import DeliveryBuffer
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 
 ROOT = Path(__file__).resolve().parents[2]
-ASSAY = [sys.executable, "-c", "from assay.cli.app import main; main()"]
+ASSAY = [sys.executable, "-m", "assay"]
 BOOT = "6f1c1f6e-0000-4000-8000-000000000001"
 TOKENS = {f"n{number:04}": f"token-of-{number:04}-8d1f" for number in range(3, 13)}
 PATIENCE_S = 60.0  # others load this machine
@@ -144,7 +145,7 @@ class Site:
         counter.write_text(str(int(counter.read_text()) + 1 if counter.exists() else 1))
         environment = {key: text for key, text in os.environ.items() if not key.startswith("ASSAY_")}
         with (self.home / f"{name}.log").open("a") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            process = ForkedAssay(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.running.append(process)
         return process
 
