@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +18,12 @@ Write = Callable[[Mapping[str, "str | None"]], Path]
 
 @pytest.fixture
 def fleet_with(tmp_path: Path) -> Write:
-    """Write the smallest fleet with some files changed, added, or (None) left out; return its root."""
+    """Write the smallest fleet with some files changed, added, or (None) left out; return its root.
+
+    A Link becomes a link. A `.gitignore` makes the fleet a repository of git.
+    """
+    from cases.case import Link
+
     root = tmp_path / "fleet"
     shutil.copytree(SMALLEST, root, ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -27,8 +33,12 @@ def fleet_with(tmp_path: Path) -> Write:
             path.parent.mkdir(parents=True, exist_ok=True)
             if text is None:
                 path.unlink()
+            elif isinstance(text, Link):
+                path.symlink_to(text)
             else:
                 path.write_text(text)
+        if ".gitignore" in changes:
+            subprocess.run(["git", "init", "--quiet", root], check=True)
         return root
 
     return write

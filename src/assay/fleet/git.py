@@ -78,6 +78,15 @@ def find_tracked_paths(root: Path, paths: list[str]) -> set[str]:
     return {path for path in paths if posixpath.normpath(path) in tracked}
 
 
+def list_ignored_paths(root: Path) -> list[str]:
+    """Return the files of the declared folders that git ignores, sorted; none without git."""
+    try:
+        run = run_git(root, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *DECLARED_FOLDERS)
+    except AssayError:
+        return []
+    return sorted(path for path in run.stdout.decode("utf-8", "surrogateescape").split("\0") if path)
+
+
 def read_git_objects(root: Path, objects: list[str]) -> dict[str, bytes]:
     """Return the contents of objects by their ids, with one git process. Raises AssayError for a missing object."""
     run = run_git(root, "cat-file", "--batch", stdin="\n".join(objects).encode() + b"\n")

@@ -35,6 +35,7 @@ RULE_MODULES = (
     "secrets_and_signers",
     "transports_schedulers_monitoring",
     "schedule_specs",
+    "repository_files",
 )
 
 """The modules of `assay.fleet.rules` that hold rules."""

@@ -25,6 +25,12 @@ spines: {name: spine, per_pair: 2, at: [{guid: "0x0000000000000002", rack: n1, u
 """
 
 
+class Link(str):
+    """A file of a case that is a link to this target."""
+
+    __slots__ = ()
+
+
 class Case(NamedTuple):
     """What changes in the smallest fleet to trigger a code, where it is said, and what is close but right."""
 

@@ -1,0 +1,22 @@
+"""Files that git does not hold, and files that assay does not read: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import POLICY, Case, Link
+
+CASES: dict[str, Case] = {
+    "ASY0230": Case(
+        {"specs/racks.csv": Link("/etc/hostname")},
+        {"racks.csv": "", "specs/racks.csv": Link("../racks.csv")},
+        "specs/racks.csv",
+    ),
+    "ASY0231": Case(
+        {"specs/x.yaml": Link("y.yaml")}, {"racks.csv": "", "specs/x.csv": Link("../racks.csv")}, "specs/x.yaml"
+    ),
+    "ASY0232": Case({"specs/x.YAML": POLICY}, {"specs/x.md": "The policy says what follows.\n"}, "specs/x.YAML"),
+    "ASY0233": Case(
+        {"specs/own.yaml": POLICY, ".gitignore": "own*\n"},
+        {"specs/other.yaml": POLICY, ".gitignore": "own*\n"},
+        "specs/own.yaml",
+    ),
+}
