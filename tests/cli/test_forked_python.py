@@ -10,8 +10,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
-from forked_assay import lend_spawner
-from forked_python import NODE_SHELL, ForkingPopen, is_forked
+from forked_python import NODE_SHELL, SYS_CLONE, ForkingPopen, is_forked
 
 from assay.harness.parent_process import PARENT_PID_VARIABLE
 
@@ -19,7 +18,7 @@ SHELL = [sys.executable, "-m", NODE_SHELL]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "assay.harness.plugin"]
 PASSES, WAITS = "def test_it(): print('said')", "import time\ndef test_it(): time.sleep(600)"
 
-pytestmark = pytest.mark.skipif(lend_spawner() is None, reason="this kernel's clone is not known")
+pytestmark = pytest.mark.skipif(SYS_CLONE is None, reason="this kernel's clone is not known")
 
 
 class NewProcess(ForkingPopen):

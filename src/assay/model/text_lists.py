@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
 
@@ -28,10 +29,8 @@ def format_list(items: Iterable[str], most: int = 8) -> str:
 
 def suggest_nearest(name: str, known: Iterable[str]) -> str:
     """Return `did you mean X?` with the known name nearest to an unknown one, "" if none is near."""
-    from difflib import get_close_matches  # only after a mistake
-
-    near = get_close_matches(name, list(known), n=1)
-    return f"did you mean {near[0]}?" if near else ""
+    near = _find_nearest(name, tuple(known))
+    return f"did you mean {near}?" if near else ""
 
 
 def format_count(number: int, noun: str) -> str:
@@ -45,6 +44,13 @@ def format_nodes(names: Iterable[str], most: int = 4) -> str:
     if len(nodes) == 1:
         return nodes[0]
     return f"{format_count(len(nodes), 'node')} ({format_list(fold_names(nodes), most)})"
+
+
+@lru_cache(maxsize=1024)  # one mistake, such as a state left out, makes many alike
+def _find_nearest(name: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # only after a mistake
+
+    return next(iter(get_close_matches(name, known, n=1)), "")
 
 
 def _is_successor(name: str, next_name: str) -> bool:
