@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,15 @@ from assay.cli.verbs.operate.status import describe_unknown_jobs
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.cache.unknown_jobs import FILE_NAME, NOT_KNOWN_THERE, read_unknown_jobs
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
+
+sys.path.append(str(Path(__file__).parents[1] / "schedulers" / "kubernetes"))
+from kube_make import node as make_node
+from kube_make import pod
+from kube_rights import MANIFEST, rights_of
+from kube_server import Asked, KubeFake, Refusal
+
+from assay.model.specs.node_settings import make_node_settings
+from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 ONE, TWO, THREE = NODES[:3]
 SILENT = "slurmctld does not answer"
@@ -113,3 +124,37 @@ def test_status_and_explain_say_it(site: Site, memory: FleetSnapshotCache):
     tree = build_explanation_tree(status, [], [])
     assert any(f"jobs unknown[/] since {known[ONE].since[:10]}" in str(branch.label) for branch in tree.children)
     assert node_status_as_json(memory.node_states()[ONE])["jobs_unknown"] is None
+
+
+@pytest.mark.parametrize("planted", ["403", "500"])
+def test_a_cluster_that_will_not_list_its_pods_has_no_idle_node(site: Site, tmp_path: Path, planted: str):
+    """The fault would be answered by a reboot at once if the node were idle; and it is not known to be."""
+    kube = KubeFake(tmp_path, {"assay-token": rights_of(MANIFEST)})
+    kube.put("nodes", "", make_node(ONE))
+    kube.put("pods", "ml", pod("llama-0", ONE))
+    kube.start()
+    adapter = KubernetesScheduler(make_node_settings({"kubernetes": {"kubeconfig": str(kube.kubeconfig())}}))
+    site.desk = replace(site.desk, workloads=lambda _: adapter)
+    memory = FleetSnapshotCache(site.desk)
+
+    def refuse(asked: Asked) -> None:
+        if planted == "500" and (asked.verb, asked.resource) == ("list", "pods"):
+            raise Refusal(500, "InternalError", "etcdserver: request timed out")
+
+    kube.before = refuse
+    if planted == "403":
+        kube.users["assay-token"].granted.discard(("list", "", "pods", ""))
+    try:
+        site.fault(ONE, "gpu.thermal")
+        for _ in range(2):
+            record_decisions(memory)
+            run_outstanding_effects(memory, NODES)
+            site.later(minutes=5)
+    finally:
+        kube.stop()
+    story = memory.node_states()[ONE]
+    assert story.state == "production"
+    assert story.pending is not None
+    assert not {"reboot", "powercycle", "drain-now"} & set(actions(site))
+    reason = {"403": "RBAC does not let us `list` `pods`", "500": "the API server refused to list pods (500)"}[planted]
+    assert reason in unknown(site)[ONE][1]

@@ -55,6 +55,7 @@ def kubelets(real: RealCluster) -> Iterator[RealKubelets]:
         kubelets.add(name)
     yield kubelets
     kubelets.stop()
+    assert kubelets.failures == []
 
 
 @pytest.fixture
