@@ -7,6 +7,7 @@ import pytest
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 
 WHOLE = 18
+CATASTROPHIC = ("gpu.xid.79", "gpu.xid.119")
 
 
 def rack(paper, name="r1", size=WHOLE, state="production"):
@@ -21,9 +22,10 @@ def cordoned(made):
 
 
 def broken(paper, *names):
-    """Let nodes fail, without a wave: an hour lies between each and the next."""
-    for name in names:
-        paper.fault(name, "gpu.xid.79")
+    """Let nodes fail, without a wave: an hour lies between each and the next, and each fails in another way."""
+    failed = sum(len(story.faults) for story in paper.stories().values())
+    for number, name in enumerate(names, failed):
+        paper.fault(name, CATASTROPHIC[number % len(CATASTROPHIC)])
         paper.step()
         paper.later(hours=1)
 
@@ -31,8 +33,7 @@ def broken(paper, *names):
 @pytest.fixture
 def roomy(paper):
     limits = paper.policy.limits.model_copy(update={"pool_percent": 100})
-    breaker = paper.policy.breaker.model_copy(update={"by_class": []})
-    paper.policy = paper.policy.model_copy(update={"limits": limits, "breaker": breaker})
+    paper.policy = paper.policy.model_copy(update={"limits": limits})
     return paper
 
 

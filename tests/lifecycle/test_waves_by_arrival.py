@@ -116,3 +116,56 @@ def test_a_node_that_waits_for_its_turn_to_restart_is_cordoned_meanwhile(paper):
     paper.later(minutes=61)
     paper.step()
     assert states(paper) == {"production-reboot"}
+
+
+def come_and_be_repaired(paper, names, hours, fault="gpu.xid.79"):
+    """Let a node after another fail and be repaired, `hours` apart; return the nodes whose answer was held back."""
+    held = []
+    for name in names:
+        paper.fault(name, fault)
+        made = paper.step()
+        held += [one.node for one in made if one.timing == "record" and one.causes[0].kind == "breaker"]
+        paper.settle(name)
+        paper.later(minutes=30)
+        paper.pass_all(name)
+        paper.step()
+        paper.later(hours=hours - 0.5)
+    return held
+
+
+@pytest.mark.parametrize(
+    ("size", "hours", "window", "first"),
+    [
+        (40, 1.4, 6, 4),  # 10 % of 40 are 4
+        (100, 0.59, 6, 10),  # 10 % of 100 are 10
+        (30, 27, 168, 6),  # 20 % of 30 are 6, and one fault in 27 h is never 4 in 6 h
+        (20, 23, 168, 6),  # 20 % of 20 are 4, but at least 6
+        (40, 20, 168, 8),  # 20 % of 40 are 8
+    ],
+)
+def test_each_window_of_a_class_opens_at_its_share_and_no_sooner(paper, size, hours, window, first):
+    names = fleet(paper, size)
+    (held,) = come_and_be_repaired(paper, names[:first], hours)
+    assert held == names[first - 1]
+    story = paper.story(held)
+    assert story.breaker_reason.startswith(
+        f"breaker: {first} of {size} serving nodes of pool a showed gpu.xid.79 within {window} h"
+    )
+
+
+@pytest.mark.parametrize(("size", "hours", "first"), [(40, 2.1, 4), (30, 34, 6), (40, 24.1, 8)])
+def test_what_comes_more_slowly_than_a_window_is_no_wave(paper, size, hours, first):
+    assert come_and_be_repaired(paper, fleet(paper, size)[:first], hours) == []
+
+
+@pytest.mark.parametrize(("minutes", "states_after"), [(9, {"production"}), (11, {"production-reboot"})])
+def test_the_short_window_ends_after_its_minutes(paper, minutes, states_after):
+    names = fleet(paper, 20)
+    for name, fault in zip(names[:3], ("gpu.xid.48", "gpu.xid.119", "gpu.xid.62"), strict=True):
+        paper.say("hold", name)
+        paper.fault(name, fault)
+        paper.step()
+    paper.later(minutes=minutes)
+    paper.fault(names[3], "gpu.xid.79")
+    paper.step()
+    assert {paper.story(names[3]).state} == states_after

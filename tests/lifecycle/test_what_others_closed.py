@@ -77,3 +77,20 @@ def test_no_flash_begins_under_a_drain_of_others(paper):
     paper.judge("n1", "seatrial")
     (made,) = paper.step(closed(FANS))
     assert (made.timing, made.causes[0].kind, made.to_state) == ("record", "foreign", "zap")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "timing"),
+    [
+        (["tainted dedicated=*"], "record"),
+        (["tainted maintenance*"], "record"),
+        (["tainted dedicated=*", "tainted maintenance*"], "immediate"),
+    ],
+)
+def test_each_taint_must_be_overruled_by_itself(paper, patterns, timing):
+    paper.add("n1")
+    paper.fault("n1", "gpu.xid.79")
+    named = paper.policy.cordons.model_copy(update={"overrule": patterns})
+    paper.policy = paper.policy.model_copy(update={"cordons": named})
+    both = "tainted dedicated=gpu:NoSchedule; tainted maintenance:NoExecute"
+    assert [one.timing for one in paper.step(closed(both))] == [timing]

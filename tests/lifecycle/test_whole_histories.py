@@ -146,7 +146,6 @@ class Histories(RuleBasedStateMachine):
         limits = {"pool_percent": 40, "reboots_per_hour": 2, "rack_concurrent": 2}
         update = {
             "limits": paper.policy.limits.model_copy(update=limits),
-            "breaker": paper.policy.breaker.model_copy(update={"percent": 30, "by_class": []}),
             "racks": {"pairs": RackRule(node_specs=["tray"], of=4, more_than=1, at_once=1)},
         }
         paper.policy = paper.policy.model_copy(update=update)

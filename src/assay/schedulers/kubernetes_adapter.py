@@ -16,6 +16,7 @@ from assay.schedulers.kubernetes_client import ApiRequest, KubernetesApi, Kubern
 from assay.schedulers.kubernetes_cordon import (
     cordon_node,
     describe_foreign_cordon,
+    describe_foreign_taints,
     describe_node_cordon,
     read_node,
     uncordon_node,
@@ -96,6 +97,7 @@ class KubernetesScheduler:
                 tuple(make_customer_job(pod, budgets.find_blocker(pod), known[name]) for pod in pods),
                 describe_node_cordon(known[name]),
                 others_cordon=describe_foreign_cordon(known[name]),
+                others_taints=describe_foreign_taints(known[name]),
             )
             for name, pods in customers.items()
         }

@@ -33,6 +33,10 @@ from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 MAX_TAINT_VALUE = 63
 """The API server's limit for a taint's value, of letters, digits, `-`, `_` and `.`."""
 MAX_PATCH_TRIES = 5
+AUTOMATIC_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
+"""How the keys of taints begin that Kubernetes sets by itself, or that every node of a role has."""
+OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
+"""The one of them that only a person sets."""
 
 
 def read_node(cluster: KubernetesApi, name: str) -> KubernetesObject:
@@ -71,6 +75,29 @@ def describe_foreign_cordon(node: KubernetesObject) -> str:
         return ""
     asked = read_annotations(node).get(VERIFY_UNDRAIN_ANNOTATION)
     return _describe_writer(node) + (f"; {VERIFY_UNDRAIN}: {asked}".removesuffix(": ") if asked is not None else "")
+
+
+def describe_foreign_taints(node: KubernetesObject) -> str:
+    """Return the taints by which others keep pods from the node, as `tainted KEY=VALUE:EFFECT`; "" for none."""
+    return "; ".join(
+        f"tainted {_format_taint(taint)}" for taint in _list_other_taints(node) if _is_set_by_others(node, taint)
+    )
+
+
+def _is_set_by_others(node: KubernetesObject, taint: Mapping[str, str]) -> bool:
+    """Whether somebody closed the node by a taint.
+
+    Kubernetes sets and removes some by itself. A taint named after a resource of the node, such as `nvidia.com/gpu`, or
+    after a role of it only keeps away who does not need that.
+    """
+    key, resources = taint["key"], node["status"].get("capacity") or {}
+    is_automatic = key.startswith(AUTOMATIC_TAINTS) and key != OUT_OF_SERVICE_TAINT
+    return taint.get("effect") in ("NoSchedule", "NoExecute") and not is_automatic and key not in resources
+
+
+def _format_taint(taint: Mapping[str, str]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
 
 
 def is_foreign_cordon(node: KubernetesObject) -> bool:

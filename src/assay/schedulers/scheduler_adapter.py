@@ -50,7 +50,8 @@ class SchedulerNodeStatus:
 
     `is_self_clearing`: the scheduler closed the node itself, and opens it as soon as the node answers. `places_jobs`:
     whether anything places jobs on the node at all. `others_cordon` is the reason of somebody else's cordon or drain
-    beside ours; without one, a cordon without our prefix is somebody else's.
+    beside ours; without one, a cordon without our prefix is somebody else's. `others_taints` are others' taints,
+    which close the node to jobs that do not tolerate them: `tainted KEY=VALUE:EFFECT; tainted …`.
     """
 
     jobs: tuple[CustomerJob, ...] = ()
@@ -58,12 +59,13 @@ class SchedulerNodeStatus:
     is_self_clearing: bool = False
     places_jobs: bool = True
     others_cordon: str = ""
+    others_taints: str = ""
 
     @property
     def foreign_cordon(self) -> str:
         """Why somebody else keeps the node closed, "" if nobody else does."""
         foreign = self.others_cordon or ("" if is_our_reason(self.cordon) else self.cordon)
-        return foreign if self.is_closed else ""
+        return "; ".join(filter(None, (foreign if self.is_closed else "", self.others_taints)))
 
     @property
     def is_closed(self) -> bool:

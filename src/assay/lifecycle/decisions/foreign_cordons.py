@@ -5,6 +5,7 @@ A person may stand at the node. The policy names the reasons that assay may over
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase
 
@@ -24,9 +25,9 @@ DISTURBING_ACTIONS: frozenset[ActionName] = REPAIR_ACTIONS | {"drain-now"}
 
 
 def find_respected_cordon(policy: LifecyclePolicy, foreign_cordon: str) -> str:
-    """Return the reason of others' cordon that assay must respect, "" for none."""
-    overruled = any(fnmatchcase(foreign_cordon, pattern) for pattern in policy.cordons.overrule)
-    return "" if overruled else foreign_cordon
+    """Return the reason of others' cordon that assay must respect, "" for none. Each taint must be overruled itself."""
+    patterns, parts = policy.cordons.overrule, re.split("; (?=tainted )", foreign_cordon)
+    return "; ".join(part for part in parts if not any(fnmatchcase(part, pattern) for pattern in patterns))
 
 
 def list_disturbing_actions(actions: Collection[str]) -> list[str]:
