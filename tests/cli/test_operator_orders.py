@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.cli.hold_expiry import parse_hold_end
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
-from assay.lifecycle.decisions.holds_and_manual_moves import propose_hold_actions
+from assay.lifecycle.decisions.holds import propose_hold_actions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.errors import AssayError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lifecycle.decisions.holds_and_manual_moves import find_next_step
+from assay.lifecycle.decisions.manual_moves import find_next_step
 
 
 def moved(made):

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions import (
     fault_remedies,
-    holds_and_manual_moves,
+    manual_moves,
     rack_cordons,
     required_checks,
     state_transitions,
@@ -486,8 +486,8 @@ def everything_is_allowed(situation):
 
 def any_edge(situation):
     """Send a node straight to where a person wants it."""
-    straight = (holds_and_manual_moves, "find_next_step", lambda policy, _, to: to if to in policy.states else "")
-    no_obstacle = (holds_and_manual_moves, "_find_obstacle", lambda *given: "" if given[-1] else "no such state")
+    straight = (manual_moves, "find_next_step", lambda policy, _, to: to if to in policy.states else "")
+    no_obstacle = (manual_moves, "_find_obstacle", lambda *given: "" if given[-1] else "no such state")
     return without(straight, no_obstacle)(situation)
 
 

@@ -10,9 +10,10 @@ from assay.lifecycle.decisions import circuit_breaker, fault_remedies, held_answ
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity, holds_out_of_service
 from assay.lifecycle.decisions.flapping import propose_flapping_escalation
 from assay.lifecycle.decisions.foreign_cordons import find_foreign_hold
-from assay.lifecycle.decisions.holds_and_manual_moves import propose_hold_actions, propose_manual_move
+from assay.lifecycle.decisions.holds import propose_hold_actions
 from assay.lifecycle.decisions.known_issues import drop_excused_faults, propose_known_issue_records
 from assay.lifecycle.decisions.lost_cordons import propose_recordon
+from assay.lifecycle.decisions.manual_moves import propose_manual_move
 from assay.lifecycle.decisions.pending_decisions import (
     SCHEDULER_SILENT,
     find_withdrawal_reason,

@@ -20,7 +20,7 @@ from assay.cli.operator_orders import (
 )
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.lifecycle.decisions.holds_and_manual_moves import find_next_step
+from assay.lifecycle.decisions.manual_moves import describe_reachable_states, refuse_unreachable_states
 from assay.model.entries.operator_entries import CertifiedEntry, MoveEntry, ZapRequestedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
@@ -96,10 +96,8 @@ def _request_zap(
             fix="add `entry: [zap]` to the state that brings firmware and settings to the bundle",
         )
     current = node_state.state
-    reachable = [name for name in zapping if name == current or find_next_step(policy, current, name)]
-    if not reachable:
-        raise _no_transition(policy, node_state, " or ".join(zapping))
-    return _request_move(workspace, operator, node_state, reachable[0], ZapRequestedEntry, now=now)
+    to = current if current in zapping else refuse_unreachable_states(policy, node_state, zapping)
+    return _request_move(workspace, operator, node_state, to, ZapRequestedEntry, now=now)
 
 
 def _request_move(
@@ -141,19 +139,8 @@ def _refuse_impossible_move(workspace: Workspace, operator: OperatorIdentity, no
         reachable = describe_reachable_states(policy, node_state.state)
         near = suggest_names(to, policy.states.keys(), reachable)
         raise AssayError(f"the policy has no state {to!r}", fix=near if near == reachable else f"{near} {reachable}")
-    if to != node_state.state and not find_next_step(policy, node_state.state, to):
-        raise _no_transition(policy, node_state, to)
-
-
-def _no_transition(policy: LifecyclePolicy, node_state: NodeState, to: str) -> AssayError:
-    text = f"the policy has no transition for {node_state.node} from {node_state.state} to {to}"
-    return AssayError(text, fix=describe_reachable_states(policy, node_state.state))
-
-
-def describe_reachable_states(policy: LifecyclePolicy, state: str) -> str:
-    """Return the states to which a person may send a node from `state`, for people."""
-    reachable = [name for name in policy.states if name != state and find_next_step(policy, state, name)]
-    return f"from {state} it may go to {', '.join(reachable)}" if reachable else f"no transition leaves {state}"
+    if to != node_state.state:
+        refuse_unreachable_states(policy, node_state, [to])
 
 
 def _last_request(workspace: Workspace, node_state: NodeState) -> str:

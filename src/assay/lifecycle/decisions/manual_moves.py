@@ -1,9 +1,8 @@
-"""Proposes what people order: moves along the policy's edges, the end of a hold, and reminders of holds."""
+"""Moves that people order: which the policy allows, and the next step of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
 
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.required_checks import (
@@ -12,10 +11,10 @@ from assay.lifecycle.decisions.required_checks import (
     list_entry_actions,
 )
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import MoveRequest, OperatorNote
+from assay.lifecycle.node_state import MoveRequest, NodeState
 from assay.model.decision import PERSON_RULE, DecisionCause, DecisionTiming
+from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.timestamps import format_duration, format_minute, hours, parse_time
 
 
 def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
@@ -31,6 +30,25 @@ def find_next_step(policy: LifecyclePolicy, origin: str, target: str) -> str:
     drains = [name for name in policy.edges.get(origin, ()) if policy.states[name].until_idle]
     through = next((name for name in drains if policy.has_edge(name, target)), "")
     return through or (target if direct else "")
+
+
+def refuse_unreachable_states(policy: LifecyclePolicy, node_state: NodeState, targets: Sequence[str]) -> str:
+    """Return the first of these states to which a person may order the node.
+
+    Raises AssayError, with the states that it may go to, if the policy has no way to any of them.
+    """
+    reachable = next((name for name in targets if find_next_step(policy, node_state.state, name)), "")
+    if not reachable:
+        way = f"from {node_state.state} to {' or '.join(targets)}"
+        what = f"the policy has no transition for {node_state.node} {way}"
+        raise AssayError(what, fix=describe_reachable_states(policy, node_state.state))
+    return reachable
+
+
+def describe_reachable_states(policy: LifecyclePolicy, state: str) -> str:
+    """Return the states to which a person may send a node from `state`, for people."""
+    reachable = [name for name in policy.states if name != state and find_next_step(policy, state, name)]
+    return f"from {state} it may go to {', '.join(reachable)}" if reachable else f"no transition leaves {state}"
 
 
 def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
@@ -72,29 +90,3 @@ def _is_drained(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
     """Whether no job is left on the node, and draining it has ended."""
     standings = [standing for _, standing in list_entry_actions(snapshot, view)]
     return view.jobs == () and all(standing in ("verified", "failed") for standing in standings)
-
-
-def propose_hold_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
-    """Yield the release of a hold that has ended; otherwise a warning before its end, and reminders."""
-    hold, state = view.node_state.hold, view.node_state.state
-    if hold is None:
-        return
-    if hold.until and parse_time(hold.until) <= snapshot.now:
-        over = DecisionCause("person", hold.id, f"{hold.who} held it until {format_minute(hold.until)}: {hold.reason}")
-        yield Proposal(state, "record", "holds", "hold-ends", (over,), (hold.id,), "release")
-        return
-    if hold.until and _find_warning_time(hold) <= snapshot.now:
-        text = f"{hold.who}'s hold ends at {format_minute(hold.until)}: {hold.reason}"
-        causes = (DecisionCause("person", hold.id, text),)
-        yield Proposal(state, "record", "holds", "hold-ends-soon", causes, (hold.id, hold.until), "none")
-    age = snapshot.now - parse_time(hold.at)
-    times = int(age / hours(snapshot.policy.holds.remind_hours))
-    if times >= 1:
-        causes = (DecisionCause("person", hold.id, f"held by {hold.who} for {format_duration(age)}: {hold.reason}"),)
-        yield Proposal(state, "record", "holds", "hold-reminder", causes, (hold.id, str(times)), "none")
-
-
-def _find_warning_time(hold: OperatorNote) -> datetime:
-    """Return when to warn that a hold will end: a day before, or for its last quarter if that is shorter."""
-    start, end = parse_time(hold.at), parse_time(hold.until)
-    return end - min(timedelta(days=1), (end - start) / 4)
