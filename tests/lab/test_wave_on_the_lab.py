@@ -1,0 +1,81 @@
+"""A wave on the virtual fleet: held, cordoned within the limits, told in one ticket, until a person clears it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+import yaml
+from forked_assay import run_assay
+
+from assay.ledger.store import Ledger
+from assay.lifecycle.node_state_projection import project_node_states
+
+ROOT = Path(__file__).parents[2]
+NODES = [f"n000{number}" for number in range(1, 9)]
+HIT = NODES[:5]
+
+
+def assay(home: Path, *words: str) -> CompletedProcess[str]:
+    done = run_assay(*words, "--fleet", home, cwd=home)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A fleet of eight nodes that serve, each in a rack of its own, its lab up."""
+    for folder in ("specs", "suites", "firmware", "playbooks"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
+    shutil.copy(ROOT / "ansible.cfg", tmp_path)
+    (tmp_path / "inventory").mkdir()
+    hosts = {}
+    for number, name in enumerate(NODES, 1):
+        guids = [f"0xa088c20401{rail:02x}00{number:02x}" for rail in range(8)]
+        place = {"rack": f"r{number}", "u": 1, "serial_number": f"S000{number}", "bmc_address": f"192.0.2.{number}"}
+        hosts[name] = {**place, "hca_guids": guids}
+    start = {"service_import": {"nodes": NODES, "reason": "they serve", "expires": "2999-01-01"}}
+    variables = {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1", **start}
+    (tmp_path / "inventory/a.yml").write_text(yaml.safe_dump({"a": {"vars": variables, "hosts": hosts}}))
+    assay(tmp_path, "lab", "up")
+    yield tmp_path
+    assay(tmp_path, "lab", "down")
+
+
+def states(home: Path) -> list[str]:
+    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    found = project_node_states(ledger.entries())
+    ledger.close()
+    return [found[name].state for name in NODES]
+
+
+@pytest.mark.slow
+def test_a_wave_is_held_and_told_until_a_person_clears_it_and_then_answered_within_the_limits(home: Path) -> None:
+    assert assay(home, "reconcile", "--once").returncode == 0
+    for name in HIT:
+        assay(home, "lab", "inject", "gpu.xid", "--node", name, "--with", "gpu=0", "--with", "xid=79")
+    for words in (("--once",), ("--settle",)):
+        held = assay(home, "reconcile", *words)
+        assert held.returncode == 1
+        assert "the breaker holds back n0001 and 4 more" in held.stderr
+        assert "assay breaker" in held.stderr
+    assert states(home) == ["production"] * 8
+    (told,) = json.loads(assay(home, "breaker", "--format", "json").stdout)["breakers"]
+    assert (told["pool"], told["nodes"]) == ("a", HIT)
+    assert len(told["cordoned"]) == 1, "half of 25 % of 8"
+    tickets = json.loads(assay(home, "tickets", "--format", "json").stdout)["tickets"]
+    (wave,) = [one for one in tickets if one["title"] == "many nodes of pool a fail in the same way"]
+    assert "on 5, in 5 racks" in wave["seen"]
+    assert told["clear"] in wave["steps"]
+
+    said = assay(home, "breaker", "clear", "a", "--reason", "the power is back", "--who", "ann").stdout
+    assert "answer 5 nodes" in said
+    assert assay(home, "reconcile", "--once").returncode == 0
+    assert states(home).count("production") == 6, "25 % of 8 are out"
+    assert "the breaker of pool a was cleared by ann: the power is back" in assay(home, "history", "n0003").stdout
+    tickets = json.loads(assay(home, "tickets", "--format", "json").stdout)["tickets"]
+    assert wave["title"] not in {one["title"] for one in tickets}
