@@ -22,6 +22,7 @@ from assay.model.specs.spec_document import SpecDocument
 RULE_MODULES = (
     "dangling_names",
     "inventory_nodes",
+    "names_and_addresses",
     "firmware_bundles",
     "measurement_limits",
     "declared_checks",

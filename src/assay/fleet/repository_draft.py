@@ -54,12 +54,12 @@ class HostDeclaration:
         """The node's pool: the variable `pool`, else the first group that lists the host."""
         return (self.settings.pool if self.settings else "") or (self.pools[0] if self.pools else "ungrouped")
 
-    def find_position(self, variable: str = "") -> tuple[str, int, int]:
-        """Return file, line and column of a variable, or of the host itself."""
+    def find_position(self, variable: str = "", *path: Any) -> tuple[str, int, int]:
+        """Return file, line and column of a variable, of the entry at `path` in it, or of the host itself."""
         layer = find_deciding_layer(self.layers, variable)
         if layer is None:
             return (self.own.document.file, *self.own.document.place(self.own.path))
-        return (layer.document.file, *layer.document.place((*layer.path, variable)))
+        return (layer.document.file, *layer.document.place((*layer.path, variable, *path)))
 
     def decides_itself(self, variable: str) -> bool:
         """Whether a variable comes from the host itself, or is not given, rather than from one of its groups."""
@@ -156,7 +156,7 @@ class RepositoryDraft:
             variable = str(path[0]) if path else ""
             message = f"{entry.name}: {what}" if entry.decides_itself(variable) else what
             default_code = "ASY0013" if what == "node_spec is missing" else "ASY0012"
-            place = entry.find_position(variable)
+            place = entry.find_position(variable, *path[1:])
             problems.append(FleetProblem(*place, code or default_code, "error", message, fix))
         return problems
 

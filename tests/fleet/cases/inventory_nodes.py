@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases.case import NODE, POOL, Case, pool
+from cases.case import FABRIC, NODE, POOL, Case, pool
 
 MACS = POOL.replace("rack:", 'mac: "02:00:00:00:00:0a", rack:', 1)
 OTHER_POOL = "pool-b:\n  hosts: {n2: {site: lab}}\n"
@@ -23,7 +23,7 @@ CASES: dict[str, Case] = {
     "ASY0032": Case(
         {"inventory/pool.yml": POOL.replace("rack:", f"hca_guids: [{GUID}], rack:")},
         {"inventory/pool.yml": FIRST_GUID.replace("u: 2", f"hca_guids: [{GUID.replace('06', '16')}], u: 2")},
-        "inventory/pool.yml:5:57",
+        "inventory/pool.yml:5:69",
     ),
     "ASY0033": Case(pool("u: 2", "u: 1"), pool("rack: r1, u: 2", "rack: r2, u: 1"), "inventory/pool.yml:5:67"),
     "ASY0034": Case(
@@ -40,6 +40,16 @@ CASES: dict[str, Case] = {
         {"inventory/pool.yml": POOL.replace("rack:", "agent_token: {env: ONE}, rack:")},
         {"inventory/pool.yml": POOL.replace("rack:", "agent_token: {env: ONE}, rack:", 1)},
         "inventory/pool.yml:5:57",
+    ),
+    "ASY0237": Case(
+        {"specs/fabric.yaml": FABRIC, **pool("n2: {", "n3: {fabric: net, ")},
+        {"specs/fabric.yaml": FABRIC, **pool("n2: {", "n2: {fabric: net, ")},
+        "inventory/pool.yml:5:10",
+    ),
+    "ASY0238": Case(
+        RAIL,
+        {**RAIL, "inventory/pool.yml": POOL.replace("rack:", "fabric: net, rack:")},
+        "inventory/pool.yml:4:10",
     ),
     "ASY0036": Case(
         pool("u: 2", "u: 2, bmc_adress: 10.0.0.1"), pool("u: 2", "u: 2, our_own: 1"), "inventory/pool.yml:5:73"

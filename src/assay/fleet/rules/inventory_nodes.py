@@ -11,6 +11,8 @@ from assay.fleet.ansible_inventory.group_variables import InventoryHost, Variabl
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
+from assay.fleet.rules.names_and_addresses import normalize_address
+from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.specs.credential_reference import TokenReference
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.node_spec import NodeSpec
@@ -21,13 +23,13 @@ Keys = Callable[[NodeVariables], Iterable[str]]
 
 @rule("ASY0030", "two nodes share a serial number", why="History and RMA follow the serial number, not the name.")
 def shared_serial(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find serial numbers given twice."""
-    yield from _shared(draft, {"serial_number": lambda node: [node.serial_number]}, "serial number {}")
+    """Find serial numbers given twice, in any case and with any blanks."""
+    yield from _shared(draft, {"serial_number": _serial}, "serial number {}")
 
 
 @rule("ASY0031", "two nodes share a BMC address", why="A power cycle hits the wrong machine.")
 def shared_bmc(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find BMC addresses (with port) given twice."""
+    """Find BMC addresses (with port) given twice, in any form."""
     yield from _shared(draft, {"bmc_address": _bmc}, "BMC address {}")
 
 
@@ -68,6 +70,46 @@ def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if spec is not None and count != len(spec.hcas):
             message = f"{host.name} lists {count} hca_guids, but {spec.name} has {len(spec.hcas)} HCAs"
             yield RuleFinding(host.find_position("hca_guids"), message, "list one GUID per HCA, in rail order")
+
+
+@rule(
+    "ASY0237",
+    "a node outside of its fabric's design",
+    why="The scan does not know where the node's cables belong, and every check of its links ends as an error.",
+    needs=(FabricDesign,),
+)
+def node_outside_design(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes whose `fabric` is a design that does not list them. A design of listed cables has no list of nodes."""
+    members = {name: set(one.node_names()) for name, one in draft.specs_of_model(FabricDesign).items() if one.nodes}
+    found: dict[FilePosition, list[HostDeclaration]] = {}
+    for host in draft.hosts:
+        fabric = host.settings.fabric if host.settings else None
+        if fabric in members and host.name not in members[fabric]:
+            found.setdefault(host.find_position("fabric"), []).append(host)
+    for place, hosts in found.items():
+        names = format_few_names([host.name for host in hosts])
+        message = f"the design {hosts[0].variables['fabric']} does not list {names}"
+        yield RuleFinding(place, message, "add them to the `nodes` of the design, or correct `fabric`")
+
+
+@rule(
+    "ASY0238",
+    "HCAs without a fabric",
+    why="No design says where their cables belong, so the node never passes the checks of its links.",
+)
+def adapters_without_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find nodes without a `fabric` whose spec has HCAs, once for each place that names the spec."""
+    specs = draft.specs_of_model(NodeSpec)
+    found: dict[FilePosition, list[HostDeclaration]] = {}
+    for host in draft.hosts:
+        if host.settings and host.settings.fabric is None:
+            spec = specs.get(host.settings.node_spec)
+            if spec is not None and spec.hcas:
+                found.setdefault(host.find_position("node_spec"), []).append(host)
+    for place, hosts in found.items():
+        names = format_few_names([host.name for host in hosts])
+        message = f"{names}: {hosts[0].variables['node_spec']} has HCAs, but no `fabric` is given"
+        yield RuleFinding(place, message, "name the FabricDesign that cables them: `fabric: NAME`")
 
 
 @rule(
@@ -153,7 +195,11 @@ def _describe_token(reference: TokenReference) -> str:
 
 
 def _bmc(node: NodeVariables) -> list[str]:
-    return [f"{node.bmc_address}:{node.bmc_port}"] if node.bmc_address else []
+    return [f"{normalize_address(node.bmc_address)}:{node.bmc_port}"] if node.bmc_address else []
+
+
+def _serial(node: NodeVariables) -> list[str]:
+    return ["".join(node.serial_number.split()).upper()]
 
 
 def _mac(address: str | None) -> list[str]:
@@ -167,11 +213,13 @@ def _shared(draft: RepositoryDraft, variables: Mapping[str, Keys], label: str) -
         if host.settings:
             own: set[str] = set()
             for variable, keys in variables.items():
-                repeated = next((key for key in keys(host.settings) if _is_taken(key, host, owners, own)), None)
-                if repeated is not None:
-                    other = "twice" if owners[repeated] is host else f"by {owners[repeated].name} too"
-                    message = f"{host.name}: {label.format(repeated)} is given {other}"
-                    yield RuleFinding(host.find_position(variable), message, "correct one of the two")
+                numbered = enumerate(keys(host.settings))
+                taken = next(((at, key) for at, key in numbered if _is_taken(key, host, owners, own)), None)
+                if taken is not None:
+                    at, key = taken
+                    other = "twice" if owners[key] is host else f"by {owners[key].name} too"
+                    message = f"{host.name}: {label.format(key)} is given {other}"
+                    yield RuleFinding(host.find_position(variable, at), message, "correct one of the two")
 
 
 def _is_taken(key: str, host: HostDeclaration, owners: dict[str, HostDeclaration], own: set[str]) -> bool:
