@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -25,15 +27,21 @@ LOADS_PLUGINS = (".__main__", ".specs.ticket_route")
 """The ends of modules that run a command or load plug-ins as soon as they are imported: each command has its own."""
 STARTS_PYTHON = ("lab", "observe", "reconcile", "rejudge", "schedules", "suites", "validate")
 """Verbs that start shards or ask virtual nodes."""
+LONGEST_S = 900
+"""A command that takes longer hangs, on however busy a machine."""
 _ONE_AT_A_TIME = threading.Lock()
 
 
 def run_assay(
-    *words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    *words: object, cwd: Path | None = None, env: Mapping[str, str] | None = None, longest_s: float = LONGEST_S
 ) -> subprocess.CompletedProcess[str]:
-    """Run `assay` with these words, by default here and with this environment, and wait until it ends."""
+    """Run `assay` with these words, by default here and with this environment, and wait until it ends.
+
+    It is killed after `longest_s`.
+    """
     command = [str(word) for word in words]
     request = {"words": command, "cwd": str(cwd or Path.cwd()), "env": dict(os.environ if env is None else env)}
+    request["longest_s"] = longest_s
     with _ONE_AT_A_TIME, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         exit_code = _start_importer().run(request, out, err)
         return subprocess.CompletedProcess(["assay", *command], exit_code, _read(out), _read(err))
@@ -103,6 +111,7 @@ def _fork_commands(line: socket.socket) -> None:
         if not size:
             return
         request = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+        longest_s = request.pop("longest_s", LONGEST_S)
         if not request:
             code = _fork_spawner_of_the_parent(line, streams[0])
         elif not (command := os.fork()):
@@ -110,10 +119,20 @@ def _fork_commands(line: socket.socket) -> None:
             _run_command(streams, **request)
             return
         else:
-            code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+            code = _wait_for(command, longest_s, streams[1])
         for stream in streams:
             os.close(stream)
         line.sendall(code.to_bytes(4, "big", signed=True))
+
+
+def _wait_for(command: int, longest_s: float, err: int) -> int:
+    """Return the exit code of a command, which is killed if it hangs."""
+    ended = os.pidfd_open(command)
+    if not select.select([ended], [], [], longest_s)[0]:
+        os.write(err, b"the tests killed this command: it had run for %d s\n" % longest_s)
+        os.kill(command, signal.SIGKILL)
+    os.close(ended)
+    return os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
 
 
 def _fork_spawner_of_the_parent(line: socket.socket, descriptor: int) -> int:

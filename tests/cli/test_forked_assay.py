@@ -30,3 +30,10 @@ def test_a_fork_has_the_environment_that_it_is_given_and_leaves_nothing_to_the_n
     assert lost.returncode == 2
     assert str(tmp_path / "none") in lost.stderr
     assert run_assay("check", cwd=tmp_path).stdout == "2 nodes, 6 specs: no problems\n"
+
+
+def test_a_command_that_hangs_is_killed_and_the_next_one_runs(tmp_path: Path) -> None:
+    shutil.copytree(SMALLEST, tmp_path, dirs_exist_ok=True)
+    hung = run_assay("check", cwd=tmp_path, longest_s=0)
+    assert (hung.returncode, hung.stderr) == (-9, "the tests killed this command: it had run for 0 s\n")
+    assert run_assay("check", cwd=tmp_path).returncode == 0
