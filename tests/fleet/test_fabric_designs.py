@@ -12,12 +12,14 @@ from assay.fleet.repository_check import list_problems
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 SPEC = NODE.replace("hcas: []", 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]')
-NODES = POOL.replace("u: 1,", 'hca_guids: ["0x00000000000000a1"], u: 1,').replace(
-    "u: 2,", 'hca_guids: ["0x00000000000000a2"], u: 2,'
+NODES = (
+    POOL.replace("}\n", ", fabric: net}\n")
+    .replace("u: 1,", 'hca_guids: ["0x00000000000000a1"], u: 1,')
+    .replace("u: 2,", 'hca_guids: ["0x00000000000000a2"], u: 2,')
 )
 THIRD = NODES + (
     '    n3: {hca_guids: ["0x00000000000000a3"], node_spec: small, profile: managed, site: lab, rack: r1, u: 3, '
-    "serial_number: S3}\n"
+    "serial_number: S3, fabric: net}\n"
 )
 OTHER = (
     FABRIC.replace("name: net", "name: other").replace("000000000000000", "100000000000000").replace("n1, u", "n9, u")

@@ -32,6 +32,7 @@ RULE_MODULES = (
     "node_entry",
     "fault_rules",
     "rack_layout",
+    "parts_and_lengths",
     "fabric_designs",
     "secrets_and_signers",
     "transports_schedulers_monitoring",

@@ -102,12 +102,13 @@ PytestMarks = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest(SourceMention):
-    """A test function; `name` is its pytest id. `marks` are names with their literal arguments.
+    """A test function; `name` is its pytest id. `marks` are names with their literal arguments, `arguments` its own.
 
     A mark on the function overrides the module's mark of the same name, like pytest's `get_closest_marker`.
     """
 
     marks: PytestMarks
+    arguments: tuple[str, ...] = ()
 
     @property
     def active(self) -> bool:
@@ -161,7 +162,8 @@ def _find_tests(tree: ast.Module, file: str) -> Iterator[SuiteTest]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             marks = {**module, **_read_marks(node.decorator_list)}
-            yield SuiteTest(f"{file}::{node.name}", file, node.lineno, node.col_offset + 1, marks)
+            arguments = tuple(argument.arg for argument in (*node.args.args, *node.args.kwonlyargs))
+            yield SuiteTest(f"{file}::{node.name}", file, node.lineno, node.col_offset + 1, marks, arguments)
 
 
 def _read_module_marks(tree: ast.Module) -> PytestMarks:

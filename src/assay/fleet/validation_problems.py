@@ -49,6 +49,7 @@ DEFAULT_CONFLICT_FIX = "correct one of the two"
 FIXES_BY_ERROR = {
     "bool_type": "write true or false",
     "dict_type": "write a mapping: names, colons, values",
+    "finite_number": "write a number that a reading can reach",
     "float_type": "write a number, without quotes",
     "int_from_float": "write a whole number",
     "int_type": "write a whole number, without quotes",

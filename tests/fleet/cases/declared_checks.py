@@ -54,4 +54,9 @@ CASES: dict[str, Case] = {
         replaced("suites/test_heat.py", SUITE, '")\ndef', '")\n@pytest.mark.passive\ndef'),
         "suites/test_heat.py:9:1",
     ),
+    "ASY0246": Case(
+        replaced("specs/checks.yaml", CHECKS, "subject: gpu", "subject: hca"),
+        replaced("suites/test_heat.py", SUITE, "gpu, limits", "our_own_part"),
+        "specs/checks.yaml:5:5",
+    ),
 }

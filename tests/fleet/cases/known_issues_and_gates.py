@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from cases.case import POLICY, Case
 
+GATES_WITH_SHARE = "kind: Gates\nname: gates\nsources: [us]\npools: {{any: {{success_percent: {}}}}}\n"
 KNOWN_FILE = "specs/known-issues.yaml"
 ENTRY = """  - issue: https://git.example/issues/{issue}
     match: {{check: "{check}", {more}}}
@@ -65,5 +66,10 @@ CASES: dict[str, Case] = {
         gates(f"{OWN}, any: {{success_percent: 90, unknown_percent: 1}}"),
         gates(f"{OWN}, any: {{unknown_percent: 1}}"),
         f"{GATES_FILE}:4:46",
+    ),
+    "ASY0245": Case(
+        {"specs/gates.yaml": GATES_WITH_SHARE.format(0.99)},
+        {"specs/gates.yaml": GATES_WITH_SHARE.format(99)},
+        "specs/gates.yaml:4:15",
     ),
 }

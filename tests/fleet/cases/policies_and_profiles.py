@@ -84,6 +84,16 @@ CASES: dict[str, Case] = {
         {"specs/policy.yaml": POLICY + "lemon: {threshold: 4, weights: {actions: {reboot: 3}}}\n"},
         "specs/policy.yaml:18:43",
     ),
+    "ASY0243": Case(
+        replaced("specs/policy.yaml", POLICY, "window_hours: 1", "window_hours: 0.01"),
+        replaced("specs/policy.yaml", POLICY, "window_hours: 1", "window_hours: 0.5"),
+        "specs/policy.yaml:13:10",
+    ),
+    "ASY0244": Case(
+        replaced("specs/policy.yaml", POLICY, "summary: new,", "summary: new, entry: [reboot],"),
+        replaced("specs/policy.yaml", POLICY, "summary: new,", "summary: new, entry: [cordon, reboot],"),
+        "specs/policy.yaml:6:27",
+    ),
     "ASY0221": Case(
         replaced("specs/policy.yaml", WIDE, "min_nodes: 2", "min_nodes: 3"),
         {"specs/policy.yaml": WIDE},

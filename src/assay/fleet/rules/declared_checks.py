@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
-from assay.model.specs.check_catalog_and_gates import CheckCatalog, Phase
+from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE, CheckCatalog, Phase
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
@@ -117,6 +117,24 @@ def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             if declared != mark:
                 message = f"{check.id}: {field} is {declared}, but {mark} at {test.file}:{test.line}"
                 yield RuleFinding(place, message, "make the two agree")
+
+
+@rule(
+    "ASY0246",
+    "a check declared for a subject that its function does not take",
+    why="The run expects an outcome for each of these subjects, and the check never gives one.",
+)
+def contradicted_subject(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find checks whose `subject` is another than that of their function's arguments. Own fixtures say nothing."""
+    tests = {test.name: test for test in draft.suites.tests}
+    for place, check in draft.declared_checks:
+        test = tests.get(check.id)
+        kinds = [kind for name, kind in SUBJECT_KIND_OF_FIXTURE.items() if test and name in test.arguments]
+        if test and kinds and check.subject != kinds[0]:
+            message = f"{check.id} is declared for a {check.subject}, but takes a {kinds[0]} at {test.file}:{test.line}"
+            yield RuleFinding(
+                place, message, f"write `subject: {kinds[0]}`, or let the function take `{check.subject}`"
+            )
 
 
 @rule(

@@ -79,17 +79,26 @@ def wrong_rail_count(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     needs=(FabricDesign,),
 )
 def node_outside_design(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes whose `fabric` is a design that does not list them. A design of listed cables has no list of nodes."""
-    members = {name: set(one.node_names()) for name, one in draft.specs_of_model(FabricDesign).items() if one.nodes}
+    """Find nodes whose `fabric` is a design without them: neither in its `nodes` nor at an end of a listed cable."""
+    designs = draft.specs_of_model(FabricDesign)
+    members = {name: _list_members(design) for name, design in designs.items() if design.nodes}
     found: dict[FilePosition, list[HostDeclaration]] = {}
     for host in draft.hosts:
         fabric = host.settings.fabric if host.settings else None
-        if fabric in members and host.name not in members[fabric]:
+        if fabric in members and host.settings and members[fabric].isdisjoint((host.name, *host.settings.hca_guids)):
             found.setdefault(host.find_position("fabric"), []).append(host)
     for place, hosts in found.items():
         names = format_few_names([host.name for host in hosts])
         message = f"the design {hosts[0].variables['fabric']} does not list {names}"
         yield RuleFinding(place, message, "add them to the `nodes` of the design, or correct `fabric`")
+
+
+def _list_members(design: FabricDesign) -> set[str]:
+    """Return the names of a design's nodes, and the GUIDs of adapters at listed cables and among its devices."""
+    ends = [end for cable in design.cables for _, end in cable.ends]
+    named = [end.device.partition(" ")[0] for end in ends] + [end.guid_or_device_guid or "" for end in ends]
+    devices = [name for device in design.devices for name in (device.node, device.guid)]
+    return {*design.node_names(), *named, *devices}
 
 
 @rule(

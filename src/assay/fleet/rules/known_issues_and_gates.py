@@ -33,6 +33,21 @@ def unknown_gate_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 
 @rule(
+    "ASY0245",
+    "a gate that is written as a fraction",
+    why="0.99 is not 99 %: a run passes this gate when only one outcome of a hundred does.",
+)
+def fraction_gate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find shares of passes of at most 1 %."""
+    for gates in draft.specs_of_model(Gates).values():
+        for name, gate in gates.pools.items():
+            if gate.success_percent is not None and gate.success_percent <= 1:
+                place = draft.find_position(f"Gates/{gates.name}", "pools", name, "success_percent")
+                message = f"{name}: success_percent is {gate.success_percent:g} %"
+                yield RuleFinding(place, message, f"write a percentage: {gate.success_percent * 100:g}")
+
+
+@rule(
     "ASY0181",
     "a bound for other pools, but no other pool is left",
     why="The bound looks active, but it applies to nothing.",

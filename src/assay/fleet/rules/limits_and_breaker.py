@@ -1,14 +1,42 @@
-"""Limits and a circuit breaker that contradict each other, or the size of a pool."""
+"""Limits and a circuit breaker that contradict each other, and numbers and actions of a policy that nobody can mean."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.policy_sections import count_allowed_out
+from assay.model.specs.policy_sections import LifecycleState, count_allowed_out
+
+CERTAINLY_LARGE = 64  # nodes: a breaker that needs more, and more than the largest pool has, is a typing error
+RESTARTS = ("reboot", "powercycle", "zap")
+CLOSING = ("cordon", "drain", "drain-now")
+
+
+class NumberBound(NamedTuple):
+    """The least and the greatest number that a policy can mean, except 0, and their unit."""
+
+    low: float
+    high: float
+    unit: str
+
+
+DURATION_BOUNDS = {
+    "hours": NumberBound(0.1, 87_600, "h"),
+    "minutes": NumberBound(0.1, 5_256_000, "min"),
+    "days": NumberBound(0.1, 3650, "days"),
+}
+"""By the last word of a field's name: six minutes (or seconds) to ten years."""
+COUNT_BOUNDS = {
+    "times": NumberBound(1, 100, "times"),
+    "again": NumberBound(1, 100, "times"),
+}
+"""By field: what happens more often in one window has no end."""
 
 
 @rule(
@@ -26,6 +54,12 @@ def unreachable_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path, "min_nodes")
                     message = f"the breaker needs {least} nodes, and pool {pool} has {size}"
                     yield RuleFinding(place, message, f"use at most {size}, or lower limits.pool_percent")
+            largest = max(sizes.values(), default=0)
+            exempt = count_allowed_out(largest, policy.limits.pool_percent) <= 1
+            if exempt and least > max(largest, CERTAINLY_LARGE) and draft.all_hosts_read:
+                place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path, "min_nodes")
+                message = f"the breaker needs {least} nodes, and the largest pool has {largest}"
+                yield RuleFinding(place, message, "use at most the number of nodes of a pool")
 
 
 @rule(
@@ -46,3 +80,73 @@ def late_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             elif percent > most >= 1:
                 message = f"{name} is {percent:g} %, but automation stops at limits.pool_percent, {most:g} %"
                 yield RuleFinding(place, message, f"use at most {most:g}, so that the breaker opens first")
+
+
+@rule(
+    "ASY0243",
+    "a number of a policy that cannot be meant",
+    why="A window of 36 s forgets everything at once, and a thousand repeats are repairs without end.",
+)
+def impossible_policy_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find times of less than six minutes (or seconds) or more than ten years, and numbers of repeats above 100."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        for path, number in _list_numbers(policy, ()):
+            name = next(step for step in reversed(path) if isinstance(step, str))
+            bound = COUNT_BOUNDS.get(name) or DURATION_BOUNDS.get(name.rpartition("_")[2])
+            if bound and number != 0 and not bound.low <= number <= bound.high:
+                message = f"{'.'.join(map(str, path))} is {number:g} {bound.unit}"
+                place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path)
+                yield RuleFinding(place, message, f"use {bound.low:g} to {bound.high:,g} {bound.unit}")
+
+
+def _list_numbers(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    """Yield path and value of every number below a part of a policy."""
+    if isinstance(value, BaseModel):
+        for name in value.model_fields_set:
+            yield from _list_numbers(getattr(value, name), (*path, name))
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield from _list_numbers(entry, (*path, name))
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _list_numbers(entry, (*path, number))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, value
+
+
+@rule(
+    "ASY0244",
+    "a restart of a node that is open",
+    why="The scheduler starts jobs on the node until the moment of the restart, which kills them.",
+)
+def restart_of_open_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find states that a node can enter open, on a way from service, and that restart it before they close it."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        entered = _find_entered_open(policy)
+        for name in sorted(entered):
+            state = policy.states[name]
+            action = _first_open_restart(state)
+            if action:
+                place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, "entry")
+                message = f"{name}: nothing closes the node before {action}, and a node can come here from service"
+                yield RuleFinding(place, message, f"write `entry: [cordon, drain, {action}]`")
+
+
+def _find_entered_open(policy: LifecyclePolicy) -> set[str]:
+    """Return the states that a node from service can enter while no state on its way has closed it."""
+    waiting = [name for name, state in policy.states.items() if state.in_service]
+    entered: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        for target in (*policy.edges.get(name, ()), *policy.anywhere):
+            if target not in entered:
+                entered.add(target)
+                if not set(CLOSING).intersection(policy.states[target].entry):
+                    waiting.append(target)
+    return entered
+
+
+def _first_open_restart(state: LifecycleState) -> str:
+    """Return the first restart before any action that closes the node, "" if there is none."""
+    first = next((action for action in state.entry if action in (*RESTARTS, *CLOSING)), "")
+    return first if first in RESTARTS else ""

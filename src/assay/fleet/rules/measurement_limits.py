@@ -5,6 +5,7 @@ The bounds come from what hardware can read at all and from the datasheets of kn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
@@ -30,6 +31,9 @@ class HardwareBound(NamedTuple):
 
 LIMIT_BOUNDS = {
     "pcie_width": HardwareBound(1, 16, "lanes", "a PCI Express device has at most 16 lanes"),
+    "gpu_memory": HardwareBound(1, 2**20, "MiB", "no GPU has more than 1 TiB of memory"),
+    "gpu_clock": HardwareBound(100, 5000, "MHz", "no GPU runs above 5 GHz"),
+    "gpu_memory_clock": HardwareBound(100, 16_000, "MHz", "no memory of a GPU runs above 16 GHz"),
     "pcie_generation": HardwareBound(1, 6, "generation", "PCI Express 6 is the newest generation in servers"),
     "nvlink_links": HardwareBound(1, 18, "links", "no GPU has more than 18 NVLink links"),
     "gpu_temperature": HardwareBound(
@@ -61,6 +65,11 @@ UNIT_BOUNDS = {
 """By unit, for all other limits."""
 
 
+PCIE_WIDTHS = (1, 2, 4, 8, 16)
+SHARE_NAME = re.compile(r"(?:^|_)(?:used|usable|free|spare|share|spread|utili[sz]ation)$")
+"""Limits of shares of a whole, for which a value below 1 % is a fraction: 0.97 for 97 %."""
+
+
 class GpuMaximum(NamedTuple):
     """The maxima of a GPU model. None if the source does not give one."""
 
@@ -69,10 +78,12 @@ class GpuMaximum(NamedTuple):
     gpu_power_limit: float
     all_reduce_bus_bandwidth: float | None
     gpu_burn_gflops: float
+    gpu_memory: float
     source: str
 
 
 GPU_UNITS = {
+    "gpu_memory": "MiB",
     "pcie_generation": "generation",
     "nvlink_links": "links",
     "gpu_power_limit": "W",
@@ -80,14 +91,14 @@ GPU_UNITS = {
     "gpu_burn_gflops": "Gflop/s",  # gpu-burn multiplies in FP32, without tensor cores
 }
 GPU_MAXIMA = {
-    "NVIDIA A100-SXM": GpuMaximum(4, 12, 400, 600, 19_500, "NVIDIA A100 datasheet, SXM"),
-    "NVIDIA H100 PCIe": GpuMaximum(5, None, 350, None, 51_000, "NVIDIA H100 datasheet, PCIe"),
-    "NVIDIA H100 NVL": GpuMaximum(5, None, 400, None, 60_000, "NVIDIA H100 datasheet, NVL"),
-    "NVIDIA H100": GpuMaximum(5, 18, 700, 900, 67_000, "NVIDIA H100 datasheet, SXM"),
-    "NVIDIA H200 NVL": GpuMaximum(5, 18, 600, 900, 60_000, "NVIDIA H200 datasheet, NVL"),
-    "NVIDIA H200": GpuMaximum(5, 18, 700, 900, 67_000, "NVIDIA H200 datasheet, SXM"),
-    "NVIDIA B200": GpuMaximum(6, 18, 1000, 1800, 80_000, "NVIDIA HGX B200 datasheet"),
-    "NVIDIA GB200": GpuMaximum(6, 18, 1200, 1800, 80_000, "NVIDIA GB200 NVL72 datasheet"),
+    "NVIDIA A100-SXM": GpuMaximum(4, 12, 400, 600, 19_500, 81_920, "NVIDIA A100 datasheet, SXM"),
+    "NVIDIA H100 PCIe": GpuMaximum(5, None, 350, None, 51_000, 81_920, "NVIDIA H100 datasheet, PCIe"),
+    "NVIDIA H100 NVL": GpuMaximum(5, None, 400, None, 60_000, 98_304, "NVIDIA H100 datasheet, NVL"),
+    "NVIDIA H100": GpuMaximum(5, 18, 700, 900, 67_000, 98_304, "NVIDIA H100 datasheet, SXM"),
+    "NVIDIA H200 NVL": GpuMaximum(5, 18, 600, 900, 60_000, 147_456, "NVIDIA H200 datasheet, NVL"),
+    "NVIDIA H200": GpuMaximum(5, 18, 700, 900, 67_000, 147_456, "NVIDIA H200 datasheet, SXM"),
+    "NVIDIA B200": GpuMaximum(6, 18, 1000, 1800, 80_000, 196_608, "NVIDIA HGX B200 datasheet"),
+    "NVIDIA GB200": GpuMaximum(6, 18, 1200, 1800, 80_000, 196_608, "NVIDIA GB200 NVL72 datasheet"),
 }
 """By prefix of NVML's model name; the first prefix that matches counts."""
 
@@ -113,6 +124,18 @@ def impossible_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 allowed = "or more" if bound.high == inf else f"to {bound.high:g} {bound.unit}"
                 place = draft.find_position(f"NodeSpec/{spec.name}", "limits", name)
                 yield RuleFinding(place, message, f"use {bound.low:g} {allowed}")
+            elif (found := _find_unmeant_value(name, limit)) is not None:
+                yield RuleFinding(draft.find_position(f"NodeSpec/{spec.name}", "limits", name, "value"), *found)
+
+
+def _find_unmeant_value(name: str, limit: MetricLimit) -> tuple[str, str] | None:
+    """Return message and fix for a share that is written as a fraction, and for a width that no link has."""
+    if limit.unit == "%" and 0 < limit.value < 1 and SHARE_NAME.search(name):
+        fix = f"write a percentage: {limit.value * 100:g} for this fraction"
+        return f"{name} is {limit.value:g} %: less than one part of a hundred", fix
+    if name.endswith("pcie_width") and limit.value not in PCIE_WIDTHS:
+        return f"{name} is {limit.value:g} lanes, which no PCI Express device has", "use 1, 2, 4, 8 or 16"
+    return None
 
 
 @rule("ASY0051", "a lower limit above its upper one", why="No reading lies between them, so every node would fail.")

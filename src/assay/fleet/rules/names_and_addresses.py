@@ -20,6 +20,8 @@ RESERVED_POOLS = ("all", "ungrouped")
 PLAIN_IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}", re.ASCII)
 NUMBERS = re.compile(r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+))*\.?", re.IGNORECASE | re.ASCII)
 """What inet_aton(3) reads as an IPv4 address, in whichever base and with however many parts."""
+ADDRESS = re.compile(r"[\w.:-]+")
+"""What may be an address. Anything else is a Jinja template, or is refused by its own problem."""
 ADDRESS_VARIABLES = ("bmc_address", "ansible_host")
 
 
@@ -86,7 +88,7 @@ def _parse_address(written: str) -> IPv4Address | IPv6Address | None:
 
 def find_address_fix(written: str) -> str:
     """Return how to write an address that is not in its one form, "" if it is."""
-    if PLAIN_IPV4.fullmatch(written) or "{" in written:  # an address in its form, or a Jinja template
+    if PLAIN_IPV4.fullmatch(written) or not ADDRESS.fullmatch(written):
         return ""
     if NUMBERS.fullmatch(written):
         return "write four numbers of 0 to 255, without leading zeros"

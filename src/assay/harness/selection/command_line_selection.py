@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from assay.harness.pytest_internals import Expression, KeywordMatcher, MarkMatcher
-from assay.harness.selection.declared_outcomes import PART_KINDS
 from assay.harness.selection.node_selection import NodeSelection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE
 
 RequestedIds = Mapping[str, frozenset[str] | None]
 """Functions of a module by name, each with the ids of the requested subjects; None stands for all of them."""
@@ -61,29 +61,6 @@ def find_requested_ids(config: pytest.Config, module: Path) -> RequestedIds | No
         known = requested.get(name, frozenset())
         requested[name] = None if more is None or known is None else known | more
     return requested
-
-
-SUBJECT_KIND_OF_FIXTURE = {
-    **{part: part for part in PART_KINDS},
-    "link": "hca",
-    "node": "node",
-    "bmc": "node",
-    "load": "node",
-    "rack": "rack",
-    "whole_rack": "whole_rack",
-    "switch": "switch",
-    "rail": "rail",
-    "link_week": "hca",
-    "switch_week": "switch",
-    "rail_week": "rail",
-    "fabric_week": "fabric",
-    "fabric": "fabric",
-    "spec": "node",
-    "limits": "node",
-    "bundle": "node",
-    "profile": "node",
-}
-"""The subject kind of each fixture. The first of these among a check's arguments decides the check's kind."""
 
 
 @lru_cache(8)

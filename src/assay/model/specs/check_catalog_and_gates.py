@@ -14,6 +14,31 @@ DEFAULT_PHASES = ("seatrial", "zap", "test", "production", "fabric", "weekly")
 """The phases of the default policy and suites, in the order of a node's life."""
 CheckStage = Literal["observe", "decide"]
 SubjectKind = Literal["node", "gpu", "hca", "nic", "psu", "nvme", "rack", "whole_rack", "fabric", "switch", "rail"]
+SUBJECT_KIND_OF_FIXTURE: dict[str, SubjectKind] = {
+    "gpu": "gpu",
+    "hca": "hca",
+    "nic": "nic",
+    "psu": "psu",
+    "nvme": "nvme",
+    "link": "hca",
+    "node": "node",
+    "bmc": "node",
+    "load": "node",
+    "rack": "rack",
+    "whole_rack": "whole_rack",
+    "switch": "switch",
+    "rail": "rail",
+    "link_week": "hca",
+    "switch_week": "switch",
+    "rail_week": "rail",
+    "fabric_week": "fabric",
+    "fabric": "fabric",
+    "spec": "node",
+    "limits": "node",
+    "bundle": "node",
+    "profile": "node",
+}
+"""The subject kind of each fixture. The first of these among a check's arguments decides the check's kind."""
 
 
 class CheckDeclaration(StrictModel):

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 
 class StrictModel(BaseModel):
-    """A part of a spec: unknown keys are refused, values are not converted, instances are frozen."""
+    """A part of a spec: no unknown keys, no converted values, finite numbers, frozen instances."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True, allow_inf_nan=False)
 
 
 SpecName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]

@@ -1,0 +1,35 @@
+"""Parts that are given twice, and numbers that no hardware has: each code, wrong and right."""
+
+from __future__ import annotations
+
+from cases.case import FABRIC, NODE, Case, pool, replaced
+
+HCAS = 'hcas: [{{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}}, {{name: {}, rail: 1, pci: "{}"}}]'
+
+
+def hcas(name: str, pci: str) -> dict[str, str | None]:
+    return replaced("specs/node.yaml", NODE, "hcas: []", HCAS.format(name, pci))
+
+
+CASES: dict[str, Case] = {
+    "ASY0239": Case(hcas("mlx5_1", "1B:00.0"), hcas("mlx5_1", "0001:1b:00.0"), "specs/node.yaml:6:78"),
+    "ASY0240": Case(hcas("mlx5_0", "0000:19:00.0"), hcas("mlx5_1", "0000:19:00.0"), "specs/node.yaml:6:55"),
+    "ASY0241": Case(
+        replaced("specs/node.yaml", NODE, "nics: []", "nics: [{name: eth0, speed_mbps: 100000, mtu: 90000}]"),
+        replaced("specs/node.yaml", NODE, "nics: []", "nics: [{name: eth0, speed_mbps: 100000, mtu: 9000}]"),
+        "specs/node.yaml:7:41",
+    ),
+    "ASY0242": Case(pool("u: 2", "u: 53"), pool("u: 2", "u: 52"), "inventory/pool.yml:5:67"),
+}
+MISTAKES: list[tuple[str, dict[str, str | None]]] = [
+    ("ASY0241", replaced("specs/node.yaml", NODE, "memory_gib: 4", "memory_gib: 4000000")),
+    (
+        "ASY0241",
+        replaced(
+            "specs/node.yaml", NODE, "limits:", "host: {dimms: {count: 2, size_gib: 4, speed_mts: 4800}}\nlimits:"
+        ),
+    ),
+    ("ASY0242", {"specs/fabric.yaml": FABRIC + "lengths: {leaf_spine: 100000}\n"}),
+    ("ASY0242", replaced("specs/fabric.yaml", FABRIC, "rack: n1, u: 2", "rack: n1, u: 520")),
+]
+"""More mistakes of these codes."""
