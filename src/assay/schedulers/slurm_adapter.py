@@ -12,10 +12,10 @@ reading and our order is overwritten. Earlier ones stay.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from assay.model.cordon_reason_checksum import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
+from assay.model.cordon_reason_checksum import is_our_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
 from assay.schedulers.scheduler_adapter import (
@@ -25,15 +25,21 @@ from assay.schedulers.scheduler_adapter import (
     SpareRunResult,
     format_jobs,
 )
-from assay.schedulers.slurm_client import SlurmClient, read_user_name
-from assay.schedulers.slurm_cordon import find_slurm_cordon, is_closed_in_slurm
+from assay.schedulers.slurm_client import SlurmClient
+from assay.schedulers.slurm_cordon import (
+    RESERVATION_PREFIX,
+    find_slurm_cordon,
+    is_closed_in_slurm,
+    list_reserved_nodes,
+    make_drain_orders,
+    make_release_orders,
+    make_reservation_orders,
+    read_reservation_reason,
+)
 from assay.schedulers.slurm_customer_jobs import is_our_job, list_customer_jobs, occupies_node
 from assay.schedulers.slurm_jobs import split_requeued_and_cancelled
 from assay.schedulers.slurm_json import SlurmJob, SlurmNode, parse_jobs, parse_nodes
 from assay.schedulers.slurm_spare_job import SlurmSpareJob, run_spare_job
-
-RESERVATION_PREFIX = "assay-suspicious-"
-RESERVATION_FLAGS = "maint,ignore_jobs"
 
 
 class SlurmScheduler:
@@ -111,7 +117,7 @@ class SlurmScheduler:
             todo = [(node, reason) for node, reason in still_open if node.name not in reserved]
             self.client.run_scontrol(make_reservation_orders(todo))
         else:
-            self.client.run_scontrol(_make_drain_orders(still_open))
+            self.client.run_scontrol(make_drain_orders(still_open))
         if unknown := sorted(reasons.keys() - known.keys()):
             raise _make_unknown_node_error(*unknown)
 
@@ -176,44 +182,6 @@ def _make_status(node: SlurmNode, jobs: tuple[CustomerJob, ...], reserved: bool)
     return SchedulerNodeStatus(jobs, cordon, is_self_clearing)
 
 
-def _make_drain_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterable[str]:
-    """Return one order for scontrol for each reason."""
-    names_by_reason = defaultdict[str, list[str]](list)
-    for node, reason in reasons:
-        names_by_reason[tag_reason(reason)].append(node.name)
-    return (
-        f'update nodename={",".join(names)} state=drain reason="{reason}"' for reason, names in names_by_reason.items()
-    )
-
-
 def _make_unknown_node_error(*nodes: str) -> AssayError:
     fix = "give the node the same name in the inventory and in slurm.conf"
     return AssayError(f"Slurm knows no node {', '.join(nodes)}", where="Slurm", fix=fix)
-
-
-def list_reserved_nodes(client: SlurmClient) -> set[str]:
-    """Return the nodes that have a reservation of ours, by its name."""
-    lines = client.read_lines("scontrol", "--oneliner", "show", "reservation")
-    names = [line.split()[0].removeprefix("ReservationName=") for line in lines if line]
-    return {name.removeprefix(RESERVATION_PREFIX) for name in names if name.startswith(RESERVATION_PREFIX)}
-
-
-def read_reservation_reason(node: SlurmNode) -> str:
-    """Return the reason of a node's reservation."""
-    return display_reason(node.comment) if is_untampered(node.comment) else prefix_reason("suspicious")
-
-
-def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterator[str]:
-    """Yield the orders for scontrol that reserve nodes, each for its reason."""
-    for node, reason in reasons:
-        if not node.comment or is_untampered(node.comment):
-            yield f'update nodename={node.name} comment="{tag_reason(reason)}"'
-        what = f"nodes={node.name} users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
-        yield f"create reservationname={RESERVATION_PREFIX}{node.name} {what}"
-
-
-def make_release_orders(node: SlurmNode) -> Iterator[str]:
-    """Yield the orders for scontrol that delete a node's reservation, and its reason if it is ours."""
-    yield f"delete reservation={RESERVATION_PREFIX}{node.name}"
-    if is_untampered(node.comment):
-        yield f"update nodename={node.name} comment="

@@ -1,10 +1,22 @@
-"""Why no job starts on a node, by Slurm's states and reasons of nodes (`man sinfo`). Pure."""
+"""Cordons in Slurm: why no job starts on a node, and the orders for scontrol that close and open nodes."""
 
 from __future__ import annotations
 
-from assay.model.cordon_reason_checksum import display_reason, is_our_reason
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from assay.model.cordon_reason_checksum import (
+    display_reason,
+    is_our_reason,
+    is_untampered,
+    prefix_reason,
+    tag_reason,
+)
+from assay.schedulers.slurm_client import SlurmClient, read_user_name
 from assay.schedulers.slurm_json import SlurmNode
 
+RESERVATION_PREFIX = "assay-suspicious-"
+RESERVATION_FLAGS = "maint,ignore_jobs"
 CLOSED_NODE_STATES = ("DOWN", "FAIL", "ERROR", "INVAL", "FUTURE")
 """Slurm starts no job on the node, even if it is not drained."""
 SELF_CLEARING_REASONS = (
@@ -36,3 +48,41 @@ def is_closed_in_slurm(node: SlurmNode) -> bool:
 
 def _find_closed_state(node: SlurmNode) -> str:
     return next((state for state in CLOSED_NODE_STATES if state in node.states), "")
+
+
+def make_drain_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterable[str]:
+    """Return one order for scontrol for each reason."""
+    names_by_reason = defaultdict[str, list[str]](list)
+    for node, reason in reasons:
+        names_by_reason[tag_reason(reason)].append(node.name)
+    return (
+        f'update nodename={",".join(names)} state=drain reason="{reason}"' for reason, names in names_by_reason.items()
+    )
+
+
+def list_reserved_nodes(client: SlurmClient) -> set[str]:
+    """Return the nodes that have a reservation of ours, by its name."""
+    lines = client.read_lines("scontrol", "--oneliner", "show", "reservation")
+    names = [line.split()[0].removeprefix("ReservationName=") for line in lines if line]
+    return {name.removeprefix(RESERVATION_PREFIX) for name in names if name.startswith(RESERVATION_PREFIX)}
+
+
+def read_reservation_reason(node: SlurmNode) -> str:
+    """Return the reason of a node's reservation."""
+    return display_reason(node.comment) if is_untampered(node.comment) else prefix_reason("suspicious")
+
+
+def make_reservation_orders(reasons: Iterable[tuple[SlurmNode, str]]) -> Iterator[str]:
+    """Yield the orders for scontrol that reserve nodes, each for its reason."""
+    for node, reason in reasons:
+        if not node.comment or is_untampered(node.comment):
+            yield f'update nodename={node.name} comment="{tag_reason(reason)}"'
+        what = f"nodes={node.name} users={read_user_name()} starttime=now duration=infinite flags={RESERVATION_FLAGS}"
+        yield f"create reservationname={RESERVATION_PREFIX}{node.name} {what}"
+
+
+def make_release_orders(node: SlurmNode) -> Iterator[str]:
+    """Yield the orders for scontrol that delete a node's reservation, and its reason if it is ours."""
+    yield f"delete reservation={RESERVATION_PREFIX}{node.name}"
+    if is_untampered(node.comment):
+        yield f"update nodename={node.name} comment="

@@ -15,7 +15,7 @@ from assay.model.specs.fault_catalog import FaultCatalog
 from assay.web.app_state import AppState
 from assay.web.batch_validation import BatchRefused, parse_batch
 from assay.web.delivery_budget import DeliveryBudget
-from assay.web.http_replies import drop_body, make_refusal, read_body
+from assay.web.request_bodies_and_refusals import drop_body, make_refusal, read_body
 from assay.web.tokens_and_rate_limits import read_bearer_token
 
 MAX_BODY_BYTES = 8 * 1024 * 1024

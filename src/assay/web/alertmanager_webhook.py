@@ -22,7 +22,7 @@ from assay.model.errors import AssayError
 from assay.model.specs.monitoring import AlertMapping
 from assay.observe.prometheus.alert_mapping import AlertmanagerPayload, map_alert, parse_alertmanager_payload
 from assay.web.app_state import AppState
-from assay.web.http_replies import make_refusal, read_body
+from assay.web.request_bodies_and_refusals import make_refusal, read_body
 from assay.web.tokens_and_rate_limits import RateLimiter, read_bearer_token, token_digest
 
 MAX_BODY_BYTES = 8 * 1024 * 1024

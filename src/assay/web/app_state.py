@@ -12,8 +12,8 @@ from assay.controller.fleet_reload import CurrentContext
 from assay.model.specs.intake_limits import IntakeLimits
 from assay.web.batch_writer import BatchWriter
 from assay.web.connection_table import ConnectionTable, group_address
-from assay.web.http_replies import make_refusal
 from assay.web.refusal_log import RefusalLog
+from assay.web.request_bodies_and_refusals import make_refusal
 from assay.web.tokens_and_rate_limits import AgentTokens, RateLimiter
 
 UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0

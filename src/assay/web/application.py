@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from assay.web import agent_routes, alertmanager_webhook
 from assay.web.app_state import AppState
-from assay.web.http_replies import reply_internal_error, reply_refusal
+from assay.web.request_bodies_and_refusals import reply_internal_error, reply_refusal
 from assay.web.server_certificate import ServerCertificate
 
 SWEEP_S = 0.5

@@ -1,4 +1,4 @@
-"""HTTP replies: one JSON object each; a refusal carries its reason in plain words."""
+"""Reads bodies of HTTP requests within a limit, and refuses requests with the reason in plain words, as JSON."""
 
 from __future__ import annotations
 
