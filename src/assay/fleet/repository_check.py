@@ -35,6 +35,7 @@ RULE_MODULES = (
     "parts_and_lengths",
     "fabric_designs",
     "secrets_and_signers",
+    "written_secrets",
     "transports_schedulers_monitoring",
     "schedule_specs",
     "repository_files",

@@ -37,16 +37,22 @@ def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes whose `lifecycle_start` is in service, and imports that name no node of the inventory."""
     policies = draft.specs_of_model(LifecyclePolicy).values()
     serving = {name for policy in policies for name, state in policy.states.items() if state.in_service}
-    imported: dict[str, HostDeclaration] = {}
+    imports: dict[int, HostDeclaration] = {}  # by the identity of the mapping, which the hosts of a pool share
     for host in draft.hosts:
         if host.settings and host.settings.lifecycle_start in serving:
             message = f"{host.name} starts in {host.settings.lifecycle_start}, which is in service"
             yield RuleFinding(host.find_position("lifecycle_start"), message, "name it in a service_import instead")
         if host.settings and host.settings.service_import and draft.all_hosts_read:
-            imported |= dict.fromkeys(host.settings.service_import.nodes, host)
+            imports[id(host.variables["service_import"])] = host
+    imported = {name: host for host in imports.values() for name in _list_imported(host)}
     for name in sorted(imported.keys() - {host.name for host in draft.hosts}):
         message = f"a service_import names {name}, which is no node"
         yield RuleFinding(imported[name].find_position("service_import"), message, "correct the name")
+
+
+def _list_imported(host: HostDeclaration) -> list[str]:
+    found = host.settings.service_import if host.settings else None
+    return found.nodes if found else []
 
 
 @rule(
