@@ -1,4 +1,4 @@
-"""Chaos: faults, people and customers at random, controllers and PostgreSQL killed at random; what must hold after."""
+"""Chaos: faults, people, customers, clocks at random; controllers and PostgreSQL killed at random; what must hold."""
 
 from __future__ import annotations
 

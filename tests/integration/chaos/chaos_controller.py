@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from threading import Event
@@ -62,6 +63,8 @@ RACK = 10
 PR_SET_PDEATHSIG = 1
 EACH_S, LEASE_S = 1800.0, 3.0
 """How often a node is looked at, in seconds of the fleet's clock; how long a dead controller's racks are its own."""
+WRONG_S = 3600.0
+"""How far off the clock of a controller can be, in seconds of the fleet's clock."""
 ORIGIN = "2026-11-21T00:00:00+00:00"
 assert dbos_workflows
 
@@ -222,10 +225,15 @@ def _child(word: str, make: Callable[[], Controller]) -> None:
     os._exit(code)
 
 
+def _set_wrong(clock: ScaledClock, seed: int) -> ScaledClock:
+    """Return the clock as one controller has it: every other one is up to WRONG_S fast or slow."""
+    chance = random.Random(f"clock {seed}")
+    wrong = timedelta(seconds=chance.uniform(-WRONG_S, WRONG_S)) if chance.random() < 0.5 else timedelta()
+    return ScaledClock(clock.origin + wrong, clock.anchor, clock.rate)
+
+
 def main(root: Path, ledger: str, nodes: int, rate: float) -> None:
     """Fork controllers as they are asked for."""
-    from datetime import datetime
-
     fleet = fleet_of(root, nodes)
     clock = ScaledClock(datetime.fromisoformat(ORIGIN), time.time(), rate)
     (root / "clock").write_text(json.dumps([clock.anchor, rate]))
@@ -235,7 +243,8 @@ def main(root: Path, ledger: str, nodes: int, rate: float) -> None:
         if word in ("go", "run", "settle"):
             pid = os.fork()
             if pid == 0:
-                _child(word, partial(Controller, root, ledger, fleet, clock, int(number)))
+                own = clock if word == "settle" else _set_wrong(clock, int(number))
+                _child(word, partial(Controller, root, ledger, fleet, own, int(number)))
             print(pid, flush=True)
             continue
         if word == "kill":
