@@ -12,6 +12,8 @@ from forked_assay import run_assay
 from typer.testing import CliRunner
 
 from assay.cli.verbs.declare import check as verb
+from assay.fleet.repository_check import CheckReport
+from assay.fleet.validation_problems import FleetProblem
 
 ROOT = Path(__file__).parents[2]
 SMALLEST = ROOT / "tests" / "fleet" / "smallest"
@@ -73,6 +75,56 @@ def test_github_gets_annotations_that_it_can_parse(broken: Path) -> None:
 def test_a_file_name_with_a_comma_is_escaped_in_an_annotation(broken: Path) -> None:
     (broken / "specs" / "a,b:c.yaml").write_text("kind: Nothing\n")
     assert "::error file=specs/a%2Cb%3Ac.yaml,line=1," in _assay("--fleet", str(broken), "--format", "github").stdout
+
+
+def _add_nodes(root: Path, count: int, guid: str) -> None:
+    """Give the fleet's nodes `count` neighbours, each with a list of one GUID."""
+    node = "node_spec: small, profile: managed, site: lab, u: 1"
+    lines = [
+        f'    h{at:04}: {{{node}, rack: "r{at}", serial_number: "T{at}", hca_guids:\n      ["{guid}"]}}\n'
+        for at in range(count)
+    ]
+    (root / "inventory" / "more.yml").write_text("pool-b:\n  hosts:\n" + "".join(lines))
+
+
+def test_alike_problems_are_one_with_their_number_and_places(broken: Path) -> None:
+    _add_nodes(broken, 841, "0xa088c203009a01066")
+    lines = _assay("--fleet", str(broken)).stdout.splitlines()
+    assert len(lines) == 6
+    assert lines[0].startswith("inventory/more.yml:4:8: error ASY0012: h0000: hca_guids.0: ")
+    assert lines[2] == (
+        "  and 840 more like this: inventory/more.yml:6, inventory/more.yml:8, inventory/more.yml:10 …;"
+        " 840 in inventory/more.yml (`--format json` lists all)"
+    )
+    assert lines[3].startswith("inventory/pool.yml:5:76: error ASY0033")
+    assert lines[-1].endswith(": 842 problems")
+
+
+def test_json_keeps_every_alike_problem(broken: Path) -> None:
+    _add_nodes(broken, 841, "0xa088c203009a01066")
+    assert len(json.loads(_assay("--fleet", str(broken), "--format", "json").stdout)["problems"]) == 842
+
+
+def test_github_gets_one_annotation_of_alike_problems_and_a_bounded_number(broken: Path) -> None:
+    _add_nodes(broken, 60, "0xa088c203009a01066")
+    told = _assay("--fleet", str(broken), "--format", "github").stdout.splitlines()
+    assert len([line for line in told if line.startswith("::")]) == 2
+    assert "and 59 more like this" in told[0]
+
+
+def test_github_gets_at_most_fifty_annotations_and_the_number_of_the_others() -> None:
+    names = [f"{one}{other}" for one in "abcdefgh" for other in "abcdefgh"]
+    problems = [FleetProblem("a.yaml", 1, 1, "ASY0001", "error", f"{name} is wrong") for name in names]
+    told = verb.format_check_github(CheckReport(problems, 1, 1)).splitlines()
+    assert len(told) == 52
+    assert told[-2:] == ["14 problems more: `assay check` lists them", "1 node, 1 spec: 64 problems"]
+
+
+def test_a_few_alike_problems_are_listed_one_by_one(broken: Path) -> None:
+    _add_nodes(broken, 3, "0xa088c203009a01066")
+    told = _assay("--fleet", str(broken)).stdout
+    assert told.count("ASY0012") == 3
+    assert "more like this" not in told
 
 
 def test_a_code_explains_itself() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -41,6 +43,50 @@ class FleetProblem:
     def where(self) -> str:
         """The place as `file:line:column`, without the parts that are 0."""
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+
+
+MOST_ALIKE = 3
+"""So many alike problems are listed one by one; more are folded into one."""
+_OWN_PART = re.compile(r"'[^']*'|\"[^\"]*\"|[\w.:/-]*\d[\w.:/-]*")
+"""What differs between alike messages: quoted texts, and names and numbers with a digit."""
+
+
+@dataclass(frozen=True)
+class AlikeProblems:
+    """Problems with the same code and messages that differ only in names and numbers; at least one, in order."""
+
+    problems: tuple[FleetProblem, ...]
+
+    @property
+    def first(self) -> FleetProblem:
+        """The first of them."""
+        return self.problems[0]
+
+    def describe_others(self) -> str:
+        """Return how many more there are, their first lines and their files; "" if there is only one."""
+        others = self.problems[1:]
+        if not others:
+            return ""
+        places = ", ".join(f"{one.file}:{one.line}" if one.line else one.file for one in others[:MOST_ALIKE])
+        counts = Counter(one.file for one in others)
+        files = [f"{count} in {file}" for file, count in counts.most_common(MOST_ALIKE)]
+        more = f", {sum(counts.values()) - sum(n for _, n in counts.most_common(MOST_ALIKE))} in other files"
+        rest = f"; {', '.join(files)}{more if len(counts) > MOST_ALIKE else ''}" if others[MOST_ALIKE:] else ""
+        return f"and {len(others)} more like this: {places}{' …' if others[MOST_ALIKE:] else ''}{rest}"
+
+
+def fold_alike(problems: Iterable[FleetProblem]) -> list[AlikeProblems]:
+    """Return the problems in order; more than MOST_ALIKE alike ones stand together, at the place of the first."""
+    alike: dict[tuple[str, str, str], list[FleetProblem]] = {}
+    for problem in problems:
+        key = (problem.code, problem.severity, _OWN_PART.sub("…", problem.message))
+        alike.setdefault(key, []).append(problem)
+    folded = [
+        AlikeProblems(tuple(part))
+        for group in alike.values()
+        for part in ([group] if len(group) > MOST_ALIKE else [[one] for one in group])
+    ]
+    return sorted(folded, key=attrgetter("first"))
 
 
 SECRET_NAME = re.compile(r"credential|passw|_pass\b|secret|token|key|community", re.IGNORECASE)

@@ -17,7 +17,10 @@ from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
     from assay.fleet.repository_check import CheckReport
-    from assay.fleet.validation_problems import FleetProblem
+    from assay.fleet.validation_problems import AlikeProblems
+
+MAX_ANNOTATIONS = 50
+"""GitHub shows ten errors and ten warnings of a step, and keeps fifty of a job."""
 
 check_app = typer.Typer(add_completion=False)
 
@@ -82,10 +85,16 @@ def explain_code(code: str) -> str:
 
 
 def format_check_text(report: CheckReport) -> str:
-    """Return the report for people."""
+    """Return the report for people. Alike problems are folded into one."""
+    from assay.fleet.validation_problems import fold_alike
+
+    return "\n".join([*map(_format_alike, fold_alike(report.problems)), _format_totals(report)])
+
+
+def _format_totals(report: CheckReport) -> str:
     counts = f"{format_count(report.nodes, 'node')}, {format_count(report.specs, 'spec')}"
     total = format_count(len(report.problems), "problem") if report.problems else "no problems"
-    return "\n".join([*(_format_problem(problem) for problem in report.problems), f"{counts}: {total}"])
+    return f"{counts}: {total}"
 
 
 def format_check_json(report: CheckReport) -> str:
@@ -94,9 +103,17 @@ def format_check_json(report: CheckReport) -> str:
 
 
 def format_check_github(report: CheckReport) -> str:
-    """Return the report as workflow commands: GitHub shows them as annotations at the changed lines."""
-    annotations = [_format_annotation(problem) for problem in report.problems]
-    return "\n".join([*annotations, format_check_text(report).splitlines()[-1]])
+    """Return the report as workflow commands: GitHub shows them as annotations at the changed lines.
+
+    Alike problems are one annotation. After MAX_ANNOTATIONS, one line says how many are left out.
+    """
+    from assay.fleet.validation_problems import fold_alike
+
+    folded = fold_alike(report.problems)
+    annotations = [_format_annotation(alike) for alike in folded[:MAX_ANNOTATIONS]]
+    if left_out := sum(len(alike.problems) for alike in folded[MAX_ANNOTATIONS:]):
+        annotations.append(f"{format_count(left_out, 'problem')} more: `assay check` lists them")
+    return "\n".join([*annotations, _format_totals(report)])
 
 
 CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
@@ -106,14 +123,22 @@ CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
 }
 
 
-def _format_problem(problem: FleetProblem) -> str:
+def _format_alike(alike: AlikeProblems) -> str:
+    problem = alike.first
     line = f"{problem.where}: {problem.severity} {problem.code}: {problem.message}"
-    return f"{line}\n  → {problem.fix}" if problem.fix else line
+    return "\n".join([line, *(f"  {text}" for text in _list_details(alike))])
 
 
-def _format_annotation(problem: FleetProblem) -> str:
+def _format_annotation(alike: AlikeProblems) -> str:
     from assay.results.formats.github_annotations import format_annotation
 
+    problem = alike.first
     places = {"file": problem.file, "line": problem.line, "col": problem.column, "title": problem.code}
-    message = f"{problem.message}\n→ {problem.fix}" if problem.fix else problem.message
-    return format_annotation(problem.severity, places, message)
+    return format_annotation(problem.severity, places, "\n".join([problem.message, *_list_details(alike)]))
+
+
+def _list_details(alike: AlikeProblems) -> list[str]:
+    """Return the fix, and where the other problems of this kind are."""
+    fix = [f"→ {alike.first.fix}"] if alike.first.fix else []
+    others = alike.describe_others()
+    return [*fix, f"{others} (`--format json` lists all)"] if others else fix
