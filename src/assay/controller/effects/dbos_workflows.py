@@ -231,12 +231,18 @@ def wait_for_any_workflow(context: ActionContext, workflows: Collection[str]) ->
 
 @DBOS.workflow(name="effect")
 def _effect_workflow(intent_json: str) -> None:
-    _verify_step(intent_json, _run_step(intent_json, _begin_step(intent_json)))
+    if begun_by := _begin_step(intent_json):
+        _verify_step(intent_json, _run_step(intent_json, begun_by))
 
 
 @DBOS.step(name="begin")
 def _begin_step(intent_json: str) -> str:
-    """Return the controller that begins this attempt, so that one that takes it up knows that it was begun before."""
+    """Return the controller that begins this attempt, so that one that takes it up knows that it was begun before.
+
+    Return "" if nothing may begin now: others closed the node while the effect was in its queue. A later pass tries.
+    """
+    if steps.must_wait_to_begin(_engines[0].context, EffectIntent(**json.loads(intent_json))):
+        return ""
     _journal_intent(intent_json)
     return current_process()
 

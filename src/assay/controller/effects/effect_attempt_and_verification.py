@@ -22,11 +22,13 @@ from assay.actions.action import (
 )
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.effects import effect_journal
+from assay.controller.effects.foreign_cordon_gate import must_attempt_wait
 from assay.ledger.leases_and_locks import hold_node_lease
 from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 
 MAX_VERIFICATIONS = 40
+MUST_WAIT = "others closed the node, or its scheduler does not answer"
 OTHER_NAME = "the machine has another name now, under which this goes on"
 
 
@@ -53,6 +55,12 @@ def journal_intent(context: ActionContext, action: ActionModule, intent: EffectI
     return find_journaled_effect(context, intent).intent  # type: ignore[union-attr]  # just appended
 
 
+def must_wait_to_begin(context: ActionContext, intent: EffectIntent) -> bool:
+    """Whether an attempt may not even begin, because of those who closed the node. What has begun is proved first."""
+    known = find_journaled_effect(context, intent)
+    return (known is None or known.status == "tried") and must_attempt_wait(context, intent)
+
+
 def is_same_machine(context: ActionContext, intent: EffectIntent) -> bool:
     """Whether the node's name still stands for the machine that the effect is about.
 
@@ -67,6 +75,7 @@ def run_action(
 ) -> AttemptResult:
     """Attempt the action while no other attempt works on the node, unless the world shows it done already.
 
+    Nothing is done to a node that others closed in the meantime.
     `taken_up`: another controller began this attempt and was killed. Then a world that cannot be read is left alone.
     """
     with hold_node_lease(
@@ -83,6 +92,8 @@ def run_action(
             return AttemptResult()
         if taken_up and verification.done is None:
             return AttemptResult("a controller that was killed may have done it", is_unfinished=True)
+        if must_attempt_wait(context, intent):
+            return AttemptResult(MUST_WAIT, is_unfinished=True)
         context.progress(f"{intent.node}: {intent.action} …")
         result = _attempt(context, action, intent)
         attempts = known.attempts if (known := find_journaled_effect(context, intent)) else 0
