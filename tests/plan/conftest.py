@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.fleet_loader import build_fleet, read_draft
-from assay.fleet.spec_values_read_by_checks import read_check_inputs
+from assay.controller.plan_revisions import load_plan_revisions
 from assay.fleet.yaml_document import ParseCache
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -75,12 +74,11 @@ class Repository:
         return self.edit("specs/fabrics/compute.yaml", 'nodes: ["n0001..n0020"]', f"nodes: [{', '.join(left)}]")
 
     def declared(self, rev: str | None = None) -> FleetRevision:
-        draft = read_draft(self.root, rev=rev, cache=PARSE_CACHE)
-        return FleetRevision(build_fleet(draft), read_check_inputs(draft.tree, PARSE_CACHE), rev or "the working tree")
+        return load_plan_revisions(self.root, rev or "", rev or "", PARSE_CACHE)[1]
 
     def plan(self, facts: FleetFacts | None = None, base: str = "HEAD") -> ChangePlan:
         """Plan the folder as it is over a commit."""
-        return make_change_plan(self.declared(base), self.declared(), facts or FleetFacts())
+        return make_change_plan(*load_plan_revisions(self.root, base, cache=PARSE_CACHE), facts or FleetFacts())
 
 
 @pytest.fixture

@@ -54,13 +54,20 @@ def test_a_revision_that_git_does_not_know_ends_with_2(repository, word) -> None
     assert f"git knows no revision {word}" in run.stderr
 
 
-def test_a_base_with_mistakes_is_told_with_the_first_of_them(repository) -> None:
+def test_a_head_with_mistakes_is_told_with_the_first_of_them(repository) -> None:
+    repository.edit("inventory/h100-a.yml", "u: 24", "u: high", 1)
+    run = assay_plan(repository.root, "--base", "main")
+    assert run.returncode == 2
+    assert "the working tree cannot be read" in run.stderr
+    assert "inventory/h100-a.yml:" in run.stderr
+
+
+def test_a_base_with_mistakes_gets_the_plan_of_its_repair_and_names_the_first_of_them(repository) -> None:
     repository.edit("inventory/h100-a.yml", "u: 24", "u: high", 1).commit()
     repository.edit("inventory/h100-a.yml", "u: high", "u: 24")
     run = assay_plan(repository.root, "--base", "main")
-    assert run.returncode == 2
-    assert "main cannot be read" in run.stderr
-    assert "inventory/h100-a.yml:" in run.stderr
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "the base cannot be read (inventory/h100-a.yml:" in run.stdout
 
 
 def test_a_name_that_leads_nowhere_is_told_and_no_crash(repository) -> None:

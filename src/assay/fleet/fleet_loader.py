@@ -41,6 +41,11 @@ def build_fleet(draft: RepositoryDraft) -> Fleet:
     """Return the fleet of a draft. Raises AssayError with the first problem."""
     if draft.problems:
         raise _first_problem_error(draft.problems)
+    return build_readable_fleet(draft)
+
+
+def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
+    """Return the fleet as far as it can be read: specs and hosts with a problem are left out."""
     commit, dirty = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
     return Fleet(
         root=draft.root,

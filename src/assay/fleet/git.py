@@ -12,6 +12,12 @@ from pathlib import Path
 from assay.model.errors import AssayError
 
 DECLARED_FOLDERS = ("inventory", "specs", "suites", "playbooks")
+TOOL_PATHS = (
+    *("roles", "collections", "library", "group_vars", "host_vars", "requirements.yml", "ansible.cfg"),
+    *("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "conftest.py", "requirements.txt", "requirements.lock"),
+    *(".github", ".gitlab", ".gitlab-ci.yml", "CODEOWNERS"),
+)
+"""What steers Ansible, pytest and the workflows, beside the declared folders."""
 SAFE_GIT_OPTIONS = (
     *("--no-replace-objects", "--no-optional-locks"),
     *("-c", "core.fsmonitor=false", "-c", "core.ignoreStat=false", "-c", "core.trustctime=true"),
@@ -53,8 +59,8 @@ def resolve_commit(root: Path, rev: str) -> str:
 
 
 def list_blobs(root: Path, commit: str) -> dict[str, GitBlob]:
-    """Return the declared files of a commit below `root`, by path. Raises AssayError if git cannot list them."""
-    run = run_git(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED_FOLDERS)
+    """Return the files of a commit that assay acts by, by path. Raises AssayError if git cannot list them."""
+    run = run_git(root, "ls-tree", "-r", "-z", "--long", commit, "--", *DECLARED_FOLDERS, *TOOL_PATHS)
     if run.returncode:
         raise AssayError(f"git cannot list {commit}: {run.stderr.decode(errors='replace').strip()}")
     found = {}

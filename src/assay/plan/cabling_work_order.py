@@ -105,7 +105,9 @@ def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
     rules = [tier.model_dump(exclude={"name", "at"}) for _, tier in design.tiers]
     switches = [(tier, switch.guid) for tier, _, switch in design.list_switch_places()]
     devices = [(device.name, device.guid) for device in design.devices]
-    return design.rails, rules, switches, guids, devices, design.overrides, describe_listed_cables(design, fleet)
+    gaps = design.fat_tree.gaps if design.fat_tree else ()
+    listed = describe_listed_cables(design, fleet)
+    return design.rails, rules, switches, guids, gaps, devices, design.overrides, listed
 
 
 def _whole_fabric(fleet: Fleet, design: FabricDesign, what: CablingJobKind) -> Iterator[CablingJob]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assay.lifecycle.decisions.circuit_breaker import can_be_wave
@@ -32,6 +32,10 @@ from assay.plan.grouped_spec_changes import (
 from assay.plan.inventory_changes import InventoryChanges, compare_inventories
 from assay.plan.known_issue_changes import CountingChange
 from assay.plan.lemon_changes import note_lemons
+from assay.plan.operations.all_other_changes import list_other_changes
+from assay.plan.operations.merge_risks import PlanRisk, rank_risks
+from assay.plan.operations.other_change import OtherChange
+from assay.plan.operations.other_spec_changes import find_shown_specs
 from assay.plan.policy_changes import (
     ResponseChange,
     SettingDifference,
@@ -129,6 +133,8 @@ class ChangePlan:
     notes: tuple[str, ...]
     refused: tuple[PlanRefusal, ...]
     as_of: datetime | None = None
+    other: tuple[OtherChange, ...] = ()
+    risks: tuple[PlanRisk, ...] = ()
 
     @property
     def has_changes(self) -> bool:
@@ -137,7 +143,7 @@ class ChangePlan:
         specs = (self.firmware, self.configuration, self.limits, self.reruns, self.checks_gone, self.recounts)
         nodes_or_specs = any((*nodes, *specs, self.cables))
         return nodes_or_specs or any(
-            (self.answers, self.policy, self.faults, self.profiles, self.bundles, self.fabrics)
+            (self.answers, self.policy, self.faults, self.profiles, self.bundles, self.fabrics, self.other, self.risks)
         )
 
 
@@ -158,7 +164,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         compute_rollout_capacity(after.policy, after.fleet, standings),
     )
     settings = list_configuration_changes(alike, after)
-    return ChangePlan(
+    plan = ChangePlan(
         base=before.name,
         head=after.name,
         nodes=nodes,
@@ -184,6 +190,19 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
         as_of=facts.now,
     )
+    other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
+    return replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
+
+
+def _find_shown_specs(plan: ChangePlan, before: FleetRevision, after: FleetRevision) -> set[str]:
+    """Return the specs whose changes the plan shows already."""
+    settings = {
+        "FirmwareBundle": [one.path for one in plan.bundles],
+        "FabricDesign": [one.path for one in plan.fabrics],
+        "FaultCatalog": ["answers" for _ in plan.answers[:1]] + [one.path for one in plan.faults],
+        "LifecyclePolicy": ["answers" for _ in plan.answers[:1]] + [one.path for one in plan.policy],
+    }
+    return find_shown_specs(before, after, settings, {job.fabric for job in plan.cables})
 
 
 def _group_alike(

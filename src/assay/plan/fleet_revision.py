@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from assay.fleet.repository_draft import HostDeclaration
 from assay.fleet.spec_values_read_by_checks import CheckInputs
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -16,11 +17,18 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 @dataclass(frozen=True)
 class FleetRevision:
-    """A fleet and what its suites read. `name` is the revision's name for people: `main`, or `the working tree`."""
+    """A fleet and what its suites read. `name` is the revision's name for people: `main`, or `the working tree`.
+
+    `files`: the other files that assay acts by (see acting_files). `hosts`: where the inventory declares each node.
+    `unread`: `file:line` and reason of each part that cannot be read and was taken from the other revision.
+    """
 
     fleet: Fleet
     reads: Mapping[str, CheckInputs] = field(default_factory=dict)
     name: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    hosts: Mapping[str, HostDeclaration] = field(default_factory=dict)
+    unread: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def policy(self) -> LifecyclePolicy:

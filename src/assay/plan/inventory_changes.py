@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from assay.fleet.secret_detection import find_secret_shape
+from assay.fleet.validation_problems import SECRET_NAME
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings
@@ -104,6 +106,11 @@ def _settings_differences(old: NodeSettings, new: NodeSettings) -> Iterator[Chan
         was, will = _given_value(old, name), _given_value(new, name)
         if was != will:
             yield name, *_format_change(name, was, will)
+    others = (old.other_variables, new.other_variables)
+    for name in sorted(others[0].keys() | others[1].keys()):
+        was, will = (variables.get(name) for variables in others)
+        if was != will:
+            yield name, *_format_change(name, was, will)
 
 
 def _given_value(settings: NodeSettings, name: str) -> Any:
@@ -121,11 +128,22 @@ def _guids(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _format_change(name: str, old: Any, new: Any) -> tuple[str, str]:
-    plain = "credentials" not in name and all(value is None or isinstance(value, str | int) for value in (old, new))
+    plain = not SECRET_NAME.search(name) and all(_is_plain(value) for value in (old, new))
     return (_format_value(old), _format_value(new)) if plain else (_mask_value(old), _mask_value(new))
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a value may be shown: a text, a number, or a command without a word that may be a secret."""
+    if isinstance(value, list):
+        return all(isinstance(word, str) and not SECRET_NAME.search(word) and _is_plain(word) for word in value)
+    if isinstance(value, str):
+        return not find_secret_shape(value)
+    return value is None or isinstance(value, int | float)
+
+
 def _format_value(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(value) or "nothing"
     return "not given" if value is None else str(value)
 
 

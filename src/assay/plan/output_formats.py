@@ -17,16 +17,20 @@ from assay.model.node import Node
 from assay.model.text_lists import fold_names, format_list
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
-from assay.plan.plan_sections import PlanSection, format_headline, format_hours, format_sections
+from assay.plan.plan_sections import PlanSection, find_all_pools, format_headline, format_hours, format_sections
 from assay.plan.rollout_nodes_and_limits import RolloutRoute
 
 
 def find_touched_pools(plan: ChangePlan) -> list[str]:
     """Return the pools with a node that the plan names; all pools if it changes something for every node."""
+    every = find_all_pools(plan)
     there = {new.name: new.pool for _, new in plan.nodes.kept} | {node.name: node.pool for node in plan.nodes.added}
     if any((plan.answers, plan.policy, plan.faults, plan.profiles, plan.bundles, plan.fabrics, plan.checks_gone)):
-        return sorted(set(there.values()))
-    return sorted({there[name] for name in _list_named_nodes(plan) if name in there})
+        return every
+    named = {there[name] for name in _list_named_nodes(plan) if name in there}
+    fabrics = {job.fabric for job in plan.cables if not job.nodes}
+    named |= {new.pool for _, new in plan.nodes.kept if new.settings.fabric in fabrics} if fabrics else set()
+    return sorted(named.union(*(one.pools for one in plan.other)))
 
 
 def _list_named_nodes(plan: ChangePlan) -> Iterator[str]:
@@ -50,6 +54,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "changes": plan.has_changes,
         "pools": find_touched_pools(plan),
         "refused": to_plain_json(plan.refused),
+        "risks": to_plain_json(plan.risks),
         "nodes": _inventory_json(plan),
         "firmware": [{**to_plain_json(one.move), "nodes": list(one.nodes)} for one in plan.firmware],
         "configuration": [
@@ -81,6 +86,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "profiles": to_plain_json(plan.profiles),
         "bundles": to_plain_json(plan.bundles),
         "fabrics": to_plain_json(plan.fabrics),
+        "also_changed": to_plain_json(plan.other),
         "schedule": _schedule_json(plan),
         "backtest": _backtest_json(plan.backtest),
         "notes": list(plan.notes),
@@ -163,7 +169,7 @@ COMMENT_MARKER = "<!-- assay plan -->"
 """By this line the comment is found again, to be updated in place."""
 MAX_CHARACTERS = 65_536
 LIST_LENGTHS = (60, 20, 5, 1)
-UNFOLDED_SECTIONS = {"Refused", "Notes"}
+UNFOLDED_SECTIONS = {"Refused", "Risks", "Notes"}
 
 
 def format_plan_markdown(plan: ChangePlan) -> str:

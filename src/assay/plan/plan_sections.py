@@ -36,7 +36,8 @@ def format_headline(plan: ChangePlan) -> str:
     """Return the whole plan in one sentence."""
     if not plan.has_changes:
         return "nothing changes"
-    said = [*_node_counts(plan), *_work_counts(plan)]
+    risks = [format_count(len(plan.risks), "risk")] if plan.risks else []
+    said = [*risks, *_node_counts(plan), *_work_counts(plan)]
     return format_list(said, 12) if said else "no node changes; what is said about them does"
 
 
@@ -63,6 +64,8 @@ def _work_counts(plan: ChangePlan) -> Iterator[str]:
     cases = sum(len(one.cases) for one in plan.answers)
     if cases:
         yield f"{format_count(cases, 'answer')} of the policy"
+    if plan.other:
+        yield f"{format_count(len(plan.other), 'change')} of what assay acts by"
     if plan.work.schedule.waves:
         yield format_schedule_cost(plan.work.schedule)
 
@@ -89,6 +92,25 @@ def format_sections(plan: ChangePlan) -> list[PlanSection]:
 def _refused(plan: ChangePlan) -> Iterator[str]:
     for one in plan.refused:
         yield f"{one.limit} ({one.where}): {one.why}"
+
+
+def _risks(plan: ChangePlan) -> Iterator[str]:
+    for one in plan.risks:
+        first, *rest = one.why.split("\n")
+        yield "\n".join([f"{one.risk} ({one.where}): {first}", *rest])
+
+
+def _other(plan: ChangePlan) -> Iterator[str]:
+    every = set(find_all_pools(plan))
+    for one in plan.other:
+        touched = "all pools" if every.issubset(one.pools) else format_list(one.pools, 4) or "no pool"
+        first, *rest = one.what.split("\n")
+        yield "\n".join([f"{first} ({one.line}); touches {touched}", *rest])
+
+
+def find_all_pools(plan: ChangePlan) -> list[str]:
+    """Return the pools of the fleet after the merge, sorted."""
+    return sorted({new.pool for _, new in plan.nodes.kept} | {node.pool for node in plan.nodes.added})
 
 
 def _nodes(plan: ChangePlan) -> Iterator[str]:
@@ -220,6 +242,7 @@ def _notes(plan: ChangePlan) -> Iterable[str]:
 
 SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...] = (
     ("Refused", _refused),
+    ("Risks", _risks),
     ("Notes", _notes),
     ("Nodes", _nodes),
     ("Firmware", _firmware),
@@ -235,6 +258,7 @@ SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...
     ("Profiles", _profiles),
     ("Firmware bundles", _bundles),
     ("Fabrics", _fabrics),
+    ("Also changed", _other),
     ("Waves", _waves),
     ("The way of a node", _routes),
     ("Not in a wave", _not_in_a_wave),

@@ -86,12 +86,12 @@ def _cases(cases: Mapping[tuple[str, str], set[bool]]) -> Iterator[tuple[str, st
 def compare_policy_settings(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
     """Return every setting of the policy that changes, without the fault rules: see `compare_responses`."""
     document = f"LifecyclePolicy/{after.policy.name}"
-    return _compare_values(after, before.policy, after.policy, document, skip={*UNCOMPARED_FIELDS, "faults"})
+    return compare_values(after, before.policy, after.policy, document, skip={*UNCOMPARED_FIELDS, "faults"})
 
 
 def compare_fault_classes(before: FleetRevision, after: FleetRevision) -> tuple[SettingDifference, ...]:
     """Return every change in how faults are recognised and treated."""
-    found = _compare_values(after, before.catalog, after.catalog, "", skip={*UNCOMPARED_FIELDS, "investigate"})
+    found = compare_values(after, before.catalog, after.catalog, "", skip={*UNCOMPARED_FIELDS, "investigate"})
     return tuple(replace(one, line=after.catalog_line(one.path)) for one in found)
 
 
@@ -101,7 +101,7 @@ def compare_profiles(before: FleetRevision, after: FleetRevision) -> tuple[Setti
     return tuple(
         replace(one, path=f"{name}.{one.path}")
         for name in sorted(was.keys() & will.keys())
-        for one in _compare_values(after, was[name], will[name], f"ManagementProfile/{name}", skip=UNCOMPARED_FIELDS)
+        for one in compare_values(after, was[name], will[name], f"ManagementProfile/{name}", skip=UNCOMPARED_FIELDS)
     )
 
 
@@ -111,7 +111,7 @@ def compare_bundles(before: FleetRevision, after: FleetRevision) -> tuple[Settin
     return tuple(
         replace(one, path=f"{name}.{one.path}", line=_line_of_component(after, name, one.path))
         for name in sorted(was.keys() & will.keys())
-        for one in _compare_values(
+        for one in compare_values(
             after,
             _SharedComponents(was[name], will[name]),
             _SharedComponents(will[name], was[name]),
@@ -127,7 +127,7 @@ def compare_fabric_requirements(before: FleetRevision, after: FleetRevision) -> 
     return tuple(
         replace(one, path=f"{name}.{one.path}")
         for name in sorted(was.keys() & will.keys())
-        for one in _compare_values(
+        for one in compare_values(
             after, was[name], will[name], f"FabricDesign/{name}", skip={*UNCOMPARED_FIELDS, *CABLE_FIELDS}
         )
     )
@@ -151,9 +151,10 @@ def _line_of_component(after: FleetRevision, bundle: str, path: str) -> str:
     return find_spec_line(after.fleet, f"FirmwareBundle/{bundle}", f"components.{places.index(name)}.{field}")
 
 
-def _compare_values(
+def compare_values(
     after: FleetRevision, old: Any, new: Any, document: str, skip: set[str]
 ) -> tuple[SettingDifference, ...]:
+    """Return every value that differs between two models, except the fields in `skip`, at any depth."""
     if old == new:
         return ()
     was, will = dict(_flatten(old.model_dump(), skip)), dict(_flatten(new.model_dump(), skip))

@@ -15,6 +15,7 @@ from assay.plan.current_fleet_state import FleetFacts, NodeStanding
 from assay.plan.drift_response import DriftResponse
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.inventory_changes import InventoryChanges
+from assay.plan.operations.design_gaps import find_missing_gaps
 from assay.plan.rollout_waves import rack_key
 
 K = TypeVar("K", str, tuple[str, str])
@@ -169,7 +170,15 @@ def find_missing_states(case: RefusalCase) -> Iterator[PlanRefusal]:
         )
 
 
+def find_shifted_cables(case: RefusalCase) -> Iterator[PlanRefusal]:
+    """Find removed nodes without a gap in their fabric design: every later node would be cabled otherwise."""
+    new_names = {old.name: new.name for old, new in case.nodes.renamed}
+    for design, line, why in find_missing_gaps(case.before, case.after, new_names):
+        yield PlanRefusal(f"gaps of {design}", line, why)
+
+
 REFUSAL_FINDERS: tuple[Callable[[RefusalCase], Iterator[PlanRefusal]], ...] = (
+    find_shifted_cables,
     find_removed_nodes,
     find_lowered_limits,
     find_mass_actions,

@@ -89,10 +89,11 @@ def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTa
 
 
 def _add_node_cables(wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
-    """Add the nodes' cables. The adapters come node by node, and within a node rail by rail."""
+    """Add the nodes' cables. The adapters come node by node, and within a node rail by rail; a gap has none."""
     down, rails = wiring.leaf_down_ports, wiring.rails
-    for index, first in enumerate(range(0, hcas, rails)):
-        unit, place = divmod(index, len(down))
+    places = (number for number in range(wiring.nodes) if number not in wiring.gaps)
+    for number, first in zip(places, range(0, hcas, rails), strict=True):
+        unit, place = divmod(number, len(down))
         leaf = hcas + unit * rails
         links.add(range(first, first + rails), repeat(1, rails), range(leaf, leaf + rails), repeat(down[place], rails))
 

@@ -10,6 +10,7 @@ from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.validation_problems import explain_violations
 from assay.model.errors import AssayError
+from assay.model.fabric.design_cables_and_partitions import format_node_list
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.plugins import SCHEDULERS
 from assay.model.specs.firmware_bundle import FirmwareBundle
@@ -81,7 +82,9 @@ def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if unknown:
             message = f"{design.name}: {format_few_names(unknown)} not in the inventory"
             place = draft.find_position(f"FabricDesign/{design.name}", "nodes")
-            yield RuleFinding(place, message, suggest_name(unknown[0], names))
+            gaps = format_node_list(sorted({*design.gap_names, *unknown}))
+            fix = f"{suggest_name(unknown[0], names)}; if a node is gone, write `gaps: {gaps}`: its ports stay free"
+            yield RuleFinding(place, message, fix)
 
 
 @rule("ASY0026", "a scheduler that cannot be used", why="assay cannot find out whether the node is in use.")

@@ -124,7 +124,7 @@ class DesignCabling:
         tier, number, far = found
         if tier == "nodes":
             node, rail = divmod(number, wiring.rails)
-            host = self._hosts.get(self.design.node_names()[node])
+            host = self._hosts.get(self.design.node_places[node])
             guids = host.settings.hca_guids if host and host.settings else []
             return PortId(guids[rail], far) if rail < len(guids) else None
         return PortId(dict(self.design.tiers)[tier].at[number].guid, far)

@@ -6,6 +6,7 @@ Ranges are written as ports `1..32` and nodes `n0001..n0020`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -47,6 +48,26 @@ def expand_node_names(entry: str) -> list[str]:
     if int(last[2]) - int(first[2]) >= MAX_DESIGN_NODES:
         raise ValueError(f"{entry!r} is a range of more than {MAX_DESIGN_NODES} names")
     return [f"{first[1]}{number:0{len(first[2])}}" for number in range(int(first[2]), int(last[2]) + 1)]
+
+
+def format_node_list(names: Iterable[str]) -> str:
+    """Return node names in their order as a YAML list: `["n0001..n0006", "n0008"]`."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _is_next(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    entries = (name for run in runs for name in (run if len(run) < 3 else [f"{run[0]}..{run[-1]}"]))
+    return "[" + ", ".join(f'"{entry}"' for entry in entries) + "]"
+
+
+def _is_next(name: str, other: str) -> bool:
+    """Whether a range may hold both names, one after the other."""
+    try:
+        return expand_node_names(f"{name}..{other}") == [name, other]
+    except ValueError:
+        return False
 
 
 GUID_PATTERN = r"^0x[0-9a-f]{16}$"

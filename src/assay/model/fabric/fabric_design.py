@@ -47,6 +47,7 @@ HcaLabel = Annotated[str, Field(pattern=r"^([^{}]|\{rail(:0?\d)?\})*$")]
 class FabricDesign(SpecDocument):
     """The cabling of one fabric. `nodes` are names or ranges (`n0001..n0020`), in the order of the leaf ports.
 
+    - `gaps` are nodes that are gone. They stay in `nodes`; their leaf ports stay free, so no other node's cables move.
     - Leaf `l` of a spine group has `per_pair` cables to every spine `s` of it: leaf port `up[s × per_pair + k]` to
       spine port `down[l × per_pair + k]`.
     - Spine `s` of group `g` has `per_pair` cables to every core `c` of plane `s`: spine port `up[c × per_pair + k]` to
@@ -61,6 +62,7 @@ class FabricDesign(SpecDocument):
     kind: Literal["FabricDesign"]
     site: str = ""
     nodes: list[str] = Field(default=[])
+    gaps: list[str] = Field(default=[])
     rails: int = Field(default=0, ge=0)
     rate: LinkRate
     rates: CableRates = CableRates()
@@ -79,12 +81,24 @@ class FabricDesign(SpecDocument):
     partitions: list[FabricPartition] = Field(default=[])
 
     def node_names(self) -> list[str]:
-        """Return the names of all nodes, with ranges expanded."""
+        """Return the names of all nodes, with ranges expanded, without gaps."""
         return self._names
 
     @cached_property
     def _names(self) -> list[str]:
-        return [name for entry in self.nodes for name in expand_node_names(entry)]
+        return [name for name in self.node_places if name] if self.gaps else self.node_places
+
+    @cached_property
+    def node_places(self) -> list[str]:
+        """The node at each place, in the order of the leaf ports; "" for a gap."""
+        gone = self.gap_names
+        every = (name for entry in self.nodes for name in expand_node_names(entry))
+        return ["" if name in gone else name for name in every] if gone else list(every)
+
+    @cached_property
+    def gap_names(self) -> frozenset[str]:
+        """The names of nodes that are gone, and whose places stay free."""
+        return frozenset(name for entry in self.gaps for name in expand_node_names(entry))
 
     def pkeys_of(self, node: str) -> frozenset[int]:
         """Return the 16-bit P_Keys of a node's adapters."""
@@ -95,7 +109,9 @@ class FabricDesign(SpecDocument):
         """The wiring that the rules describe, None if every cable is listed."""
         if self.leaves is None or self.spines is None or not self.rails:
             return None
-        return FatTreeWiring(len(self.node_names()), self.rails, self.leaves, self.spines, self.cores)
+        places = self.node_places
+        free = frozenset(number for number, name in enumerate(places) if not name)
+        return FatTreeWiring(len(places), self.rails, self.leaves, self.spines, self.cores, free)
 
     @property
     def tiers(self) -> list[tuple[TierName, LeafTier | SpineTier | CoreTier]]:
@@ -142,7 +158,13 @@ def _find_design_conflicts(design: FabricDesign) -> list[FieldConflict]:
         return unfit
     wiring = design.fat_tree
     rules = find_wiring_conflicts(wiring, design.switch) if wiring and design.switch else []
-    return [*rules, *_misplaced_names(design), *_unknown_partition_nodes(design), *_duplicates(design)]
+    return [
+        *rules,
+        *_unknown_gaps(design),
+        *_misplaced_names(design),
+        *_unknown_partition_nodes(design),
+        *_duplicates(design),
+    ]
 
 
 def _unreadable_ranges(design: FabricDesign) -> Iterator[FieldConflict]:
@@ -153,6 +175,11 @@ def _unreadable_ranges(design: FabricDesign) -> Iterator[FieldConflict]:
             except ValueError as wrong:
                 place = ("partitions", at, "nodes", number)
                 yield FieldConflict("ASY0084", place, str(wrong), "write a name, or a range as n0001..n0020")
+    for number, entry in enumerate(design.gaps):
+        try:
+            expand_node_names(entry)
+        except ValueError as wrong:
+            yield FieldConflict("ASY0084", ("gaps", number), str(wrong), "write a name, or a range as n0001..n0020")
     count = 0
     for number, entry in enumerate(design.nodes):
         try:
@@ -163,6 +190,16 @@ def _unreadable_ranges(design: FabricDesign) -> Iterator[FieldConflict]:
             message = f"more than {MAX_DESIGN_NODES} nodes"
             yield FieldConflict("ASY0084", ("nodes", number), message, "split the fabric, or correct the range")
             return
+
+
+def _unknown_gaps(design: FabricDesign) -> Iterator[FieldConflict]:
+    """Find gaps that are at no place of the design, and the same gap twice."""
+    known = {name for entry in design.nodes for name in expand_node_names(entry)}
+    for number, entry in enumerate(design.gaps):
+        if unknown := [name for name in expand_node_names(entry) if name not in known]:
+            message = f"the gap {unknown[0]} is not among `nodes`, so it has no place"
+            fix = "keep its name in `nodes`, where it says which ports stay free, or remove the gap"
+            yield FieldConflict("ASY0084", ("gaps", number), message, fix)
 
 
 def _missing_parts(design: FabricDesign) -> Iterator[FieldConflict]:

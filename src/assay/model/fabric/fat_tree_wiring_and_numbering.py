@@ -23,13 +23,17 @@ class CableBundle(NamedTuple):
 
 @dataclass(frozen=True)
 class FatTreeWiring:
-    """The rules of one fabric with `nodes` nodes. Leaves are numbered by unit, and within a unit by rail."""
+    """The rules of one fabric with places for `nodes` nodes. Leaves are numbered by unit, and within a unit by rail.
+
+    `gaps` are the numbers of places without a node; their leaf ports stay free.
+    """
 
     nodes: int
     rails: int
     leaves: LeafTier
     spines: SpineTier
     cores: CoreTier | None = None
+    gaps: frozenset[int] = frozenset()
 
     @cached_property
     def leaf_down_ports(self) -> range:
@@ -129,12 +133,13 @@ class FatTreeWiring:
     ) -> tuple[TierName | Literal["nodes"], int, int] | None:
         """Return tier, number and port at the other end of a switch's cable, None for a port without cable.
 
-        Adapter numbers go through the rails of the first node, then the second, and so on. An adapter's port is 1.
+        Adapter numbers go through the rails of the first place, then the second, and so on, gaps included. An adapter's
+        port is 1.
         """
         if tier == "leaves" and port in self.leaf_down_ports:
             unit, rail = divmod(number, self.rails)
             node = unit * len(self.leaf_down_ports) + self.leaf_down_ports.index(port)
-            return ("nodes", node * self.rails + rail, 1) if node < self.nodes else None
+            return ("nodes", node * self.rails + rail, 1) if node < self.nodes and node not in self.gaps else None
         joints: tuple[tuple[TierName, TierName, Iterator[CableBundle]], ...] = (
             ("leaves", "spines", self.leaf_spine_bundles()),
             ("spines", "cores", self.spine_core_bundles()),
@@ -150,8 +155,10 @@ class FatTreeWiring:
     def used_ports(self, tier: TierName, number: int) -> set[int]:
         """Return the cabled ports of a switch."""
         if tier == "leaves":
-            filled = max(0, self.nodes - number // self.rails * len(self.leaf_down_ports))
-            return {*self.leaf_down_ports[:filled], *self.leaf_up_ports}
+            first = number // self.rails * len(self.leaf_down_ports)
+            places = range(first, min(self.nodes, first + len(self.leaf_down_ports)))
+            filled = {self.leaf_down_ports[place - first] for place in places if place not in self.gaps}
+            return {*filled, *self.leaf_up_ports}
         if tier == "spines":
             leaves = self._leaves_of(number // self.spines_per_group) if self.spines_per_group else 0
             return {*self.spine_down_ports[: leaves * self.spines.per_pair], *self.spine_up_ports}

@@ -16,9 +16,7 @@ from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from assay.fleet.yaml_document import ParseCache
     from assay.plan.change_plan import ChangePlan
-    from assay.plan.fleet_revision import FleetRevision
 
 plan_app = typer.Typer(add_completion=False)
 
@@ -44,12 +42,15 @@ def plan(
 ) -> None:
     """Compare two revisions of the fleet repository: the changes, the work they cause, and the policy's limits.
 
+    Parts of the base that cannot be read are named, and do not block the plan of their repair.
+
     With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days. If the ledger
     cannot be read, the plan is made without it and says so.
 
-    Exit codes: 0 the limits allow it; 1 they do not; 2 a revision or the ledger cannot be read.
+    Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git or the ledger cannot be read.
     """
     from assay.controller.plan_facts import load_plan_facts
+    from assay.controller.plan_revisions import load_plan_revisions
     from assay.fleet.yaml_document import ParseCache
     from assay.plan.change_plan import make_change_plan
     from assay.plan.current_fleet_state import FleetFacts
@@ -58,8 +59,7 @@ def plan(
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
     gc.disable()  # everything read stays alive until the end; collecting garbage takes a quarter of the time
     workspace, cache = Workspace(fleet.resolve()), ParseCache()
-    before = _load_revision(workspace, base, cache)
-    after = _load_revision(workspace, head, cache)
+    before, after = load_plan_revisions(workspace.root, base, head, cache)
     unread = None
     try:
         facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now())
@@ -83,18 +83,3 @@ def format_fleet_plan(change_plan: ChangePlan, form: str) -> str:
         "markdown": format_plan_markdown,
     }
     return formats[form](change_plan)
-
-
-def _load_revision(workspace: Workspace, rev: str, cache: ParseCache) -> FleetRevision:
-    """Return a revision, "" for the working tree. Raises AssayError with its first mistake."""
-    from assay.fleet.fleet_loader import build_fleet, read_draft
-    from assay.fleet.spec_values_read_by_checks import read_check_inputs
-    from assay.plan.fleet_revision import FleetRevision
-
-    name = rev or "the working tree"
-    draft = read_draft(workspace.root, rev=rev or None, cache=cache)
-    try:
-        return FleetRevision(build_fleet(draft), read_check_inputs(draft.tree, cache), name)
-    except AssayError as error:
-        fix = f"`assay check` on {name} lists every mistake; a plan needs two revisions without mistakes"
-        raise AssayError(f"{name} cannot be read: {error.what}", where=error.where, fix=fix) from error
