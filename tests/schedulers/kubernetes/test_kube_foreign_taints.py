@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from kube_server import KubeFake
 
+from assay.fleet.fleet_loader import load_fleet
+from assay.lifecycle.decisions.foreign_cordons import find_respected_cordon
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
+from assay.schedulers.kubernetes_client import KubernetesObject
 
 
 def taint(kube: KubeFake, key: str, effect: str = "NoSchedule", value: str = "") -> None:
     made = {"key": key, "effect": effect, **({"value": value} if value else {})}
     kube.edit("nodes", "", "n1", lambda one: one["spec"].setdefault("taints", []).append(made))
+
+
+def close(one: KubernetesObject) -> None:
+    """Make a node unschedulable, without any annotation of ours."""
+    one["spec"]["unschedulable"] = True
 
 
 def foreign(adapter: KubernetesScheduler) -> str:
@@ -56,10 +66,39 @@ def test_a_taint_of_ours_is_ours_and_theirs_stays_beside_it(kube: KubeFake, adap
     assert foreign(adapter) == "tainted maintenance:NoSchedule"
 
 
-def test_cordon_and_taint_of_others_are_both_told(kube: KubeFake, adapter: KubernetesScheduler):
-    def close(one) -> None:
-        one["spec"]["unschedulable"] = True
+def test_a_cordon_without_our_annotation_is_foreign_and_stays(kube: KubeFake, adapter: KubernetesScheduler):
+    kube.edit("nodes", "", "n1", close)
+    assert foreign(adapter).startswith("made unschedulable")
+    assert foreign(adapter).endswith("not by assay")
+    adapter.cordon("n1", "gpu.xid.79: off the bus")
+    assert foreign(adapter).startswith("made unschedulable"), "also beside ours"
+    adapter.uncordon("n1")
+    assert foreign(adapter).startswith("made unschedulable")
+    seen = kube.get("nodes", "", "n1")
+    assert seen is not None
+    assert seen["spec"]["unschedulable"] is True
 
+
+def test_a_taint_that_evicts_stays_beside_our_cordon(kube: KubeFake, adapter: KubernetesScheduler):
+    adapter.cordon("n1", "gpu.xid.79: off the bus")
+    taint(kube, "maintenance", "NoExecute", "bob-fans")
+    assert foreign(adapter) == "tainted maintenance=bob-fans:NoExecute"
+    adapter.uncordon("n1")
+    assert foreign(adapter) == "tainted maintenance=bob-fans:NoExecute"
+
+
+@pytest.mark.parametrize(("patterns", "waits"), [([], True), (["made unschedulable*"], True), (["*"], False)])
+def test_each_of_a_cordon_and_a_taint_of_others_holds_back_what_would_disturb_them(
+    kube: KubeFake, adapter: KubernetesScheduler, patterns: list[str], waits: bool
+):
+    kube.edit("nodes", "", "n1", close)
+    taint(kube, "maintenance", "NoExecute")
+    policy = next(iter(load_fleet(Path(__file__).parents[3]).policies.values()))
+    policy = policy.model_copy(update={"cordons": policy.cordons.model_copy(update={"overrule": patterns})})
+    assert bool(find_respected_cordon(policy, foreign(adapter))) is waits
+
+
+def test_cordon_and_taint_of_others_are_both_told(kube: KubeFake, adapter: KubernetesScheduler):
     kube.edit("nodes", "", "n1", close)
     taint(kube, "maintenance")
     assert foreign(adapter).startswith("made unschedulable")
