@@ -117,3 +117,14 @@ def test_check_says_how_to_keep_the_place_of_a_node_that_is_gone(repository) -> 
 )
 def test_names_are_written_as_a_design_reads_them(names, said) -> None:
     assert format_node_list(names) == said
+
+
+def test_the_ports_of_a_gap_are_free_and_lead_nowhere(repository) -> None:
+    wiring = remove(repository, GAP).declared().fleet.designs["compute"].fat_tree
+    assert 7 not in wiring.used_ports("leaves", 0)
+    assert (wiring.find_far_end("leaves", 0, 7), wiring.find_far_end("leaves", 0, 8)) == (None, ("nodes", 56, 1))
+
+
+def test_a_partition_may_name_a_range_with_a_gap_in_it(repository) -> None:
+    repository.edit(DESIGN, "membership: full,", 'membership: full, nodes: ["n0001..n0008", "n0009..n0020"],')
+    assert remove(repository, GAP).plan().refused == ()

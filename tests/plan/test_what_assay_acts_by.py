@@ -222,3 +222,29 @@ def test_a_serving_node_that_changes_its_scheduler_is_a_risk_with_its_line(repos
     (risk,) = repository.plan().risks
     assert risk.where == "inventory/h100-a.yml:9"
     assert "in service would move from slurm to kubernetes" in risk.why
+
+
+def test_a_line_that_may_hold_a_secret_or_rules_a_terminal_is_not_shown_as_it_is(repository) -> None:
+    add(repository, "playbooks/zap.yml", '\n    - name: "\x1b[2J"\n')
+    add(repository, "playbooks/reboot.yml", "\n    - name: x\n      vars: {bmc_password: hunter2}\n")
+    told = format_plan_text(repository.plan())
+    assert ("\x1b" in told, "hunter2" in told, "it may hold a secret" in told) == (False, False, True)
+
+
+def test_a_line_that_only_looks_like_a_comment_is_compared(repository) -> None:
+    add(repository, "playbooks/files/start.sh", "#!/bin/sh\ntrue\n").commit()
+    repository.edit("playbooks/files/start.sh", "#!/bin/sh", "#!/usr/bin/env evil")
+    assert only(repository.plan()).line == "playbooks/files/start.sh:1"
+
+
+@pytest.mark.parametrize("policy", ["commits: {signed: true}\n"])
+def test_commits_that_need_no_signature_any_more_are_a_risk(repository, policy) -> None:
+    add(repository, "specs/allowed_signers", ANN)
+    add(repository, "specs/lifecycle/default.yaml", policy).commit()
+    repository.edit("specs/lifecycle/default.yaml", "signed: true", "signed: false")
+    assert [one.risk for one in repository.plan().risks] == ["commits need no signature"]
+
+
+def test_a_spec_that_no_node_uses_is_named_and_touches_no_pool(repository) -> None:
+    plan = repository.edit("specs/nodes/gb200-nvl72.yaml", "\nfans: ", "\nfans: 1").plan()
+    assert (only(plan).topic, only(plan).pools, find_touched_pools(plan)) == ("spec", (), [])

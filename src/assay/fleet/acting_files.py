@@ -15,6 +15,8 @@ FOLDERS = ("playbooks", "suites", "specs")
 UNUSED_FOLDERS = {"__pycache__", ".pytest_cache", ".ansible"}
 UNUSED_FILES = re.compile(r"\.(pyc|md|retry)$|^specs/schemas/|^specs/.*\.ya?ml$")
 """Compiled files, prose, the schemas for editors; and the specs, which are compared value by value."""
+COMMENTED_FILES = re.compile(r"\.(cfg|ini|lock)$|(^|/)(allowed_signers|CODEOWNERS|requirements\.txt)$")
+"""Files whose comments are known: lines that begin with a sign. In other files, such lines may say something."""
 COMMENT = re.compile(r"\s*[#;]")
 
 
@@ -24,7 +26,7 @@ def read_acting_files(tree: RepositoryTree) -> dict[str, bytes]:
 
 
 def normalize_file(path: str, content: bytes) -> str:
-    """Return what a file says: Python without comments and docstrings, other text without comments and blank lines."""
+    """Return what a file says: without comments and docstrings where assay knows them, else the whole text."""
     text = content.decode("utf-8", "surrogateescape")
     try:
         if path.endswith(".py"):
@@ -33,7 +35,9 @@ def normalize_file(path: str, content: bytes) -> str:
             return "\n".join(_list_yaml_tokens(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError, yaml.YAMLError):
         return text
-    return "\n".join(line for _, line in list_text_lines(text))
+    if COMMENTED_FILES.search(path):
+        return "\n".join(line for _, line in list_text_lines(text))
+    return text
 
 
 def list_text_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -237,7 +237,7 @@ def _misplaced_names(design: FabricDesign) -> Iterator[FieldConflict]:
 
 def _unknown_partition_nodes(design: FabricDesign) -> Iterator[FieldConflict]:
     """Find partition members that are not nodes of the design. A design of listed cables only has no nodes."""
-    known = set(design.node_names())
+    known = {*design.node_names(), *design.gap_names}
     for at, partition in enumerate(design.partitions if known else ()):
         for number, entry in enumerate(partition.nodes):
             if unknown := [name for name in expand_node_names(entry) if name not in known]:

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from assay.fleet.acting_files import dump_statements, list_text_lines, normalize_file
+from assay.fleet.secret_detection import find_secret_shape
+from assay.fleet.validation_problems import SECRET_NAME
 from assay.model.text_lists import format_count
 from assay.plan.fleet_revision import FleetRevision
-from assay.plan.operations.other_change import ChangeTopic, OtherChange, list_all_pools
+from assay.plan.operations.other_change import ChangeTopic, OtherChange, list_all_pools, replace_control_characters
 from assay.plan.operations.signer_changes import find_signers_path
 
 TOPICS: tuple[tuple[tuple[str, ...], ChangeTopic], ...] = (
@@ -73,14 +75,21 @@ def _describe(path: str, old: bytes | None, new: bytes | None) -> tuple[str, int
     if new is None:
         return f"{path} is removed", 1
     lines = _list_new_lines(old or b"", new)
-    shown = "".join(f"\n  {number}: {text[:SHOWN_CHARACTERS]}" for number, text in lines[:SHOWN_LINES])
+    shown = "".join(f"\n  {number}: {_format_line(text)}" for number, text in lines[:SHOWN_LINES])
     more = f"\n  and {len(lines) - SHOWN_LINES} more" if len(lines) > SHOWN_LINES else ""
     if old is None:
         return f"{path} is new", 1
     gone = len(_list_new_lines(new, old))
     counts = [f"{format_count(count, 'line')} {what}" for count, what in ((len(lines), "new"), (gone, "gone")) if count]
     first = lines[0][0] if lines else 1
-    return f"{path}: {', '.join(counts) or 'the same lines in another order'}{shown}{more}", first
+    return f"{path}: {', '.join(counts) or 'other comments, or the same lines in another order'}{shown}{more}", first
+
+
+def _format_line(text: str) -> str:
+    """Return the begin of a line for people: no control characters, and nothing that may be a secret."""
+    if SECRET_NAME.search(text) or find_secret_shape(text):
+        return "(not shown: it may hold a secret)"
+    return replace_control_characters(text[:SHOWN_CHARACTERS])
 
 
 def _list_new_lines(old: bytes, new: bytes) -> list[tuple[int, str]]:

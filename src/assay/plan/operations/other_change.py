@@ -28,6 +28,11 @@ class OtherChange:
     weakens: bool = False
 
 
+def replace_control_characters(text: str) -> str:
+    """Return text that a terminal shows and does not obey."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
+
+
 def list_all_pools(after: FleetRevision) -> tuple[str, ...]:
     """Return every pool of a revision, sorted."""
     return tuple(sorted({node.pool for node in after.fleet.nodes.values()}))

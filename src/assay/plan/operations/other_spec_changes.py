@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from assay.fleet.secret_detection import find_secret_shape
 from assay.fleet.validation_problems import SECRET_NAME
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
 from assay.plan.operations.other_change import ChangeTopic, OtherChange, list_all_pools
@@ -93,7 +94,8 @@ def _describe(
     title = document.replace("/", " ")
     for one in found[:SHOWN_DIFFERENCES]:
         values = f"{one.old or 'none'} → {one.new or 'none'}"
-        value = "given otherwise" if SECRET_NAME.search(one.path) else values
+        is_secret = SECRET_NAME.search(one.path) or find_secret_shape(values)
+        value = "given otherwise" if is_secret else values
         yield OtherChange(topic, f"{title}: {one.path}: {value}", one.line, pools)
     if more := found[SHOWN_DIFFERENCES:]:
         yield OtherChange(topic, f"{title}: {len(more)} more values", more[0].line, pools)

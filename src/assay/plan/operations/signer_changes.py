@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from assay.fleet.acting_files import list_text_lines
 from assay.plan.fleet_revision import FleetRevision
-from assay.plan.operations.other_change import OtherChange, list_all_pools
+from assay.plan.operations.other_change import OtherChange, list_all_pools, replace_control_characters
 
 USUAL_PATH = "specs/allowed_signers"
 KEY_TYPES = ("ssh-", "ecdsa-", "sk-")
@@ -43,7 +43,7 @@ def _list_lines(revision: FleetRevision, path: str) -> dict[str, int]:
 
 def _describe_signer(line: str) -> str:
     """Return names, options, key type and fingerprint, as `ssh-keygen -l` prints it."""
-    words = line.split()
+    words = replace_control_characters(line).split()
     at = next((number for number, word in enumerate(words) if word.startswith(KEY_TYPES)), len(words))
     options = f" ({' '.join(words[1:at])})" if at > 1 and at < len(words) else ""
     return f"{words[0]}{options} with {_describe_key(words[at : at + 2])}"
