@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from forked_assay import run_assay
 
+from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state_projection import project_node_states
 
@@ -79,3 +81,27 @@ def test_a_wave_is_held_and_told_until_a_person_clears_it_and_then_answered_with
     assert "the breaker of pool a was cleared by ann: the power is back" in assay(home, "history", "n0003").stdout
     tickets = json.loads(assay(home, "tickets", "--format", "json").stdout)["tickets"]
     assert wave["title"] not in {one["title"] for one in tickets}
+
+
+@pytest.mark.slow
+def test_a_wave_that_stays_held_is_told_again_each_time_that_the_policy_says(home: Path) -> None:
+    path = home / "specs/lifecycle/default.yaml"
+    policy = yaml.safe_load(path.read_text())
+    policy["breaker"]["held_hours"] = 1000
+    path.write_text(yaml.safe_dump(policy, sort_keys=False))
+    assert assay(home, "reconcile", "--once").returncode == 0
+    for name in HIT:
+        assay(home, "lab", "inject", "gpu.xid", "--node", name, "--with", "gpu=0", "--with", "xid=79")
+    assert "has waited" not in assay(home, "reconcile", "--once").stdout
+    for _ in range(2):
+        LabWorld(home / ".assay/lab").jump(timedelta(hours=policy["waiting"]["remind_hours"] + 1))
+        again = assay(home, "reconcile", "--once")
+        assert again.returncode == 1
+        assert "the breaker holds back n0001 and 4 more" in again.stderr
+        (told,) = [line for line in again.stdout.splitlines() if "has waited" in line]
+        assert told.startswith("n0001: noted: has waited ")
+        assert "to be answered, for breaker: 5 of 8 serving nodes of pool a" in told
+    assert "has waited" not in assay(home, "reconcile", "--once").stdout, "once each time"
+    assert states(home) == ["production"] * 8
+    tickets = json.loads(assay(home, "tickets", "--format", "json").stdout)["tickets"]
+    assert [one["title"] for one in tickets].count("many nodes of pool a fail in the same way") == 1
