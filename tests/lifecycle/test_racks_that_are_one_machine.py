@@ -181,6 +181,22 @@ def test_a_wave_over_the_pool_cordons_no_rack(paper):
     assert cordoned(paper.step()) == []
 
 
+@pytest.mark.parametrize("cleared", [False, True])
+def test_a_wave_of_one_class_cordons_no_rack_for_a_moment_until_a_person_clears_it(paper, cleared):
+    names = [*rack(paper, "r1"), *rack(paper, "r2")]
+    for name in names[:6]:
+        paper.fault(name, "gpu.xid.79")
+        paper.later(minutes=15)
+    made = paper.step()
+    assert {one.causes[0].kind for one in made if one.timing == "record"} == {"breaker"}
+    if cleared:
+        for name in names[:6]:
+            paper.say("breaker.cleared", name, pool="a")
+    rest = [*made, *paper.step()] if not cleared else paper.step()
+    assert bool(cordoned(rest)) is cleared
+    assert [one.node for one in rest if one.remedy == "withdraw"] == []
+
+
 def test_companions_are_the_nodes_of_the_same_machine(roomy):
     paper = roomy
     names = rack(paper)

@@ -22,6 +22,7 @@ from assay.lifecycle.decisions.pending_decisions import (
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
 from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import FLAPPING_RULE, PERSON_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
@@ -83,7 +84,12 @@ class _PassBounds:
     @cached_property
     def short_racks(self) -> Mapping[rack_cordons.RackPlace, rack_cordons.ShortRack]:
         """The racks that lack nodes."""
-        return rack_cordons.find_short_racks(self._snapshot)
+        return rack_cordons.find_short_racks(self._snapshot, self._is_in_class_wave)
+
+    def _is_in_class_wave(self, view: NodeSnapshot, fault: FaultRecord) -> bool:
+        """Whether a wave of its class holds a fault back from this pass on, so that no rack is cordoned for it."""
+        waves = self.class_waves.get(view.node.pool, [])
+        return not fault.no_wave and any(fault.fault_class in wave.classes for wave in waves)
 
 
 def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBounds) -> Iterator[Decision]:

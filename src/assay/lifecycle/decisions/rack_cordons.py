@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_of_service
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import DecisionCause
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
@@ -38,14 +39,19 @@ def find_rack_companions(policy: LifecyclePolicy, nodes: Iterable[Node], changed
     return {node.name for node in nodes if node.rack_place in racks} if racks else set()
 
 
-def find_short_racks(snapshot: FleetSnapshot) -> dict[RackPlace, ShortRack]:
-    """Return the racks that lack too many nodes. If a limit is reached, cordoned racks stay cordoned."""
+def find_short_racks(
+    snapshot: FleetSnapshot, is_held_back: Callable[[NodeSnapshot, FaultRecord], bool]
+) -> dict[RackPlace, ShortRack]:
+    """Return the racks that lack too many nodes. If a limit is reached, cordoned racks stay cordoned.
+
+    `is_held_back` says of a fault whether the breaker is about to hold it back. Such a fault breaks no node.
+    """
     rules = _map_rules_by_spec(snapshot.policy)
     racks: dict[tuple[RackPlace, str], list[NodeSnapshot]] = defaultdict(list)
     for view in snapshot.nodes if rules else ():
         if name := rules.get(view.node.spec):
             racks[view.node.rack_place, name].append(view)
-    candidates = list(_find_candidates(snapshot.policy, racks))
+    candidates = list(_find_candidates(snapshot.policy, racks, is_held_back))
     return dict(_apply_rack_limits(snapshot.policy, candidates))
 
 
@@ -65,12 +71,13 @@ def _map_rules_by_spec(policy: LifecyclePolicy) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _ShortRackCandidate:
-    """A rack that lacks too many nodes: its rule, its nodes, and those of them that are out."""
+    """A rack that lacks too many nodes: its rule, its nodes, those of them that are out, how many served."""
 
     rack: RackPlace
     rule: str
     nodes: list[NodeSnapshot]
     out: list[NodeSnapshot]
+    lost: int
 
     @property
     def limit_key(self) -> tuple[str, str]:
@@ -86,12 +93,16 @@ class _ShortRackCandidate:
 
 
 def _find_candidates(
-    policy: LifecyclePolicy, racks: Mapping[tuple[RackPlace, str], list[NodeSnapshot]]
+    policy: LifecyclePolicy,
+    racks: Mapping[tuple[RackPlace, str], list[NodeSnapshot]],
+    is_held_back: Callable[[NodeSnapshot, FaultRecord], bool],
 ) -> Iterator[_ShortRackCandidate]:
     for (rack, name), views in sorted(racks.items()):
-        out = sorted((view for view in views if _is_missing(policy, view)), key=lambda view: view.name)
+        lost = {view.name for view in views if _is_lost(policy, view, is_held_back)}
+        missing = (view for view in views if view.name in lost or not is_in_service(policy, view.node_state))
+        out = sorted(missing, key=lambda view: view.name)
         if len(out) > policy.racks[name].more_than:
-            yield _ShortRackCandidate(rack, name, views, out)
+            yield _ShortRackCandidate(rack, name, views, out, len(lost))
 
 
 def _apply_rack_limits(
@@ -112,7 +123,7 @@ def _apply_rack_limits(
 
 def _lost_too_many(policy: LifecyclePolicy, candidate: _ShortRackCandidate) -> bool:
     """Whether the rack lost too many nodes that served. A rack that is being brought up does not count."""
-    return sum(_is_lost(policy, view) for view in candidate.out) > policy.racks[candidate.rule].more_than
+    return candidate.lost > policy.racks[candidate.rule].more_than
 
 
 def _is_cordoned(candidate: _ShortRackCandidate) -> bool:
@@ -120,12 +131,9 @@ def _is_cordoned(candidate: _ShortRackCandidate) -> bool:
     return any(view.node_state.hold is None for view in candidate.waiting)
 
 
-def _is_missing(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
-    """Whether the rack lacks a node: the node does not serve, is on its way out, or is broken."""
-    return not is_in_service(policy, view.node_state) or _is_lost(policy, view)
-
-
-def _is_lost(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
+def _is_lost(
+    policy: LifecyclePolicy, view: NodeSnapshot, is_held_back: Callable[[NodeSnapshot, FaultRecord], bool]
+) -> bool:
     """Whether a node served and is now out or broken. A node that never served is missing, but not lost."""
     node_state = view.node_state
     if is_out_of_service(policy, node_state):
@@ -133,7 +141,8 @@ def _is_lost(policy: LifecyclePolicy, view: NodeSnapshot) -> bool:
     if not is_in_service(policy, node_state) or not view.profile.acts_on_faults:
         return False
     worst = [fault for fault in node_state.faults if fault.is_open and fault.severity == "catastrophic"]
-    return any(fault.response != "breaker" and not node_state.is_repaired(fault) for fault in worst)
+    unanswered = (one for one in worst if one.response != "breaker" and not node_state.is_repaired(one))
+    return any(not is_held_back(view, fault) for fault in unanswered)
 
 
 def _describe_shortage(rule: RackRule, rack: RackPlace, out: list[NodeSnapshot]) -> str:
