@@ -97,3 +97,16 @@ def test_another_machine_under_an_old_name_starts_anew(broken):
 def test_the_same_machine_is_enrolled_once(broken):
     broken.write(LedgerEntry("again", broken.now.isoformat(), "node.enrolled", "n1", {"pool": "a", "state": "onboard"}))
     assert broken.story("n1").state == "triage"
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_pass_of_the_machine_that_had_the_name_before_proves_nothing_of_the_next(paper, left):
+    paper.add("n1", "seatrial", serial="S1")
+    paper.judge("n1", "seatrial")
+    if left:
+        paper.write(make_left_entry(paper.story("n1"), "n2", paper.now))
+    paper.write(make_enrolled_entry("n1", "a", "seatrial", paper.now, "S2"))
+    paper.later(minutes=5)
+    assert [one for one in paper.step() if one.timing != "record"] == []
+    paper.judge("n1", "seatrial")
+    assert [one.to_state for one in paper.step()] == ["zap"]

@@ -27,6 +27,7 @@ class NodeStateProjection:
         self.seq = 0
         self._builders: dict[str, NodeStateBuilder] = {}
         self._machines: dict[str, NodeStateBuilder] = {}
+        self._used_names: set[str] = set()
 
     def apply(self, entries: Iterable[LedgerEntry]) -> None:
         """Apply the next entries."""
@@ -44,7 +45,10 @@ class NodeStateProjection:
         if entry.kind == NodeEnrolledEntry.kind:
             serial = NodeEnrolledEntry.read(entry).serial
             if known is None or (serial and known.serial != serial):
-                self._name(entry.node, make_builder(entry))
+                machine = make_builder(entry)
+                if entry.node in self._used_names:  # the newest outcomes of this name are of another machine
+                    machine.apply_replacement(entry)
+                self._name(entry.node, machine)
         elif entry.kind == NodeRenamedEntry.kind:
             renamed = NodeRenamedEntry.read(entry)
             if machine := self._machines.get(renamed.serial):
@@ -54,6 +58,7 @@ class NodeStateProjection:
 
     def _name(self, node: str, machine: NodeStateBuilder) -> None:
         self._builders[node] = machine
+        self._used_names.add(node)
         if machine.serial:
             self._machines[machine.serial] = machine
 
