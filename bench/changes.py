@@ -24,6 +24,7 @@ def respecify(fleet: Path) -> None:
     text = (fleet / SPEC).read_text().replace("name: hgx-h100\n", "name: hgx-h100-next\n")
     (fleet / SPEC).with_name("hgx-h100-next.yaml").write_text(text)
     _put(fleet / SPEC.with_name("hgx-h100-next.yaml"), r"(?m)^memory_gib: .*$", "memory_gib: 4096")
+    _put(fleet / SPEC.with_name("hgx-h100-next.yaml"), r"size_gib: 64, speed_mts", "size_gib: 128, speed_mts")
     for file in sorted((fleet / "inventory").glob("*.yml")):
         _put(file, "node_spec: hgx-h100$", "node_spec: hgx-h100-next")
 
