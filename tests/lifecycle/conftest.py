@@ -64,6 +64,8 @@ class Paper:
         self.outcomes: dict[str, dict[str, RecordedOutcome]] = {}
         self.jobs: dict[str, tuple[str, ...] | None] = {}
         self.cordons: dict[str, str | None] = {}
+        self.foreign: dict[str, str] = {}
+        self.boots: dict[str, str] = {}
         self.serial = 0
         self.known: tuple[KnownIssue, ...] = ()
         self.checks = dict(CHECKS)
@@ -78,11 +80,12 @@ class Paper:
         rack: str = "r01",
         profile: str = "managed",
         kind: str = "hgx",
+        serial: str = "",
     ):
-        self.nodes[name] = Node(name, pool, "lab1", rack, 1, f"s-{name}", kind, profile)
+        self.nodes[name] = Node(name, pool, "lab1", rack, 1, serial or f"s-{name}", kind, profile)
         self.outcomes[name] = {}
         self.jobs[name] = ()
-        self.write(decision_and_fault_entries.make_enrolled_entry(name, pool, state, self.now))
+        self.write(decision_and_fault_entries.make_enrolled_entry(name, pool, state, self.now, serial))
 
     def write(self, *entries: LedgerEntry) -> None:
         for entry in entries:
@@ -111,6 +114,7 @@ class Paper:
             latest=tuple(self.outcomes[name].values()),
             jobs=self.jobs[name],
             cordon=self.cordons.get(name),
+            foreign_cordon=self.foreign.get(name, ""),
         )
 
     def situation(self, **lines: Any) -> FleetSnapshot:
@@ -160,7 +164,7 @@ class Paper:
             phases=tuple(check.phases),
             active=check.active,
             evidence_at=at,
-            basis=basis or EvidenceBasis(before),
+            basis=basis or EvidenceBasis(before, self.boots.get(name, "")),
         )
         self.outcomes[name][check.id] = RecordedOutcome(f"run-{self.serial}", at, outcome)
 
@@ -186,7 +190,7 @@ class Paper:
             "first_seen": at,
             "last_seen": at,
             "detail": "as planted",
-            "marks": {"kernel": f"boot:{self.serial}"},
+            "marks": {"kernel": f"{self.boots.get(name, 'boot')}:{self.serial}"},
             "times": (at,),
         }
         seen = FaultObservation(
@@ -198,10 +202,13 @@ class Paper:
     def effect(self, name: str, standing: str, decision: str, action: str, reason: str = "") -> None:
         """Take an effect to a standing: intent, done, verified, failed or unknown."""
         effect = derive_id(decision, action)
-        body = {"effect": effect, "action": action, "decision": decision, "before": {}, "params": {}}
+        boot = {"boot_id": self.boots[name]} if name in self.boots else {}
+        body = {"effect": effect, "action": action, "decision": decision, "before": boot, "params": {}}
         self.write(LedgerEntry(effect, self.now.isoformat(), "effect.intent", name, body))
         if standing != "intent":
-            told = {"effect": effect, "reason": reason, "facts": {}}
+            if boot and standing == "verified" and action in ("reboot", "powercycle"):
+                self.boots[name] = boot["boot_id"] = f"{name}-{effect}"
+            told = {"effect": effect, "reason": reason, "facts": boot}
             self.write(LedgerEntry(derive_id(effect, standing), self.now.isoformat(), f"effect.{standing}", name, told))
 
     def settle(self, name: str) -> list[str]:
