@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from forked_assay import lend_spawner
 
 from assay.actions.action import ActionContext, EffectIntent
 from assay.fleet.fleet_loader import load_fleet
+from assay.lab.nvml.stub_build import build_stub
 from assay.lab.process_control import build_world, start_lab, stop_lab
 from assay.lab.scheduler_adapter import LabScheduler
 from assay.lab.world import LabWorld
@@ -104,6 +106,8 @@ def lab_room(root: Path, rate: float = RATE) -> Iterator[Room]:
     lay_out(root)
     world = LabWorld(root / ".assay" / "lab")
     build_world(load_fleet(root), world, START, rate)
+    build_stub(world.home / "lib")  # both take seconds on a busy machine, and the first reading has ten
+    lend_spawner()
     start_lab(world)
     try:
         yield Room(root, world, load_fleet(root, [world.home / "inventory.yml"]))
