@@ -51,8 +51,8 @@ class NodeStateProjection:
                 self._name(entry.node, machine)
         elif entry.kind == NodeRenamedEntry.kind:
             renamed = NodeRenamedEntry.read(entry)
-            if machine := self._machines.get(renamed.serial):
-                self._name(entry.node, rename_machine(machine, entry.node, renamed.pool, entry.id))
+            if before := self._machines.get(renamed.serial):
+                self._name(entry.node, rename_machine(before, entry.node, renamed.pool, entry.id))
         elif known:
             del self._builders[entry.node]
 
