@@ -44,11 +44,11 @@ def test_a_reboot_in_a_playbook_is_a_risk_that_is_named_and_rehearsed_everywhere
     assert plan.has_changes
     assert find_touched_pools(plan) == BOTH
     assert "ansible.builtin.command: reboot" in told
-    assert told.index("a playbook acts otherwise (playbooks/zap.yml:") < told.index("Also changed")
+    assert told.index("a playbook does something else (playbooks/zap.yml:") < told.index("Also changed")
     assert "ansible.builtin.command: reboot" in format_plan_markdown(plan)
     read = json.loads(format_plan_json(plan))
     assert (read["changes"], read["pools"]) == (True, BOTH)
-    assert read["risks"][0]["risk"] == "a playbook acts otherwise"
+    assert read["risks"][0]["risk"] == "a playbook does something else"
     assert set(read["also_changed"][0]) == {"topic", "what", "line", "pools", "weakens"}
 
 

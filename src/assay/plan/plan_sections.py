@@ -65,7 +65,7 @@ def _work_counts(plan: ChangePlan) -> Iterator[str]:
     if cases:
         yield f"{format_count(cases, 'answer')} of the policy"
     if plan.other:
-        yield f"{format_count(len(plan.other), 'change')} of what assay acts by"
+        yield format_count(len(plan.other), "other change")
     if plan.work.schedule.waves:
         yield format_schedule_cost(plan.work.schedule)
 

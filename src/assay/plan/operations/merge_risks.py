@@ -19,7 +19,7 @@ TITLES = {
     "check": "a check decides less",
     "gate": "a looser gate",
     "signer": "a new signer",
-    "playbook": "a playbook acts otherwise",
+    "playbook": "a playbook does something else",
 }
 """Topics of changes that are risks where they weaken something, the worst first."""
 
