@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
-from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE, CheckCatalog, Phase
+from assay.fleet.suite_source import SuiteTest
+from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE, CheckCatalog, CheckDeclaration, Phase
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
@@ -104,11 +105,7 @@ def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 )
 def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks with other phases, another fault class or another kind in the suite than in the catalogue."""
-    tests = {test.name: test for test in draft.suites.tests}
-    for place, check in draft.declared_checks:
-        test = tests.get(check.id)
-        if test is None:
-            continue
+    for place, check, test in _pair_with_functions(draft):
         for field, declared, mark in (
             ("phases", sorted(check.phases), sorted(test.marks.get("phase", ()))),
             ("fault", check.fault, "".join(test.marks.get("fault", ()))),
@@ -126,11 +123,9 @@ def contradicted_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 )
 def contradicted_subject(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks whose `subject` is another than that of their function's arguments. Own fixtures say nothing."""
-    tests = {test.name: test for test in draft.suites.tests}
-    for place, check in draft.declared_checks:
-        test = tests.get(check.id)
-        kinds = [kind for name, kind in SUBJECT_KIND_OF_FIXTURE.items() if test and name in test.arguments]
-        if test and kinds and check.subject != kinds[0]:
+    for place, check, test in _pair_with_functions(draft):
+        kinds = [kind for name, kind in SUBJECT_KIND_OF_FIXTURE.items() if name in test.arguments]
+        if kinds and check.subject != kinds[0]:
             message = f"{check.id} is declared for a {check.subject}, but takes a {kinds[0]} at {test.file}:{test.line}"
             yield RuleFinding(
                 place, message, f"write `subject: {kinds[0]}`, or let the function take `{check.subject}`"
@@ -211,3 +206,11 @@ def _required_phases(draft: RepositoryDraft) -> set[Phase]:
     """Return every phase that a state of a policy watches or requires."""
     states = [state for policy in draft.specs_of_model(LifecyclePolicy).values() for state in policy.states.values()]
     return {phase for state in states for phase in (*state.watch, *(need.phase for need in state.requires))}
+
+
+def _pair_with_functions(draft: RepositoryDraft) -> Iterator[tuple[FilePosition, CheckDeclaration, SuiteTest]]:
+    """Yield the place of each declared check that the suites hold, its declaration, and its function."""
+    functions = {test.name: test for test in draft.suites.tests}
+    for place, check in draft.declared_checks:
+        if function := functions.get(check.id):
+            yield place, check, function

@@ -40,13 +40,14 @@ class CommitChain:
 
     def verify(self) -> CommitSignature:
         """Return the signature of the newest commit. Raises AssayError for a commit without a good one."""
+        commit_trust.read_committed_file(self.root, self.accepted or self.newest, self.trust.allowed_signers)
         if not self.accepted:
             return self._verify_commit(self.newest, (), self._read_signers(self.newest))
-        added: dict[str, frozenset[bytes]] = {}
+        accepted, added = self._read_signers(self.accepted), dict[str, frozenset[bytes]]()
         signature = None
         for commit, parents in commit_trust.list_new_commits(self.root, self.accepted, self.newest):
             inherited = frozenset[bytes]().union(*(added.get(parent, ()) for parent in parents))
-            signers = self._read_signers(self.accepted) | inherited
+            signers = accepted | inherited
             if commit != self.newest:
                 signers &= self._newest_signers
             try:
@@ -60,7 +61,6 @@ class CommitChain:
 
     def _verify_commit(self, commit: str, parents: Collection[str], signers: frozenset[bytes]) -> CommitSignature:
         source = self.accepted or self.newest
-        commit_trust.read_committed_file(self.root, source, self.trust.allowed_signers)
         if self.trust.forge_keys and self.accepted and read_signature(self.root, commit)[0] == "PGP SIGNATURE":
             keys = commit_trust.read_committed_file(self.root, source, self.trust.forge_keys)
             called = f"{self.trust.forge_keys} of commit {source[:12]}"
