@@ -55,18 +55,6 @@ def fleet(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def ask(fleet, monkeypatch):
-    monkeypatch.setenv("ASSAY_WHO", "ann")
-
-    def asked(*words: str) -> str:
-        result = CliRunner().invoke(app, [*words, "--fleet", str(fleet)], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return asked
-
-
 def test_breaker_status_and_explain_say_what_is_held_why_and_how_to_clear_it(ask):
     for verb in ("breaker", "status"):
         text = " ".join(ask(verb).split())

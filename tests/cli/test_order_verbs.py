@@ -101,18 +101,6 @@ def fleet(tmp_path):
 
 
 @pytest.fixture
-def ask(fleet, monkeypatch):
-    monkeypatch.setenv("ASSAY_WHO", "ann")
-
-    def asked(*words: str) -> str:
-        result = CliRunner().invoke(app, [*words, "--fleet", str(fleet)], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return asked
-
-
-@pytest.fixture
 def refused(fleet, monkeypatch):
     monkeypatch.setenv("ASSAY_WHO", "ann")
 

@@ -1,9 +1,10 @@
-"""Where the helpers of these tests lie, and a database on a real PostgreSQL."""
+"""Where the helpers of these tests lie, a database on a real PostgreSQL, and a quiet site."""
 
 from __future__ import annotations
 
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,25 @@ from ledger.conftest import postgres  # noqa: F401 — a fixture of the ledger's
 from person import ann  # noqa: F401 — a fixture
 from sqlalchemy import create_engine, text
 
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "actions")]
+from quiet_site import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """A quiet site, a minute after its first pass."""
+    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
+    made.later(minutes=1)
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture
+def memory(site: Site) -> FleetSnapshotCache:
+    """What a controller remembers of that site."""
+    return FleetSnapshotCache(site.desk)
 
 
 @pytest.fixture

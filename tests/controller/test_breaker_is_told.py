@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from quiet_site import NODES, Site
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.reconcile_pass import record_decisions
 from assay.controller.ticket_updates import update_tickets
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
-    made.later(minutes=1)
-    yield made
-    made.ledger.close()
 
 
 def test_a_wave_is_one_ticket_with_its_cause_and_not_one_for_each_node(site: Site):

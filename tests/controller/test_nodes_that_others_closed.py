@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from quiet_site import NODES, Site
 
@@ -15,19 +12,6 @@ from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 
 ONE = NODES[0]
 FANS = "bob: fans"
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
-    made.later(minutes=1)
-    yield made
-    made.ledger.close()
-
-
-@pytest.fixture
-def memory(site: Site) -> FleetSnapshotCache:
-    return FleetSnapshotCache(site.desk)
 
 
 def actions(site: Site) -> list[str]:

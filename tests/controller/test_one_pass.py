@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +24,6 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.schedulers.scheduler_adapter import CustomerJob
 
 ONE, OTHER = NODES[0], NODES[1]
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
-    made.later(minutes=1)
-    yield made
-    made.ledger.close()
 
 
 def rebooted(site: Site) -> FleetSnapshotCache:

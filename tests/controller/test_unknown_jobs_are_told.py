@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,19 +28,6 @@ from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 
 ONE, TWO, THREE = NODES[:3]
 SILENT = "slurmctld does not answer"
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
-    made.later(minutes=1)
-    yield made
-    made.ledger.close()
-
-
-@pytest.fixture
-def memory(site: Site) -> FleetSnapshotCache:
-    return FleetSnapshotCache(site.desk)
 
 
 def unknown(site: Site) -> dict[str, tuple[str, str]]:
