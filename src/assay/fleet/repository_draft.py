@@ -19,7 +19,7 @@ from assay.fleet.ansible_inventory.group_variables import (
     merge_variables,
 )
 from assay.fleet.ansible_inventory.inventory_reader import InventorySource, open_disk_source, read_inventory
-from assay.fleet.repository_tree import CommitTree, RepositoryTree, WorkingFolder
+from assay.fleet.repository_tree import ADD_INVENTORY, NO_INVENTORY, CommitTree, RepositoryTree, WorkingFolder
 from assay.fleet.spec_reader import SpecFile, read_specs
 from assay.fleet.suite_source import SuiteSource, parse_suites
 from assay.fleet.validation_problems import FleetProblem, explain_violations
@@ -97,9 +97,7 @@ class RepositoryDraft:
         self, overlays: Sequence[Path], cache: ParseCache | None
     ) -> tuple[AnsibleInventory, list[FleetProblem]]:
         if not self.tree.files("inventory"):
-            return AnsibleInventory(), [
-                _missing_inventory_problem("there is no inventory/: this is no fleet repository")
-            ]
+            return AnsibleInventory(), [_missing_inventory_problem(NO_INVENTORY)]
         sources = [
             InventorySource(self.tree, "inventory", "inventory"),
             *(open_disk_source(path, self.root) for path in overlays),
@@ -215,5 +213,4 @@ class RepositoryDraft:
 
 
 def _missing_inventory_problem(message: str) -> FleetProblem:
-    fix = "list the nodes below inventory/, or use `--fleet DIR`"
-    return FleetProblem("inventory", 0, 0, "ASY0011", "error", message, fix)
+    return FleetProblem("inventory", 0, 0, "ASY0011", "error", message, ADD_INVENTORY)

@@ -16,6 +16,7 @@ from assay.cli.recorded_node_states import format_ago, load_node_states_and_retu
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
 from assay.cli.render.open_breakers import breaker_as_json, format_breaker
 from assay.cli.workspace import Workspace
+from assay.fleet.repository_tree import require_inventory
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.text_lists import fold_names, format_list
@@ -53,7 +54,7 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
         show_nodes_without_ledger(workspace, error, form)
     if not states:
-        _ = workspace.fleet  # raises an error if the folder is no fleet repository
+        require_inventory(workspace.root)
     if form == "json":
         unknown = _read_unknown_jobs(workspace)
         nodes = [node_status_as_json(state, returned.get(state.node, ()), unknown.get(state.node)) for state in states]

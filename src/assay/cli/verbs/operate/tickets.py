@@ -13,6 +13,7 @@ import typer
 
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
+from assay.fleet.repository_tree import require_inventory
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_minute
@@ -52,7 +53,7 @@ def tickets(
 
         show_tickets_without_ledger(workspace, error, form)
     if not entries:
-        _ = workspace.fleet  # raises an error if the folder is no fleet repository
+        require_inventory(workspace.root)
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
     for sink, why in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
