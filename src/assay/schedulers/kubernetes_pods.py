@@ -1,6 +1,10 @@
-"""Which pods are customers', and how each one reads as a customer's job."""
+"""Which pods are customers', how each one reads as a customer's job, and which of them wait for what our pod holds."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import Any
 
 from assay.schedulers.kubernetes_client import KubernetesObject
 from assay.schedulers.kubernetes_labels import SPARE_LABEL, measure_age_s
@@ -64,3 +68,44 @@ def is_ready(thing: KubernetesObject) -> bool:
 def _find_controller(pod: KubernetesObject) -> KubernetesObject:
     owners = pod["metadata"].get("ownerReferences") or []
     return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def find_waiting_pods(
+    node: KubernetesObject, ours: KubernetesObject, pods: Iterable[KubernetesObject], namespace: str
+) -> Iterator[KubernetesObject]:
+    """Yield the customers' pods without a node that need a resource of our pod and could run on this node.
+
+    Not every scheduler preempts our pod for them (Volcano, Kueue).
+    """
+    held = set(read_resource_requests(ours))
+    for pod in pods:
+        is_waiting = not pod["spec"].get("nodeName") and is_customer_pod(pod, namespace)
+        if is_waiting and held & set(read_resource_requests(pod)) and _fits(pod, node):
+            yield pod
+
+
+def _fits(pod: KubernetesObject, node: KubernetesObject) -> bool:
+    """Say whether the pod's node selector and size fit the node, if that were empty."""
+    from kubernetes.utils.quantity import parse_quantity
+
+    labels = node["metadata"].get("labels") or {}
+    allocatable = node["status"].get("allocatable") or {}
+    selector = (pod["spec"].get("nodeSelector") or {}).items()
+    requests = read_resource_requests(pod).items()
+    parse: Callable[[str], Decimal] = parse_quantity
+    return all(labels.get(key) == value for key, value in selector) and all(
+        parse(quantity) <= parse(allocatable.get(name, "0")) for name, quantity in requests
+    )
+
+
+def read_resource_requests(pod: KubernetesObject) -> dict[str, Any]:
+    """Return what the pod's containers request: of each resource the first quantity.
+
+    A limit without a request counts as a request: admission makes it one.
+    """
+    requests: dict[str, Any] = {}
+    for container in pod["spec"]["containers"]:
+        resources = container.get("resources") or {}
+        for name, quantity in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
+            requests.setdefault(name, quantity)
+    return requests

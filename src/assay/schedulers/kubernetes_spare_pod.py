@@ -1,4 +1,4 @@
-"""Builds the pod for a node's spare time, and finds customers' pods that wait for the resources it holds.
+"""Builds the pod for a node's spare time.
 
 The pod is the site's PodTemplate with our command. Its input is a ConfigMap, not `attach`: no broken connection cuts it
 short, a restarted kubelet finds it again, and it ends with the pod. Its output is the pod's log. Its standard error is
@@ -10,14 +10,11 @@ from __future__ import annotations
 import base64
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
-from typing import Any
+from collections.abc import Sequence
 
 from assay.model.errors import AssayError
 from assay.schedulers.kubernetes_client import KubernetesObject
 from assay.schedulers.kubernetes_labels import CORDON_KEY, NODE_ANNOTATION, SPARE_LABEL, WATCHED_ANNOTATION
-from assay.schedulers.kubernetes_pods import is_customer_pod
 
 MAX_INPUT_BYTES = 1_000_000
 """The API server takes a ConfigMap of up to 1 MiB (`MaxSecretSize`)."""
@@ -83,48 +80,7 @@ def is_preemptible(pod: KubernetesObject) -> bool:
     return bool(spec.get("priority", 0) < 0 and spec.get("preemptionPolicy") == "Never")
 
 
-def read_resource_requests(pod: KubernetesObject) -> dict[str, Any]:
-    """Return what the pod's containers request: of each resource the first quantity.
-
-    A limit without a request counts as a request: admission makes it one.
-    """
-    requests: dict[str, Any] = {}
-    for container in pod["spec"]["containers"]:
-        resources = container.get("resources") or {}
-        for name, quantity in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
-            requests.setdefault(name, quantity)
-    return requests
-
-
 def _build_node_affinity(node: str) -> KubernetesObject:
     """Return the affinity by which the scheduler places a pod on one node only, as for DaemonSets."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
-
-
-def find_waiting_pods(
-    node: KubernetesObject, ours: KubernetesObject, pods: Iterable[KubernetesObject], namespace: str
-) -> Iterator[KubernetesObject]:
-    """Yield the customers' pods without a node that need a resource of our pod and could run on this node.
-
-    Not every scheduler preempts our pod for them (Volcano, Kueue).
-    """
-    held = set(read_resource_requests(ours))
-    for pod in pods:
-        is_waiting = not pod["spec"].get("nodeName") and is_customer_pod(pod, namespace)
-        if is_waiting and held & set(read_resource_requests(pod)) and _fits(pod, node):
-            yield pod
-
-
-def _fits(pod: KubernetesObject, node: KubernetesObject) -> bool:
-    """Say whether the pod's node selector and size fit the node, if that were empty."""
-    from kubernetes.utils.quantity import parse_quantity
-
-    labels = node["metadata"].get("labels") or {}
-    allocatable = node["status"].get("allocatable") or {}
-    selector = (pod["spec"].get("nodeSelector") or {}).items()
-    requests = read_resource_requests(pod).items()
-    parse: Callable[[str], Decimal] = parse_quantity
-    return all(labels.get(key) == value for key, value in selector) and all(
-        parse(quantity) <= parse(allocatable.get(name, "0")) for name, quantity in requests
-    )

@@ -22,15 +22,19 @@ from assay.schedulers.kubernetes_client import (
 )
 from assay.schedulers.kubernetes_cordon import read_annotations, read_node
 from assay.schedulers.kubernetes_labels import FIELD_MANAGER, WATCHED_ANNOTATION, format_kubernetes_now, measure_age_s
-from assay.schedulers.kubernetes_pods import is_customer_pod, is_spare_pod, make_customer_job
+from assay.schedulers.kubernetes_pods import (
+    find_waiting_pods,
+    is_customer_pod,
+    is_spare_pod,
+    make_customer_job,
+    read_resource_requests,
+)
 from assay.schedulers.kubernetes_spare_pod import (
     GRACE_S,
     build_input_config_map,
     build_spare_pod,
-    find_waiting_pods,
     format_spare_pod_name,
     is_preemptible,
-    read_resource_requests,
 )
 from assay.schedulers.scheduler_adapter import SpareRunResult, format_jobs
 

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from cases.case import FABRIC, NODE, POOL, Case, pool
 
-MACS = POOL.replace("rack:", 'mac: "02:00:00:00:00:0a", rack:', 1)
 OTHER_POOL = "pool-b:\n  hosts: {n2: {site: lab}}\n"
 GUID = '"0xa088c203009a0106"'
 HCA = 'hcas: [{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}]'
 RAIL = {"specs/node.yaml": NODE.replace("hcas: []", HCA)}
-FIRST_BMC = POOL.replace("rack:", "bmc_address: 10.0.0.1, rack:", 1)
 PIN = "sha256:" + "0a" * 32
 FIRST_GUID = POOL.replace("rack:", f"hca_guids: [{GUID}], rack:", 1)
 
 CASES: dict[str, Case] = {
-    "ASY0030": Case(pool("S2", "S1"), pool("S2", "S3"), "inventory/pool.yml:5:73"),
-    "ASY0031": Case(
-        {"inventory/pool.yml": POOL.replace("rack:", "bmc_address: 10.0.0.1, rack:")},
-        {"inventory/pool.yml": FIRST_BMC.replace("rack: r1, u: 2", "bmc_address: 10.0.0.2, rack: r1, u: 2")},
-        "inventory/pool.yml:5:57",
-    ),
-    "ASY0032": Case(
-        {"inventory/pool.yml": POOL.replace("rack:", f"hca_guids: [{GUID}], rack:")},
-        {"inventory/pool.yml": FIRST_GUID.replace("u: 2", f"hca_guids: [{GUID.replace('06', '16')}], u: 2")},
-        "inventory/pool.yml:5:69",
-    ),
-    "ASY0033": Case(pool("u: 2", "u: 1"), pool("rack: r1, u: 2", "rack: r2, u: 1"), "inventory/pool.yml:5:67"),
     "ASY0034": Case(
         {"inventory/pool.yml": POOL + "pool-b:\n  hosts: {n2: }\n"},
         {"inventory/pool.yml": POOL + "pool-b:\n  hosts: {n2: {pool: pool-b}}\n"},
@@ -35,11 +21,6 @@ CASES: dict[str, Case] = {
         {"inventory/pool.yml": FIRST_GUID},
         {"inventory/pool.yml": FIRST_GUID.replace("u: 2", f"hca_guids: [{GUID.replace('06', '16')}], u: 2"), **RAIL},
         "inventory/pool.yml:4:57",
-    ),
-    "ASY0097": Case(
-        {"inventory/pool.yml": POOL.replace("rack:", "agent_token: {env: ONE}, rack:")},
-        {"inventory/pool.yml": POOL.replace("rack:", "agent_token: {env: ONE}, rack:", 1)},
-        "inventory/pool.yml:5:57",
     ),
     "ASY0237": Case(
         {"specs/fabric.yaml": FABRIC, **pool("n2: {", "n3: {fabric: net, ")},
@@ -63,10 +44,5 @@ CASES: dict[str, Case] = {
         {"inventory/pool.yml": POOL.replace("rack:", f"bmc_ca: ca.pem, bmc_fingerprint: {PIN}, rack:", 1)},
         {"inventory/pool.yml": POOL.replace("rack:", f"bmc_fingerprint: {PIN}, rack:", 1)},
         "inventory/pool.yml:4:73",
-    ),
-    "ASY0038": Case(
-        {"inventory/pool.yml": MACS.replace("u: 2", 'u: 2, bmc_mac: "02-00-00-00-00-0A"')},
-        {"inventory/pool.yml": MACS.replace("u: 2", 'u: 2, bmc_mac: "02-00-00-00-00-0B"')},
-        "inventory/pool.yml:5:73",
     ),
 }

@@ -18,7 +18,8 @@ from assay.model.cordon_reason_checksum import is_our_reason
 from assay.schedulers import kubernetes_cordon as nodes
 from assay.schedulers import kubernetes_labels as keys_of_ours
 from assay.schedulers.kubernetes_eviction import matches_selector
-from assay.schedulers.kubernetes_spare_pod import build_spare_pod, find_waiting_pods, is_preemptible
+from assay.schedulers.kubernetes_pods import find_waiting_pods
+from assay.schedulers.kubernetes_spare_pod import build_spare_pod, is_preemptible
 
 STRATEGIC = "application/strategic-merge-patch+json"
 words = st.text(max_size=90)

@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
-from hashlib import sha256
 
 from assay.fleet.ansible_inventory.group_variables import InventoryHost, VariableLayer
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
-from assay.fleet.rules.names_and_addresses import normalize_address
 from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.specs.credential_reference import TokenReference
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.node_spec import NodeSpec
 
 VARIABLE_NAMES = tuple(NodeVariables.model_fields)
-Keys = Callable[[NodeVariables], Iterable[str]]
-
-
-@rule("ASY0030", "two nodes share a serial number", why="History and RMA follow the serial number, not the name.")
-def shared_serial(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find serial numbers given twice, in any case and with any blanks."""
-    yield from _shared(draft, {"serial_number": _serial}, "serial number {}")
-
-
-@rule("ASY0031", "two nodes share a BMC address", why="A power cycle hits the wrong machine.")
-def shared_bmc(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find BMC addresses (with port) given twice, in any form."""
-    yield from _shared(draft, {"bmc_address": _bmc}, "BMC address {}")
-
-
-@rule("ASY0032", "an HCA's GUID is given twice", why="A cable at this GUID belongs to two ports.")
-def shared_guid(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find HCA GUIDs given twice."""
-    yield from _shared(draft, {"hca_guids": lambda node: node.hca_guids}, "HCA GUID {}")
-
-
-@rule("ASY0033", "two nodes stand in the same place", why="A ticket sends a technician to the wrong machine.")
-def shared_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find rack units given twice."""
-    yield from _shared(draft, {"u": lambda node: [f"{node.site} {node.rack} U{node.u}"]}, "place {}")
-
-
-@rule("ASY0097", "two nodes share an agent's token", why="Each agent can report for the other's node.")
-def shared_token(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find token references that several nodes share."""
-    yield from _shared(draft, {"agent_token": _token}, "{}")
 
 
 @rule("ASY0034", "a node in several pools", why="Limits count per pool, and a node must count once.")
@@ -152,14 +118,6 @@ def conflicting_variables(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         yield RuleFinding(place, message, "rename the node, or describe it in one place")
 
 
-@rule("ASY0038", "a MAC address is given twice", why="Two machines answer to one address, and get the same DHCP lease.")
-def shared_mac(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find MAC addresses of nodes and BMCs given twice, in any notation."""
-    yield from _shared(
-        draft, {"mac": lambda node: _mac(node.mac), "bmc_mac": lambda node: _mac(node.bmc_mac)}, "MAC {}"
-    )
-
-
 @rule("ASY0150", "two ways to trust a BMC", why="Only one of the two counts, and the other misleads its reader.")
 def conflicting_bmc_trust(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with both a certificate authority and a pinned certificate for their BMC."""
@@ -191,48 +149,3 @@ def _find_near_name(name: str) -> str:
     if name in VARIABLE_NAMES or name.startswith("ansible_"):
         return ""
     return next(iter(get_close_matches(name, VARIABLE_NAMES, n=1, cutoff=0.85)), "")
-
-
-def _token(node: NodeVariables) -> list[str]:
-    """Return a text for each reference to a token. The texts may be shown and compared."""
-    return [_describe_token(reference) for reference in node.agent_token]
-
-
-def _describe_token(reference: TokenReference) -> str:
-    ((where, what),) = reference.model_dump(exclude_unset=True).items()
-    return f"agent_token {where} {sha256(what.encode()).hexdigest()[:12] if reference.vault else what}"
-
-
-def _bmc(node: NodeVariables) -> list[str]:
-    return [f"{normalize_address(node.bmc_address)}:{node.bmc_port}"] if node.bmc_address else []
-
-
-def _serial(node: NodeVariables) -> list[str]:
-    return ["".join(node.serial_number.split()).upper()]
-
-
-def _mac(address: str | None) -> list[str]:
-    return [address.lower().replace("-", ":")] if address else []
-
-
-def _shared(draft: RepositoryDraft, variables: Mapping[str, Keys], label: str) -> Iterator[RuleFinding]:
-    """Find values of these variables that are given twice, by one node or by two. At most one finding per variable."""
-    owners: dict[str, HostDeclaration] = {}
-    for host in draft.hosts:
-        if host.settings:
-            own: set[str] = set()
-            for variable, keys in variables.items():
-                numbered = enumerate(keys(host.settings))
-                taken = next(((at, key) for at, key in numbered if _is_taken(key, host, owners, own)), None)
-                if taken is not None:
-                    at, key = taken
-                    other = "twice" if owners[key] is host else f"by {owners[key].name} too"
-                    message = f"{host.name}: {label.format(key)} is given {other}"
-                    yield RuleFinding(host.find_position(variable, at), message, "correct one of the two")
-
-
-def _is_taken(key: str, host: HostDeclaration, owners: dict[str, HostDeclaration], own: set[str]) -> bool:
-    """Whether a host has given the key before, in `owners` or `own`. Records that this host gives it."""
-    taken = owners.setdefault(key, host) is not host or key in own
-    own.add(key)
-    return taken
