@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from functools import cache
+from functools import cache, reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,79 @@ def test_nothing_that_a_device_says_can_leave_its_comment() -> None:
     document = recorded("hgx-h100")
     document["channels"]["probe"]["host"]["product"] = {"failed": "odd\nname: other\x00"}
     assert accepted(draft_node_spec(seen("hgx-h100", document=document))).name == "hgx-h100"
+
+
+def _planted(spec: NodeSpec) -> NodeSpec:
+    """Return the spec with another value wherever one can stand: that of another kind of node."""
+    limits = {name: limit.model_copy(update={"value": 4321.0}) for name, limit in spec.limits.items()}
+    host = {"services": ["planted.service"], "modules": ["planted_module"], "sysctls": {"planted.key": "1"}}
+    host |= {"kernel": "planted", "governor": "planted", "dimms": {"count": 1, "size_gib": 1, "speed_mts": 1}}
+    others = {"boot": {"first": "planted"}, "bios": {"Planted": "1"}, "rack": RACK, "leak_detectors": 77, "height_u": 9}
+    texts = dict.fromkeys(("description", "owner", "product", "driver", "firmware"), "planted")
+    parts = {"fans": 77, "cpu_sockets": 77, "cpu_threads": 77, "memory_gib": 77, "kernel_cmdline": ["planted"]}
+    parts |= {"gpus": {"model": "planted", "pci": ["planted"]}, "nvme": {"count": 77, "size_gb": 77}}
+    parts |= {"psus": {"count": spec.psus.count, "needed": 1}, "nics": [{"name": "planted", "speed_mbps": 77}]}
+    hcas = [{"name": hca.name, "rail": hca.rail, "pci": "planted"} for hca in spec.hcas]
+    told = spec.model_dump(mode="json", exclude={"extends"}) | texts | parts | others | {"hcas": hcas, "host": host}
+    return NodeSpec.model_validate({**told, "limits": {name: limit.model_dump() for name, limit in limits.items()}})
+
+
+RACK = {"nodes": 77, "gpus": 77, "switch_trays": 77, "power_shelves": 77}
+UNREAD = [
+    (), ("probe",), ("bmc",), ("probe", "host"), ("probe", "gpu"), ("probe", "hca"), ("probe", "hca", "mlx5_2", "pci"),
+    ("probe", "nic"), ("probe", "nvme"), ("probe", "memory"), ("probe", "kernel"), ("bmc", "psu"), ("bmc", "firmware"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unread", UNREAD, ids=".".join)
+def test_no_value_of_another_kind_of_node_comes_without_a_mark(unread: tuple[str, ...]) -> None:
+    document = recorded("hgx-h100")
+    if unread:
+        *above, last = ("channels", *unread)
+        reduce(lambda tree, step: tree[step], above, document)[last] = {"failed": "no answer"}
+    observed = seen("hgx-h100", document=document)
+    other = ObservedNode(observed.evidence, observed.node, _planted(FLEET.node_specs["hgx-h100"]), observed.bundles)
+    text = draft_node_spec(other)
+    own = draft_node_spec(seen("hgx-h100", present=False, document=document), FLEET.node_specs["hgx-h100"].limits)
+    heads = {line for line in text.splitlines() if line.endswith(":") or line.startswith("#")}
+    copied = [line for line in text.splitlines() if line.strip() not in own and line not in heads]
+    assert len(copied) > 80
+    assert [line for line in _list_unmarked(text) if line in copied] == []
+    accepted(text)
+
+
+def _list_unmarked(text: str) -> list[str]:
+    """Return the lines without a mark of their own, of the block that they stand in, or of the line above."""
+    marked_block, found = False, []
+    for above, line in pairwise(text.splitlines()):
+        if not line.startswith((" ", "-")):
+            marked_block = "# review: " in line and line.partition("#")[0].strip().endswith(":")
+        if not marked_block and "# review: " not in line and not above.startswith("# review: "):
+            found.append(line)
+    return found
+
+
+def test_the_marks_are_on_the_lines_of_what_was_copied() -> None:
+    text = draft_node_spec(seen("hgx-h100"))
+    mark = "  # review: taken from hgx-h100, not read on this node"
+    for wanted in ("  services: [nvidia-", "  sysctls: {", "  gpu_temperature: {value: 85", "owner: hardware"):
+        assert [line.endswith(mark) for line in text.splitlines() if line.startswith(wanted)] == [True]
+    for read in ("driver: ", "  pcie_width: {", "  kernel: 6", "- {name: mlx5_0", "firmware: "):
+        assert ["# review" in line for line in text.splitlines() if line.startswith(read)] == [False]
+
+
+def test_a_bundle_without_parts_fits_no_node() -> None:
+    observed = seen("hgx-h100", present=False)
+    empty = {name: bundle.model_copy(update={"components": []}) for name, bundle in FLEET.bundles.items()}
+    text = draft_node_spec(ObservedNode(observed.evidence, observed.node, None, empty))
+    assert "# review: the node runs no bundle of specs/firmware as a whole\n# firmware:" in text
+
+
+def test_a_text_of_several_lines_keeps_its_marks_outside() -> None:
+    spec = FLEET.node_specs["hgx-h100"].model_copy(update={"description": "one:\n\ntwo"})
+    observed = seen("hgx-h100")
+    text = draft_node_spec(ObservedNode(observed.evidence, observed.node, spec, FLEET.bundles))
+    assert accepted(text).description == "one:\n\ntwo"
 
 
 def _leaves(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

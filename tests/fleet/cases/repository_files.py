@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases.case import POLICY, Case, Link
+from cases.case import NODE, POLICY, Case, Link
 
 CASES: dict[str, Case] = {
     "ASY0230": Case(
@@ -18,5 +18,10 @@ CASES: dict[str, Case] = {
         {"specs/own.yaml": POLICY, ".gitignore": "own*\n"},
         {"specs/other.yaml": POLICY, ".gitignore": "own*\n"},
         "specs/own.yaml",
+    ),
+    "ASY0260": Case(
+        {"specs/node.yaml": NODE.replace("fans: 1", "fans: 1  # review: taken from big, not read on this node")},
+        {"specs/node.yaml": "# look at every `# review:`\n" + NODE},
+        "specs/node.yaml:10",
     ),
 }

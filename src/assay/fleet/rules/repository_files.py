@@ -1,4 +1,4 @@
-"""Files that a revision of git does not hold, or that assay does not read although they look like specs."""
+"""Files that a revision of git does not hold, that assay does not read, or that nobody has reviewed yet."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from assay.fleet.git import DECLARED_FOLDERS, list_ignored_paths
 from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
-from assay.fleet.repository_tree import MAX_LINKS, WorkingFolder
+from assay.fleet.repository_tree import MAX_FILE_BYTES, MAX_LINKS, WorkingFolder
 from assay.model.specs.spec_document import SPEC_KINDS
+from assay.model.text_lists import format_count
 
 YAML_ENDINGS = (".yaml", ".yml")
 SPECIAL_FILES = {
@@ -25,6 +26,7 @@ SPECIAL_FILES = {
 KIND_LINE = re.compile(rb'^[{\s]*"?kind"?\s*:\s*"?(?:%b)\b' % "|".join(SPEC_KINDS).encode(), re.MULTILINE)
 KIND_BYTES = 4096
 """How much of a file is read to find its kind."""
+REVIEW_MARK = re.compile(rb"(?:^|\s)# review:")
 SUITE_FILE = re.compile(r"(?:^|/)(?:test_\w+|conftest)\.py$")
 
 
@@ -90,6 +92,34 @@ def ignored_declaration(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         if (is_yaml and path in read.get(folder, {path})) or (folder == "suites" and SUITE_FILE.search(path)):
             message = f"git ignores {path}, and assay reads it"
             yield RuleFinding((path, 0, 0), message, "commit it (`git add -f`), or remove it")
+
+
+@rule(
+    "ASY0260",
+    "a drafted spec that nobody has reviewed to its end",
+    why="`assay specs learn` marks what it did not read on the node: the value may be that of another kind of node.",
+    severity="warning",
+)
+def unreviewed_draft(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find specs with `# review:` marks, one finding for each file, at its first mark."""
+    for path in draft.tree.files("specs"):
+        marks = _list_marks(draft, path) if path.endswith(YAML_ENDINGS) else []
+        if marks:
+            others = f", the last in line {marks[-1]}" if marks[1:] else ""
+            message = f"{format_count(len(marks), 'line')} with the mark `# review:`{others}: values not read on a node"
+            fix = "compare each with the hardware or its documents, then remove its mark"
+            yield RuleFinding((path, marks[0], 0), message, fix)
+
+
+def _list_marks(draft: RepositoryDraft, path: str) -> list[int]:
+    """Return the numbers of the lines with a mark."""
+    try:
+        content = draft.tree.read(path, MAX_FILE_BYTES)
+    except OSError:
+        return []
+    if b"# review:" not in content:
+        return []
+    return [number for number, line in enumerate(content.splitlines(), 1) if REVIEW_MARK.search(line)]
 
 
 def _names_a_kind(draft: RepositoryDraft, path: str) -> bool:

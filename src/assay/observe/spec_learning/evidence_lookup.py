@@ -15,11 +15,15 @@ from assay.model.specs.node_spec import NodeSpec
 
 @dataclass(frozen=True, slots=True)
 class DraftEntry:
-    """One entry of the draft. `value` is None where it is unknown; `reviews` are the comments for the reviewer."""
+    """One entry of the draft. `value` is None where it is unknown; `reviews` are the comments for the reviewer.
+
+    `part_reviews` are those for one part of the value, by its key or index.
+    """
 
     key: str
     value: Any = None
     reviews: tuple[str, ...] = ()
+    part_reviews: Mapping[str | int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class ObservedNode:
     node: Node
     present_spec: NodeSpec | None = None
     bundles: Mapping[str, FirmwareBundle] = field(default_factory=dict)
+
+    @property
+    def copy_review(self) -> str:
+        """The comment for a value of the present spec that was not read on this node."""
+        return f"taken from {self.present_spec.name if self.present_spec else 'nowhere'}, not read on this node"
 
     def read(self, *path: str) -> EvidenceReading:
         """Return the reading at a path, channel first."""

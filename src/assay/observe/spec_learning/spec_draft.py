@@ -28,7 +28,7 @@ SCHEMA = "# yaml-language-server: $schema=../schemas/node-spec.json"
 
 
 def draft_node_spec(seen: ObservedNode, wanted: Iterable[str] = ()) -> str:
-    """Return the spec as YAML, with a `# review:` above everything that was not read or is a guess.
+    """Return the spec as YAML, with a `# review:` at everything that was not read on the node or is a guess.
 
     `wanted` are the names of the limits that the suites use.
     """
@@ -45,7 +45,7 @@ def learn_limits(seen: ObservedNode, wanted: Iterable[str]) -> Iterator[DraftEnt
         if name in LIMIT_FACTS:
             yield _learn_limit(seen, name, present.get(name))
         elif name in present:
-            yield DraftEntry(name, _limit_as_data(present[name]))
+            yield DraftEntry(name, _limit_as_data(present[name]), (seen.copy_review,))
         else:
             review = f"no evidence of one node sets {name}: choose it, and say where it comes from"
             yield DraftEntry(name, None, (review,))
@@ -59,7 +59,8 @@ def _learn_limit(seen: ObservedNode, name: str, present: MetricLimit | None) -> 
     value = readings[0] if len(readings) == 1 else None
     if value is None:
         shown = ", ".join("nothing" if reading is None else f"{reading:g}" for reading in readings) or "nothing"
-        return DraftEntry(name, unchanged.value, (f"{name} was not learned: {'.'.join(below)} reads {shown}",))
+        review = f"{name} was not learned: {'.'.join(below)} reads {shown}"
+        return DraftEntry(name, unchanged.value, (f"{review}; {seen.copy_review}" if present else review,))
     if present and (present.value, present.unit) == (value, unit):
         return unchanged
     day = f"{seen.evidence.at:%Y-%m-%d}"
@@ -111,7 +112,7 @@ def _name_lines(seen: ObservedNode, entries: list[DraftEntry]) -> Iterator[str]:
     yield from _entry_lines(DraftEntry("name", name, (review,)))
     for key in ("description", "owner"):
         if text := getattr(seen.present_spec, key, ""):
-            yield from _entry_lines(DraftEntry(key, text))
+            yield from _entry_lines(DraftEntry(key, text, (seen.copy_review,)))
 
 
 def _limit_lines(limits: Iterable[DraftEntry]) -> Iterator[str]:
@@ -122,9 +123,43 @@ def _limit_lines(limits: Iterable[DraftEntry]) -> Iterator[str]:
 
 
 def _entry_lines(entry: DraftEntry) -> Iterator[str]:
-    """Yield an entry as YAML with its reviews above it. An entry without a value is a comment."""
-    yield from (f"# review: {_to_one_line(review)}" for review in entry.reviews)
-    yield from _to_yaml(entry.key, entry.value).split("\n") if entry.value is not None else (f"# {entry.key}:",)
+    """Yield an entry as YAML with its reviews at it. An entry without a value is a comment."""
+    if entry.value is None:
+        yield from (*_review_lines(entry.reviews), f"# {entry.key}:")
+    elif not entry.part_reviews:
+        yield from _mark(_to_yaml(entry.key, entry.value).split("\n"), entry.reviews)
+    else:
+        parts = [line for part in _list_parts(entry) for line in part]
+        yield from _mark([f"{entry.key}:", *parts], entry.reviews)
+
+
+def _list_parts(entry: DraftEntry) -> Iterator[list[str]]:
+    """Yield the lines of each part of a list or mapping, with the part's reviews."""
+    if isinstance(entry.value, Mapping):
+        for name, part in entry.value.items():
+            lines = _mark(_to_yaml(name, part).split("\n"), entry.part_reviews.get(name, ()))
+            yield [f"  {line}" for line in lines]
+    else:
+        for index, part in enumerate(entry.value):
+            yield list(_mark(_dump([part], None).split("\n"), entry.part_reviews.get(index, ())))
+
+
+def _mark(lines: list[str], reviews: tuple[str, ...]) -> Iterator[str]:
+    """Yield the lines with the last review at the end of the first and the others above it.
+
+    A text of several lines has all of them above: within it, they would be part of the text.
+    """
+    *above, last = [*_review_lines(reviews)] or [""]
+    can_end_with_comment = len(lines) == 1 or re.fullmatch(r"\w+:", lines[0])
+    yield from above
+    if last and not can_end_with_comment:
+        yield last
+    yield f"{lines[0]}  {last}" if last and can_end_with_comment else lines[0]
+    yield from lines[1:]
+
+
+def _review_lines(reviews: tuple[str, ...]) -> Iterator[str]:
+    yield from (f"# review: {_to_one_line(review)}" for review in reviews)
 
 
 def _to_one_line(text: str) -> str:
@@ -134,8 +169,10 @@ def _to_one_line(text: str) -> str:
 
 def _to_yaml(key: str, value: Any) -> str:
     """Return one entry as YAML, with the innermost lists and mappings on one line each."""
-    style = None if isinstance(value, dict | list) else False
+    return _dump({key: value}, None if isinstance(value, dict | list) else False)
+
+
+def _dump(value: Any, style: bool | None) -> str:
     width = 1_000_000  # never fold a text
-    return yaml.safe_dump(
-        {key: value}, sort_keys=False, allow_unicode=True, width=width, default_flow_style=style
-    ).rstrip("\n")
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=width, default_flow_style=style)
+    return text.rstrip("\n")

@@ -67,7 +67,7 @@ def _firmware(seen: ObservedNode) -> DraftEntry:
 
 def _runs_bundle(seen: ObservedNode, bundle: FirmwareBundle) -> bool:
     wanted = [(part, component.version) for component in bundle.components for part in component.inventory]
-    return all(seen.read("bmc", "firmware", part).value == version for part, version in wanted)
+    return bool(wanted) and all(seen.read("bmc", "firmware", part).value == version for part, version in wanted)
 
 
 def _gpus(seen: ObservedNode) -> DraftEntry:
@@ -85,13 +85,17 @@ def _hcas(seen: ObservedNode) -> DraftEntry:
     adapters, reasons = seen.parts("probe", "hca")
     if not adapters:
         return seen.make_unread_entry("hcas", *(reasons or ("no adapter answered",)))
-    rails, rail_reviews = _rails(seen, adapters)
-    addresses, address_reviews = _hca_addresses(seen, sorted(adapters, key=lambda name: rails[name]))
-    hcas = [{"name": name, "rail": rails[name], "pci": pci} for name, pci in addresses.items()]
-    return DraftEntry("hcas", hcas, (*rail_reviews, *address_reviews, *reasons))
+    rails, guessed = _rails(seen, adapters)
+    names = sorted(adapters, key=lambda name: rails[name])
+    addresses, unread = _hca_addresses(seen, names)
+    hcas = [{"name": name, "rail": rails[name], "pci": addresses[name]} for name in names]
+    reviews = {
+        index: tuple(text for text in (guessed.get(name), unread.get(name)) if text) for index, name in enumerate(names)
+    }
+    return DraftEntry("hcas", hcas, reasons, {index: texts for index, texts in reviews.items() if texts})
 
 
-def _rails(seen: ObservedNode, adapters: Mapping[str, Any]) -> tuple[dict[str, int], tuple[str, ...]]:
+def _rails(seen: ObservedNode, adapters: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, str]]:
     """Return each adapter's rail, the index of its GUID in the inventory or else a free one, and the reviews."""
     guids = {guid: rail for rail, guid in enumerate(seen.node.hca_guids)}
     listed = {name: guids.get(read_typed_value(hca, "guid", str) or "") for name, hca in adapters.items()}
@@ -99,20 +103,19 @@ def _rails(seen: ObservedNode, adapters: Mapping[str, Any]) -> tuple[dict[str, i
     free = (rail for rail in count() if rail not in taken)
     rails = {name: next(free) if rail is None else rail for name, rail in listed.items()}
     unlisted = [name for name in adapters if listed[name] is None]
-    return rails, tuple(f"{name} has no GUID of the inventory: its rail is a guess" for name in unlisted)
+    return rails, {name: f"{name} has no GUID of the inventory: its rail is a guess" for name in unlisted}
 
 
-def _hca_addresses(seen: ObservedNode, names: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+def _hca_addresses(seen: ObservedNode, names: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the PCI addresses of adapters, from the present spec where they were not read, and the reviews."""
     present = {hca.name: hca.pci for hca in seen.present_spec.hcas} if seen.present_spec else {}
     read = {name: typed_value(seen.read("probe", "hca", name, "pci"), str) for name in names}
-    addresses = {name: pci for name, pci in read.items() if pci}
-    reviews = tuple(
-        f"{name} does not show its PCI address{'; taken from the spec' if name in present else ': fill it in'}"
+    reviews = {
+        name: f"{name} does not show its PCI address{'; taken from the spec' if name in present else ': fill it in'}"
         for name in names
-        if name not in addresses
-    )
-    return {name: addresses.get(name) or present.get(name, "unknown") for name in names}, reviews
+        if not read[name]
+    }
+    return {name: read[name] or present.get(name, "unknown") for name in names}, reviews
 
 
 def _nics(seen: ObservedNode) -> DraftEntry:
@@ -144,11 +147,12 @@ def _psus(seen: ObservedNode) -> DraftEntry:
     supplies, reasons = seen.parts("bmc", "psu")
     if not supplies and reasons:
         return seen.make_unread_entry("psus", *reasons)
-    present = seen.present_spec.psus if seen.present_spec else None
-    if not supplies or (present and present.count == len(supplies)):
-        reviews = ("nothing reads how many supplies must carry the load; needed is the present spec's",)
-        entry = {"count": len(supplies), "needed": present.needed if present else 0}
-        return DraftEntry("psus", entry, (*reasons, *reviews) if supplies else reasons)
+    if not supplies:
+        return DraftEntry("psus", {"count": 0, "needed": 0})
+    present = seen.present_spec
+    if present and present.psus.count == len(supplies):
+        review = f"nothing reads how many supplies must carry the load; needed is taken from {present.name}"
+        return DraftEntry("psus", {"count": len(supplies), "needed": present.psus.needed}, (*reasons, review))
     guess = "needed is a guess, one less than there are: nothing reads how many supplies must carry the load"
     return DraftEntry("psus", {"count": len(supplies), "needed": max(1, len(supplies) - 1)}, (*reasons, guess))
 
@@ -186,10 +190,15 @@ def learn_host(seen: ObservedNode) -> DraftEntry:
     present = seen.present_spec.host.model_dump(mode="json", exclude_defaults=True) if seen.present_spec else {}
     wanted = [name for name in present if name not in CHOSEN_BY_PEOPLE] if seen.present_spec else list(HOST_FACTS)
     facts = {name: HOST_FACTS[name](seen) for name in wanted}
-    unread = tuple(f"host.{name} was not read" for name in wanted if facts[name] is None)
     merged = {name: present.get(name) if facts.get(name) is None else facts[name] for name in HostSpec.model_fields}
     learned = {name: setting for name, setting in merged.items() if setting not in (None, [], {})}
-    return DraftEntry("host", learned or None, (*unread, *(() if seen.present_spec else (HOST_REVIEW,))))
+    unread = tuple(f"host.{name} was not read" for name in wanted if facts[name] is None and name not in learned)
+    copied: dict[str | int, tuple[str, ...]] = {
+        name: (f"host.{name} was not read; {seen.copy_review}" if name in wanted else seen.copy_review,)
+        for name in learned
+        if facts.get(name) is None
+    }
+    return DraftEntry("host", learned or None, (*unread, *(() if seen.present_spec else (HOST_REVIEW,))), copied)
 
 
 def _fact(kind: type, *path: str) -> Callable[[ObservedNode], Any]:

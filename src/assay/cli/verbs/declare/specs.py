@@ -25,7 +25,7 @@ def learn(
     node: Annotated[str, typer.Argument(metavar="NODE", help="A node in good condition.", show_default=False)],
     fleet: FleetDir = Path(),
 ) -> None:
-    """Draft a node spec from the last evidence of a good node, on stdout. A person must review it.
+    """Draft a node spec from the last evidence of a good node, on stdout. A person must review each `# review:`.
 
     Exit codes: 0 drafted; 2 there is no evidence of this node.
     """
