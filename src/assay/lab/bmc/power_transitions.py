@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from assay.lab.bmc.firmware_flash import UpdateTask, activate_staged, is_task_running
 from assay.lab.node.healthy_devices import gpu_after_boot
-from assay.lab.node.healthy_host import apply_pending_bios, host_after_boot
+from assay.lab.node.healthy_host import apply_pending_settings, host_after_boot
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
 StateStep = Callable[[VirtualNodeState], VirtualNodeState]
@@ -149,7 +149,7 @@ def _restart(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> V
     state = _interrupt_updates(state, now, f"{reset_type} cut the power", everything=False)
     if reset_type == "FullPowerCycle":
         state = reset_bmc(state, now, "FullPowerCycle")
-    state = apply_pending_bios(activate_staged(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
+    state = apply_pending_settings(activate_staged(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
     return with_sel_event(_start_boot(state, now), now, "OK", f"System restart: {reset_type}", "Assay.1.0.SystemReset")
 
 

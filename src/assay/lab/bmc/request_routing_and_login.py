@@ -39,6 +39,8 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
         reset_and_account_requests.patch_system,
     ),
     ("PATCH", REDFISH_ROOT + bios.BIOS_SETTINGS): ("ConfigureComponents", bios.patch_settings),
+    ("PATCH", REDFISH_ROOT + computer_system.SYSTEM_SETTINGS): ("ConfigureComponents", bios.patch_boot),
+    ("PATCH", REDFISH_ROOT + bios.SECURE_BOOT): ("ConfigureComponents", bios.patch_secure_boot),
     ("POST", manager_log_services.MANAGER_RESET): ("ConfigureManager", reset_and_account_requests.reset_manager),
     ("POST", manager_log_services.CLEAR_LOG): ("ConfigureManager", reset_and_account_requests.clear_log),
     ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload_and_task_monitor.simple_update),

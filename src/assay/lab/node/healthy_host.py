@@ -67,6 +67,7 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
     | dimms cpus | `[{present, health, gib}]`, `[{health, model, cores, threads}]`, in slot order |
     | bios bios_pending | attribute → value in force; attribute → value from the next host reset on |
     | boot_options boot_order secure_boot boot_mode | boot settings |
+    | boot_pending | boot_order, secure_boot and boot_mode from the next host reset on |
     | leaks | `[{state}]`: OK, Warning or Critical |
     | lid power_cap_w clock_s | the intrusion sensor; a power cap or None; error of the BMC's clock in seconds |
     """
@@ -79,6 +80,7 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
         "boot_order": [0, 1],
         "boot_mode": spec.boot.mode,
         "secure_boot": bool(spec.boot.secure),
+        "boot_pending": {},
         "leaks": [{"state": "OK"} for _ in range(spec.leak_detectors)],
         "lid": "Normal",
         "power_cap_w": None,
@@ -98,9 +100,11 @@ def _bmc_cpu(spec: NodeSpec) -> dict[str, Any]:
     return {"health": "OK", "model": CPU_MODEL, "cores": threads // 2 or 1, "threads": threads}
 
 
-def apply_pending_bios(state: VirtualNodeState) -> VirtualNodeState:
-    """Return the state after a host reset: pending BIOS settings are in force."""
-    box = state["box"]
+def apply_pending_settings(state: VirtualNodeState) -> VirtualNodeState:
+    """Return the state after a host reset: pending BIOS and boot settings are in force, or lost (`fails.settings`)."""
+    if state["fails"].get("settings"):
+        return {**state, "box": {**state["box"], "bios_pending": {}, "boot_pending": {}}}
+    box = {**state["box"], **state["box"].get("boot_pending", {}), "boot_pending": {}}
     return {**state, "box": {**box, "bios": {**box["bios"], **box["bios_pending"]}, "bios_pending": {}}}
 
 

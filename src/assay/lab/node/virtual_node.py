@@ -15,7 +15,7 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | host | firmware tables, kernel, clock, services (lab/node/healthy_host.py) |
 | kernel_log | `[{at, text}]` since this boot |
 | active | results of the burn-in tools: `bus_bandwidth_gb_s wrong memory_errors` |
-| fails | planted failures: `probe_hangs bmc_silent flash` |
+| fails | planted failures: `probe_hangs bmc_silent flash settings`; `settings`: a reset loses pending BIOS settings |
 """
 
 from __future__ import annotations

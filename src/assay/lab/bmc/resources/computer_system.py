@@ -21,6 +21,7 @@ from assay.lab.bmc.resource_tree import (
 SYSTEM_PATH = "/Systems/System_0"
 SYSTEM_RESET = f"{REDFISH_ROOT}{SYSTEM_PATH}/Actions/ComputerSystem.Reset"
 PROCESSORS, MEMORY = f"{SYSTEM_PATH}/Processors", f"{SYSTEM_PATH}/Memory"
+SYSTEM_SETTINGS = f"{SYSTEM_PATH}/Settings"
 BOOT_TARGETS = ["None", "Pxe", "Hdd", "Cd", "BiosSetup", "UefiHttp"]
 BOOT_ENABLED = ["Disabled", "Once", "Continuous"]
 
@@ -64,7 +65,20 @@ def system(view: ResourceView) -> Resource:
                 "ResetType@Redfish.AllowableValues": list(RESET_TYPES),
             }
         },
+        **{
+            "@Redfish.Settings": {
+                "@odata.type": "#Settings.v1_3_5.Settings",
+                "SettingsObject": resource_link(SYSTEM_SETTINGS),
+            }
+        },
     )
+
+
+def system_settings(view: ResourceView) -> Resource:
+    """The boot mode and order as they will be after the next reset."""
+    box = {**view.state["box"], **view.state["box"].get("boot_pending", {})}
+    boot = {"BootSourceOverrideMode": box["boot_mode"], "BootOrder": _boot_order(box)}
+    return make_resource("ComputerSystem", "1_20_0", "Settings", "System, after the next reset", Boot=boot)
 
 
 def reset_info(_: ResourceView) -> Resource:
@@ -96,8 +110,12 @@ def _boot(state: dict[str, Any]) -> dict[str, Any]:
         "BootSourceOverrideTarget@Redfish.AllowableValues": BOOT_TARGETS,
         "BootSourceOverrideMode": state["box"]["boot_mode"],
         "BootOptions": resource_link(f"{SYSTEM_PATH}/BootOptions"),
-        "BootOrder": [f"Boot{number:04}" for number in state["box"]["boot_order"]],
+        "BootOrder": _boot_order(state["box"]),
     }
+
+
+def _boot_order(box: dict[str, Any]) -> list[str]:
+    return [f"Boot{number:04}" for number in box["boot_order"]]
 
 
 def _processor_summary(state: dict[str, Any]) -> dict[str, Any]:

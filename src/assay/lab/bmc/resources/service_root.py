@@ -120,6 +120,7 @@ BELOW_ROOT: dict[str, ResourceBuilder] = {
     "/odata": odata,
     "/Systems": computer_system.systems,
     computer_system.SYSTEM_PATH: computer_system.system,
+    computer_system.SYSTEM_SETTINGS: computer_system.system_settings,
     f"{computer_system.SYSTEM_PATH}/ResetActionInfo": computer_system.reset_info,
     bios.BIOS: bios.bios,
     bios.BIOS_SETTINGS: bios.bios_settings,

@@ -1,0 +1,45 @@
+"""assay.fleet.system_settings: brings BIOS and boot settings to the node spec, in the process of ansible-playbook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from assay.actions.ansible_playbook import find_task_node, preload_fleet
+from assay.actions.system_settings_update import SystemSettingsUpdate
+from assay.ledger.file_locks import hold_node_lock
+from assay.model.errors import AssayError
+from assay.model.setting_difference import SettingDifference
+
+preload_fleet(__file__)
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
+    """The module of the same name has the documentation."""
+
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Bring the settings to the spec; with --check only report what differs."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _, arguments = self.validate_argument_spec({"deadline_s": {"type": "float", "default": 3600.0}})
+        try:
+            differences = self._update(task_vars or {}, arguments["deadline_s"])
+        except AssayError as error:
+            return result | {"failed": True, "msg": str(error)}
+        shown = {"before": _list_values(differences, "seen"), "after": _list_values(differences, "wanted")}
+        return result | {"changed": bool(differences), "diff": [{"header": "BIOS and boot settings", **shown}]}
+
+    def _update(self, variables: dict[str, Any], deadline_s: float) -> list[SettingDifference]:
+        fleet, node = find_task_node(variables)
+        update = SystemSettingsUpdate(fleet, node, deadline_s)
+        if self._task.check_mode:
+            return update.find_differences()
+        with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
+            return update.apply()
+
+
+def _list_values(differences: list[SettingDifference], side: str) -> str:
+    return "".join(f"{one.name}: {getattr(one, side)}\n" for one in differences)
