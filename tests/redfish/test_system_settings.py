@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from assay.actions.system_settings_update import SystemSettingsUpdate
+from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.model.errors import AssayError
-from assay.model.setting_difference import format_differences
 from assay.model.specs.node_spec import BootSpec, NodeSpec
 from assay.redfish.bmc_client import BmcClient, open_bmc
 from assay.redfish.system_settings import (
     compare_bios,
     compare_boot,
-    find_system_differences,
+    find_system_mismatches,
     needs_reset,
     order_system_settings,
 )
@@ -45,40 +45,40 @@ def spoil(rehearsal: Any, **box: Any) -> None:
 
 
 def test_a_node_as_declared_differs_in_nothing(bmc: BmcClient, rehearsal: Any) -> None:
-    assert find_system_differences(bmc, declared(rehearsal)) == []
+    assert find_system_mismatches(bmc, declared(rehearsal)) == []
 
 
 def test_all_orders_wait_for_one_reset_and_only_what_differs_is_ordered(bmc: BmcClient, rehearsal: Any) -> None:
     spoil(rehearsal, bios={"ACSControl": "Enabled", "SRIOVSupport": "Disabled"}, boot_order=[1, 0], boot_mode="Legacy")
     spoil(rehearsal, secure_boot=True)
     spec = declared(rehearsal)
-    differences = find_system_differences(bmc, spec)
-    assert [one.name for one in differences] == [
+    mismatches = find_system_mismatches(bmc, spec)
+    assert [one.name for one in mismatches] == [
         "bios.SRIOVSupport",
         "bios.ACSControl",
         "boot.mode",
         "boot.secure",
         "boot.first",
     ]
-    assert "bios.ACSControl is Enabled, expected Disabled" in format_differences(differences)
+    assert "bios.ACSControl is Enabled, expected Disabled" in format_setting_mismatches(mismatches)
 
-    order_system_settings(bmc, spec, differences)
+    order_system_settings(bmc, spec, mismatches)
 
     box = rehearsal.world.load(NODE)["box"]
     assert box["bios_pending"] == {"ACSControl": "Disabled", "SRIOVSupport": "Enabled"}
     assert box["boot_pending"] == {"boot_order": [0, 1], "boot_mode": "UEFI", "secure_boot": False}
-    assert find_system_differences(bmc, spec) == differences, "an order is not yet the setting"
+    assert find_system_mismatches(bmc, spec) == mismatches, "an order is not yet the setting"
     bmc.reset_system("ForceRestart")
-    assert find_system_differences(bmc, spec) == []
+    assert find_system_mismatches(bmc, spec) == []
 
 
 def test_what_somebody_else_ordered_is_corrected_without_a_reset(bmc: BmcClient, rehearsal: Any) -> None:
     spoil(rehearsal, bios_pending={"ACSControl": "Enabled"})
     spec = declared(rehearsal)
-    differences = find_system_differences(bmc, spec)
-    assert [one.name for one in differences] == ["bios_pending.ACSControl"]
-    assert not needs_reset(differences)
-    order_system_settings(bmc, spec, differences)
+    mismatches = find_system_mismatches(bmc, spec)
+    assert [one.name for one in mismatches] == ["bios_pending.ACSControl"]
+    assert not needs_reset(mismatches)
+    order_system_settings(bmc, spec, mismatches)
     assert rehearsal.world.load(NODE)["box"]["bios_pending"] == {}
 
 
@@ -86,7 +86,7 @@ def test_attributes_that_the_bmc_lacks_are_named_before_anything_is_ordered(bmc:
     spoil(rehearsal, bios={"ACSControl": "Enabled"})
     spec = declared(rehearsal, bios={"ACSControl": "Disabled", "Warp": "On", "Cloak": "On"})
     with pytest.raises(AssayError, match="the BIOS has no attributes Warp, Cloak") as trouble:
-        order_system_settings(bmc, spec, find_system_differences(bmc, spec))
+        order_system_settings(bmc, spec, find_system_mismatches(bmc, spec))
     assert "hgx-h100" in trouble.value.fix
     assert rehearsal.world.load(NODE)["box"]["bios_pending"] == {}
 
@@ -94,7 +94,7 @@ def test_attributes_that_the_bmc_lacks_are_named_before_anything_is_ordered(bmc:
 def test_a_boot_option_that_is_not_there_is_an_error_that_lists_the_others(bmc: BmcClient, rehearsal: Any) -> None:
     spec = declared(rehearsal, boot=BootSpec(first="USB*"))
     with pytest.raises(AssayError, match="the BMC has UEFI: PXE IPv4 Slot 1, ubuntu"):
-        order_system_settings(bmc, spec, find_system_differences(bmc, spec))
+        order_system_settings(bmc, spec, find_system_mismatches(bmc, spec))
 
 
 def test_one_reset_brings_all_and_a_second_run_changes_nothing(bmc: BmcClient, rehearsal: Any) -> None:
@@ -102,7 +102,7 @@ def test_one_reset_brings_all_and_a_second_run_changes_nothing(bmc: BmcClient, r
     boots = rehearsal.world.load(NODE)["boot"]["count"]
     work = SystemSettingsUpdate(rehearsal.fleet, rehearsal.fleet.nodes[NODE], deadline_s=30.0)
     assert {one.name for one in work.apply()} == {"bios.ACSControl", "boot.first"}
-    assert work.find_differences() == []
+    assert work.find_mismatches() == []
     assert work.apply() == []
     assert rehearsal.world.load(NODE)["boot"]["count"] == boots + 1
 

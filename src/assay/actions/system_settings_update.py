@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from assay.actions.boot import is_booting
 from assay.actions.polling import wait_until
+from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_mismatches
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.setting_difference import SettingDifference, format_differences
 from assay.redfish.bmc_client import open_fleet_bmc
 from assay.redfish.system_settings import (
     declares_system_settings,
-    find_system_differences,
+    find_system_mismatches,
     needs_reset,
     order_system_settings,
 )
@@ -36,27 +36,27 @@ class SystemSettingsUpdate:
     deadline_s: float
     read_back_s: float = 120.0
 
-    def find_differences(self) -> list[SettingDifference]:
+    def find_mismatches(self) -> list[SettingMismatch]:
         """Return what differs from the spec now. Raises AssayError if the BMC cannot be read."""
         with open_fleet_bmc(self.fleet, self.node) as bmc:
-            return find_system_differences(bmc, self.fleet.spec_of(self.node.name))
+            return find_system_mismatches(bmc, self.fleet.spec_of(self.node.name))
 
-    def apply(self) -> list[SettingDifference]:
+    def apply(self) -> list[SettingMismatch]:
         """Bring all settings to the spec, and return what differed. Raises AssayError, also if they read otherwise."""
         spec = self.fleet.spec_of(self.node.name)
         if not declares_system_settings(spec):
             return []
         wait_until(self._has_started, self.deadline_s, "the host has started", self.node.name)
         with open_fleet_bmc(self.fleet, self.node) as bmc:
-            differences = find_system_differences(bmc, spec)
-            if not differences:
+            mismatches = find_system_mismatches(bmc, spec)
+            if not mismatches:
                 return []
-            order_system_settings(bmc, spec, differences)
-            if not needs_reset(differences):
-                return differences
+            order_system_settings(bmc, spec, mismatches)
+            if not needs_reset(mismatches):
+                return mismatches
             bmc.reset_system("ForceRestart" if bmc.read_power_state() != "Off" else "On")
         self._await_values()
-        return differences
+        return mismatches
 
     def _has_started(self) -> bool | None:
         with open_fleet_bmc(self.fleet, self.node) as bmc:
@@ -66,19 +66,19 @@ class SystemSettingsUpdate:
         """Wait for the values. Raises AssayError if the host has started and the BMC still reads others."""
         started: list[float] = []
 
-        def look() -> list[SettingDifference] | None:
+        def look() -> list[SettingMismatch] | None:
             with open_fleet_bmc(self.fleet, self.node) as bmc:
-                differences = find_system_differences(bmc, self.fleet.spec_of(self.node.name))
+                mismatches = find_system_mismatches(bmc, self.fleet.spec_of(self.node.name))
                 has_started = (bmc.system().get("BootProgress") or {}).get("LastState") == "OSRunning"
-            if not differences:
+            if not mismatches:
                 return []
             if not has_started:
                 started.clear()
                 return None
             started.append(time.monotonic())
-            return differences if started[-1] - started[0] > self.read_back_s else None
+            return mismatches if started[-1] - started[0] > self.read_back_s else None
 
         left = wait_until(look, self.deadline_s, "the BMC reads the new settings", self.node.name)
         if left:
-            what = f"the BMC reads other settings after the reset: {format_differences(left)}"
+            what = f"the BMC reads other settings after the reset: {format_setting_mismatches(left)}"
             raise AssayError(what, where=self.node.name)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
 from assay.model.errors import AssayError
-from assay.model.setting_difference import SettingDifference, format_reading
 from assay.model.specs.node_spec import BootSpec, NodeSpec
 from assay.redfish.bios_boot_components import read_bios, read_boot, read_pending_bios
 from assay.redfish.bmc_client import BmcClient
@@ -28,7 +28,7 @@ def declares_system_settings(spec: NodeSpec) -> bool:
     return bool(spec.bios or spec.boot.model_fields_set)
 
 
-def find_system_differences(bmc: BmcClient, spec: NodeSpec) -> list[SettingDifference]:
+def find_system_mismatches(bmc: BmcClient, spec: NodeSpec) -> list[SettingMismatch]:
     """Return what differs from the spec's `bios` and `boot`, as in force now. Settings that are not declared are left.
 
     An attribute that the BMC lacks is seen as `absent`. An attribute `bios_pending.NAME` is in force as wanted, but the
@@ -41,47 +41,47 @@ def find_system_differences(bmc: BmcClient, spec: NodeSpec) -> list[SettingDiffe
     boot = read_branch(lambda: read_boot(bmc, system)) if spec.boot.model_fields_set else {}
     different = compare_bios(spec.bios, bios)
     waiting = _read_orders(bmc, system, spec)
-    names = {difference.name for difference in different}
+    names = {mismatch.name for mismatch in different}
     wrong = [
-        SettingDifference(f"{WAITING}{name}", spec.bios[name], text)
+        SettingMismatch(f"{WAITING}{name}", spec.bios[name], text)
         for name, text in waiting.items()
         if f"{IN_FORCE}{name}" not in names and not is_same_setting(spec.bios[name], text)
     ]
     return [*different, *wrong, *compare_boot(spec.boot, boot)]
 
 
-def needs_reset(differences: Iterable[SettingDifference]) -> bool:
-    """Say whether a reset is needed to remove the differences."""
-    return any(not difference.name.startswith(WAITING) for difference in differences)
+def needs_reset(mismatches: Iterable[SettingMismatch]) -> bool:
+    """Say whether a reset is needed to remove the mismatches."""
+    return any(not mismatch.name.startswith(WAITING) for mismatch in mismatches)
 
 
-def compare_bios(wanted: Mapping[str, str], tree: Any) -> list[SettingDifference]:
+def compare_bios(wanted: Mapping[str, str], tree: Any) -> list[SettingMismatch]:
     """Return the attributes of a tree of BIOS readings that are not as wanted."""
     seen = {name: format_reading(tree, name) for name in wanted}
     return [
-        SettingDifference(f"bios.{name}", text, seen[name])
+        SettingMismatch(f"bios.{name}", text, seen[name])
         for name, text in wanted.items()
         if not is_same_setting(text, seen[name])
     ]
 
 
-def compare_boot(wanted: BootSpec, tree: Any) -> list[SettingDifference]:
+def compare_boot(wanted: BootSpec, tree: Any) -> list[SettingMismatch]:
     """Return the declared boot settings that are not as wanted in a tree of boot readings."""
     return list(_compare_boot(wanted, tree))
 
 
-def _compare_boot(wanted: BootSpec, tree: Any) -> Iterator[SettingDifference]:
+def _compare_boot(wanted: BootSpec, tree: Any) -> Iterator[SettingMismatch]:
     if "mode" in wanted.model_fields_set and (mode := format_reading(tree, "mode")) != wanted.mode:
-        yield SettingDifference("boot.mode", wanted.mode, mode)
+        yield SettingMismatch("boot.mode", wanted.mode, mode)
     if wanted.secure is not None:
         text = str(wanted.secure).lower()
         if (secure := format_reading(tree, "secure")) != text:
-            yield SettingDifference("boot.secure", text, secure)
+            yield SettingMismatch("boot.secure", text, secure)
     if wanted.first is not None:
         order = tree.get("order", {}).get("value") if isinstance(tree.get("order"), dict) else None
         first = str(order[0]) if order else format_reading(tree, "order") or "(failed: the boot order is empty)"
         if not fnmatchcase(first, wanted.first):
-            yield SettingDifference("boot.first", wanted.first, first)
+            yield SettingMismatch("boot.first", wanted.first, first)
 
 
 def is_same_setting(wanted: str, seen: str) -> bool:
@@ -95,13 +95,13 @@ def _read_orders(bmc: BmcClient, system: Resource, spec: NodeSpec) -> dict[str, 
     return {name: format_reading(pending, name) for name in spec.bios if name in pending}
 
 
-def order_system_settings(bmc: BmcClient, spec: NodeSpec, differences: Sequence[SettingDifference]) -> None:
-    """Order the wanted values of all differences; the next reset applies them. What is ordered already is left.
+def order_system_settings(bmc: BmcClient, spec: NodeSpec, mismatches: Sequence[SettingMismatch]) -> None:
+    """Order the wanted values of all mismatches; the next reset applies them. What is ordered already is left.
 
     Raises AssayError before the first order if the BMC lacks a setting, and after an order that the BMC did not take.
     """
-    _refuse_missing_attributes(bmc, spec, differences)
-    system, names = bmc.system(), {difference.name for difference in differences}
+    _refuse_missing_attributes(bmc, spec, mismatches)
+    system, names = bmc.system(), {mismatch.name for mismatch in mismatches}
     order = _find_boot_order(bmc, system, spec) if "boot.first" in names else None
     waiting = _read_orders(bmc, system, spec)
     attributes = {
@@ -121,8 +121,8 @@ def order_system_settings(bmc: BmcClient, spec: NodeSpec, differences: Sequence[
         _patch(bmc, _settings_path(secure) or secure["@odata.id"], {"SecureBootEnable": spec.boot.secure})
 
 
-def _refuse_missing_attributes(bmc: BmcClient, spec: NodeSpec, differences: Iterable[SettingDifference]) -> None:
-    missing = [one.name.removeprefix(IN_FORCE) for one in differences if one.seen == "absent"]
+def _refuse_missing_attributes(bmc: BmcClient, spec: NodeSpec, mismatches: Iterable[SettingMismatch]) -> None:
+    missing = [one.name.removeprefix(IN_FORCE) for one in mismatches if one.seen == "absent"]
     if missing:
         what = f"the BIOS has no {'attribute' if len(missing) == 1 else 'attributes'} {', '.join(missing)}"
         raise AssayError(what, where=bmc.where, fix=f"correct `bios` of the node spec {spec.name}")

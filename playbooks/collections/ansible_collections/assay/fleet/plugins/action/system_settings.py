@@ -10,8 +10,8 @@ from ansible.plugins.action import ActionBase
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.system_settings_update import SystemSettingsUpdate
 from assay.ledger.file_locks import hold_node_lock
+from assay.model.configuration.setting_mismatch import SettingMismatch
 from assay.model.errors import AssayError
-from assay.model.setting_difference import SettingDifference
 
 preload_fleet(__file__)
 
@@ -26,20 +26,20 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         result: dict[str, Any] = super().run(tmp, task_vars)
         _, arguments = self.validate_argument_spec({"deadline_s": {"type": "float", "default": 3600.0}})
         try:
-            differences = self._update(task_vars or {}, arguments["deadline_s"])
+            mismatches = self._update(task_vars or {}, arguments["deadline_s"])
         except AssayError as error:
             return result | {"failed": True, "msg": str(error)}
-        shown = {"before": _list_values(differences, "seen"), "after": _list_values(differences, "wanted")}
-        return result | {"changed": bool(differences), "diff": [{"header": "BIOS and boot settings", **shown}]}
+        shown = {"before": _list_values(mismatches, "seen"), "after": _list_values(mismatches, "wanted")}
+        return result | {"changed": bool(mismatches), "diff": [{"header": "BIOS and boot settings", **shown}]}
 
-    def _update(self, variables: dict[str, Any], deadline_s: float) -> list[SettingDifference]:
+    def _update(self, variables: dict[str, Any], deadline_s: float) -> list[SettingMismatch]:
         fleet, node = find_task_node(variables)
         update = SystemSettingsUpdate(fleet, node, deadline_s)
         if self._task.check_mode:
-            return update.find_differences()
+            return update.find_mismatches()
         with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
             return update.apply()
 
 
-def _list_values(differences: list[SettingDifference], side: str) -> str:
-    return "".join(f"{one.name}: {getattr(one, side)}\n" for one in differences)
+def _list_values(mismatches: list[SettingMismatch], side: str) -> str:
+    return "".join(f"{one.name}: {getattr(one, side)}\n" for one in mismatches)

@@ -10,7 +10,7 @@ from assay.model.reading import parse_reading
 
 
 @dataclass(frozen=True, slots=True)
-class SettingDifference:
+class SettingMismatch:
     """A setting by its path in the node spec (`bios.QuietBoot`), with the wanted and the seen value as texts.
 
     A value that cannot be read is seen as `(KIND: REASON)`, which equals no value.
@@ -21,9 +21,9 @@ class SettingDifference:
     seen: str
 
 
-def format_differences(differences: Iterable[SettingDifference]) -> str:
-    """Return differences as one line of text."""
-    return ", ".join(f"{one.name} is {one.seen}, expected {one.wanted}" for one in differences)
+def format_setting_mismatches(mismatches: Iterable[SettingMismatch]) -> str:
+    """Return mismatches as one line of text."""
+    return ", ".join(f"{one.name} is {one.seen}, expected {one.wanted}" for one in mismatches)
 
 
 def format_reading(tree: Any, *path: str) -> str:
