@@ -30,16 +30,19 @@ def test_old_firmware_is_brought_to_the_bundle_and_read_back(room: Room):
     assert seen["firmware"]["BMC"] == "01.00.00"
     assert proof.facts["firmware"]["BMC"] == room.fleet.bundle_of("n0003").components[0].version
     assert sorted(room.flashes("n0003")) == ["bmc", "gpu", "hca"], "what was equal is left alone"
-    assert any("Baseboard management controller" in line for line in room.told)
+    assert any("Firmware of the node's bundle" in line for line in room.told)
+    assert any("n0003: bmc: pushes firmware/bmc-01.05.11.bin, because BMC is 01.00.00" in line for line in room.told)
 
 
 @pytest.mark.slow
 def test_check_mode_says_what_would_change_and_changes_nothing(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
 
-    said = _playbook(room, "n0003", "--check")
+    said = _playbook(room, "n0003", "--check", "--diff")
 
     assert "changed=1" in said.stdout
+    assert "after: bios: the bundle (reset: host)" in said.stdout
+    assert "-BIOS: 2.0.0\n+BIOS: 2.7.3\n" in said.stdout
     assert room.flashes("n0003") == []
 
 
@@ -165,7 +168,7 @@ def test_the_plugins_are_documented_for_ansible_doc(room: Room):
     )
     options = {name: set(page["doc"]["options"]) for name, page in json.loads(told.stdout).items()}
     assert options == {
-        "assay.fleet.firmware": {"components", "deadline_s"},
+        "assay.fleet.firmware": {"components", "deadline_s", "read_back_s", "steady_s"},
         "assay.fleet.power": {"reset", "unless_after", "wait_s"},
     }
 

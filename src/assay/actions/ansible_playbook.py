@@ -27,6 +27,8 @@ from assay.model.node import Node
 from assay.model.secret_redaction import redact, redact_bytes
 
 CANCEL_POLL_S = 0.5
+PROGRESS_MARK = "assay: "
+"""How the lines begin that a task of `assay.fleet` prints while it works."""
 
 
 def run_playbook(context: ActionContext, intent: EffectIntent, name: str, variables: Mapping[str, Any]) -> None:
@@ -166,6 +168,10 @@ class _PlaybookListener:
                 self._context.progress(f"{self._intent.node}: {self._intent.action}: {data.get('task', '')} …")
             case "runner_on_failed" | "runner_on_unreachable":
                 self.failure = f"{data.get('task', '')}: {result.get('msg', 'failed without a message')}"
+            case "verbose":
+                for line in event.get("stdout", "").splitlines():
+                    if line.startswith(PROGRESS_MARK):
+                        self._context.progress(line.removeprefix(PROGRESS_MARK))
             case "error":
                 self.failure = self.failure or event.get("stdout", "").strip()
         return True

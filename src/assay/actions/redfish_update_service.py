@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay.actions.firmware_update import BmcConnector, FirmwareUpdateStatus
+from assay.actions.bmc_updates import BmcConnector, FirmwareUpdateStatus
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.reading import parse_reading
+from assay.model.reading import ReadingTree, parse_reading
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 from assay.redfish.bmc_client import SYSTEM_RESET, BmcClient, open_fleet_bmc
+from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.firmware_push_and_tasks import list_task_messages, parse_task
 
 PUSH_TIMEOUT_S = 600.0
@@ -39,12 +41,17 @@ class RedfishFirmwareUpdater:
 
     def read_versions(self) -> dict[str, str]:
         """Return version by inventory id. One that cannot be read is `(KIND: REASON)`, which equals no version."""
-        readings = {ident: parse_reading(leaf) for ident, leaf in self._bmc.read_running_firmware().items()}
-        return {
-            ident: str(reading.value) if reading.kind == "value" else f"({reading.kind}: {reading.reason})"
-            for ident, reading in readings.items()
-            if reading is not None
-        }
+        return _format_readings(self._bmc.read_running_firmware())
+
+    def read_pending_versions(self) -> dict[str, str]:
+        """Return the version that waits for a reset by inventory id."""
+        return _format_readings(read_firmware_inventory(self._bmc).pending)
+
+    def read_bmc_restart(self) -> str:
+        """Return the BMC's LastResetTime, "" if it does not say."""
+        with suppress(AssayError):
+            return str(self._read_manager().get("LastResetTime") or "")
+        return ""
 
     def find_update(self, component: FirmwareComponent) -> FirmwareUpdateStatus | None:
         """Return the newest task that names the component or one of its inventory ids, None if there is none."""
@@ -59,12 +66,15 @@ class RedfishFirmwareUpdater:
         return FirmwareUpdateStatus(task.path, not task.is_over, task.is_success, reset_since, task.message)
 
     def read_update(self, ident: str) -> FirmwareUpdateStatus:
-        """Return an update as it is now. An update that the BMC forgot, or never named (""), counts as completed."""
+        """Return an update as it is now. An update that the BMC forgot, or never named (""), is lost."""
         if not ident:
-            return FirmwareUpdateStatus("", running=False, completed=True)
+            return FirmwareUpdateStatus("", running=False, completed=False, message="the BMC names no task", lost=True)
         task = self._bmc.read_task(ident)
-        completed = task.is_success or task.state == "Gone"
-        return FirmwareUpdateStatus(ident, running=not task.is_over, completed=completed, message=task.message)
+        lost = task.state == "Gone"
+        message = f"the BMC no longer knows the update {ident}" if lost else task.message
+        return FirmwareUpdateStatus(
+            ident, running=not task.is_over, completed=task.is_success, message=message, lost=lost
+        )
 
     def push(self, component: FirmwareComponent, image: Path) -> str:
         """Upload the image in the way that the component declares. Return the task's path, "" if the BMC names none."""
@@ -85,11 +95,23 @@ class RedfishFirmwareUpdater:
 
     def _read_last_reset(self, reset: FirmwareReset) -> datetime:
         """Return the time of the last reset that the component needs, NEVER if the BMC does not say."""
-        system = self._bmc.system()
         if reset != "bmc":
-            return _parse_time(system.get("LastResetTime"))
-        managers = system.get("Links", {}).get("ManagedBy", [])
-        return _parse_time(self._bmc.get(managers[0]["@odata.id"]).get("LastResetTime") if managers else None)
+            return _parse_time(self._bmc.system().get("LastResetTime"))
+        return _parse_time(self._read_manager().get("LastResetTime"))
+
+    def _read_manager(self) -> Mapping[str, Any]:
+        """Return the Manager resource of the BMC itself, {} if the system links to none."""
+        managers = self._bmc.system().get("Links", {}).get("ManagedBy", [])
+        return self._bmc.get(managers[0]["@odata.id"]) if managers else {}
+
+
+def _format_readings(tree: ReadingTree) -> dict[str, str]:
+    readings = {ident: parse_reading(leaf) for ident, leaf in tree.items()}
+    return {
+        ident: str(reading.value) if reading.kind == "value" else f"({reading.kind}: {reading.reason})"
+        for ident, reading in readings.items()
+        if reading is not None
+    }
 
 
 def is_task_of_component(task: dict[str, Any], component: FirmwareComponent) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
-from assay.actions.firmware_update import find_version_mismatches, format_mismatches, list_managed_components
+from assay.actions.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
 from assay.actions.redfish_update_service import RedfishFirmwareUpdater
 from assay.redfish.bmc_client import open_fleet_bmc
 

@@ -2,7 +2,8 @@
 
 It writes LAB/inventory.yml once everything answers and deletes it at its end; the world stays on disk. The file
 overlays the repository's inventory, as `ansible-inventory -i inventory -i LAB/inventory.yml` would, and changes
-addresses only. Its variables are set on hosts, because a pool's variables outrank those of `all`.
+addresses, and waits of playbooks: lab time passes faster. Its variables are set on hosts, because a pool's variables
+outrank those of `all`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from assay.lab.world import LabWorld
 
 def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], scheduler_port: int) -> None:
     """Write LAB/inventory.yml by rename. The file exists as long as the lab is up."""
+    rate = world.clock().rate
     everywhere = {
         "bmc_address": "127.0.0.1",
         "bmc_ca": str(world.home / "ca.pem"),
@@ -39,6 +41,8 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
         },
         "workloads": "lab",
         "lab_scheduler": f"http://127.0.0.1:{scheduler_port}",
+        "firmware_read_back_s": max(1.0, 120 / rate),
+        "firmware_steady_s": 30 / rate,
     }
     hosts = {
         node: {**everywhere, "bmc_port": port, "reach": _reach_command(world, node)} for node, port in bmc_ports.items()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from assay.lab.bmc.planned_flash_faults import start_faults, take_planned_faults
 from assay.lab.firmware_images import read_image_header
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
 
@@ -17,8 +18,10 @@ MAX_IMAGE_BYTES = 64 << 20
 RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
     ("HGX_FW_BMC", "bmc"),
     ("BMC", "bmc"),
+    ("FW_BMC", "bmc"),
     ("BIOS", "host"),
     ("HCA_", "host"),
+    ("CX7_", "host"),
     ("HGX_FW_", "ac"),
 )
 
@@ -73,6 +76,7 @@ def start_flash(
         if is_task_running(task) and set(task["inventory"]) & set(ids):
             raise ComponentBusy(f"task {task['id']} is writing {task['component']}")
     fails = _planned_failure(state, image.component, ids)
+    faults, state = take_planned_faults(state, image.component)
     task = {
         **_task(state, image.component, image.sha256, now),
         "ends_at": (now + timedelta(seconds=state["timing"]["flash_s"])).isoformat(),
@@ -81,6 +85,7 @@ def start_flash(
         "inventory": ids,
         "reset": image.reset,
         "state": "Running",
+        **start_faults(faults, now, state["timing"]["flash_s"]),
     }
     flashed = {"component": image.component, "image_sha256": image.sha256, "at": now.isoformat()}
     state = {**_without_failure(state, fails), "flashes": [*state.get("flashes", []), flashed]}
@@ -144,11 +149,3 @@ def _without_failure(state: VirtualNodeState, name: str | None) -> VirtualNodeSt
 def is_task_running(task: UpdateTask) -> bool:
     """Return whether an update task is still running."""
     return bool(task.get("state", "Running") == "Running")
-
-
-def activate_staged(state: VirtualNodeState, resets: Collection[str]) -> VirtualNodeState:
-    """Return the state with the staged firmware that these resets activate in force."""
-    staged = state.get("staged", {})
-    fitting = {name: entry["version"] for name, entry in staged.items() if entry["reset"] in resets}
-    left = {name: entry for name, entry in staged.items() if name not in fitting}
-    return {**state, "firmware": {**state["firmware"], **fitting}, "staged": left}

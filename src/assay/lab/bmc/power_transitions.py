@@ -8,9 +8,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import Literal, get_args
+from functools import partial
+from typing import Any, Literal, get_args
 
-from assay.lab.bmc.firmware_flash import UpdateTask, activate_staged, is_task_running
+from assay.lab.bmc.firmware_flash import UpdateTask, is_task_running
+from assay.lab.bmc.staged_firmware import activate_staged, roll_back, stage_firmware
 from assay.lab.node.healthy_devices import gpu_after_boot
 from assay.lab.node.healthy_host import apply_pending_settings, host_after_boot
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
@@ -24,7 +26,7 @@ BMC_RESET_TYPES = ("GracefulRestart", "ForceRestart")
 OFF: tuple[ResetType, ...] = ("ForceOff", "GracefulShutdown")
 NEEDS_POWER: tuple[ResetType, ...] = ("GracefulRestart", "ForceRestart")
 CYCLES: tuple[ResetType, ...] = ("PowerCycle", "FullPowerCycle")
-STANDBY = {"BMC"}  # the only firmware that runs on standby power
+STANDBY = {"BMC", "FW_BMC_0"}  # the only firmware that runs on standby power
 
 
 class ResetNotPossible(Exception):
@@ -36,14 +38,15 @@ def apply_elapsed_time(state: VirtualNodeState, now: datetime) -> VirtualNodeSta
 
     The result is the same whether time passes at once or in steps. Returns `state` itself if nothing is due.
     """
-    for _, step in sorted(_due_changes(state, now), key=lambda pair: pair[0]):
-        state = step(state)
+    while due := min(_due_changes(state, now), key=lambda pair: pair[0], default=None):
+        state = due[1](state)
     return state
 
 
 def has_pending_changes(state: VirtualNodeState) -> bool:
     """Return whether time alone will change this state."""
-    return bool(state["power"].get("on_at")) or any(is_task_running(task) for task in state.get("tasks", []))
+    running = any(is_task_running(task) for task in state.get("tasks", []))
+    return bool(state["power"].get("on_at") or state.get("rollbacks")) or running
 
 
 def interrupt_task(state: VirtualNodeState, task_id: str, now: datetime, why: str) -> VirtualNodeState:
@@ -55,8 +58,40 @@ def _due_changes(state: VirtualNodeState, now: datetime) -> Iterator[tuple[datet
     if (on_at := state["power"].get("on_at")) and (at := datetime.fromisoformat(on_at)) <= now:
         yield at, _complete_power_on
     for task in state.get("tasks", []):
-        if is_task_running(task) and (at := datetime.fromisoformat(task["ends_at"])) <= now:
-            yield at, _task_completion(task, at)
+        if is_task_running(task):
+            yield from _due_task_changes(task, now)
+    for rollback in state.get("rollbacks", []):
+        if (at := datetime.fromisoformat(rollback["at"])) <= now:
+            yield at, partial(roll_back, rollback=rollback)
+
+
+def _due_task_changes(task: UpdateTask, now: datetime) -> Iterator[tuple[datetime, StateStep]]:
+    steps = {"lost_at": _lose_task, "restart_at": _restart_bmc_in_task, "ends_at": _complete_task}
+    for key, step in steps.items():
+        if key in task and (at := datetime.fromisoformat(task[key])) <= now:
+            yield at, partial(step, task=task, at=at)
+
+
+def _lose_task(state: VirtualNodeState, task: UpdateTask, at: datetime) -> VirtualNodeState:
+    """Return the state of a BMC that no longer knows a task; `written`: it goes on writing all the same."""
+    state = _edit_task(state, task["id"], lost_at=None, forgotten=True)
+    return state if task["written"] else interrupt_task(state, task["id"], at, f"{task['component']} was not written")
+
+
+def _restart_bmc_in_task(state: VirtualNodeState, task: UpdateTask, at: datetime) -> VirtualNodeState:
+    state = _edit_task(state, task["id"], restart_at=None, forgotten=task["forgets"])
+    return reset_bmc(state, at, "Watchdog restart of the BMC")
+
+
+def _edit_task(state: VirtualNodeState, task_id: str, **changes: Any) -> VirtualNodeState:
+    """Return the state with changed entries of a task; an entry of None is removed."""
+    tasks = [
+        {key: entry for key, entry in {**task, **changes}.items() if entry is not None}
+        if task["id"] == task_id
+        else task
+        for task in state["tasks"]
+    ]
+    return {**state, "tasks": tasks}
 
 
 def _complete_power_on(state: VirtualNodeState) -> VirtualNodeState:
@@ -66,25 +101,12 @@ def _complete_power_on(state: VirtualNodeState) -> VirtualNodeState:
     )
 
 
-def _task_completion(task: UpdateTask, at: datetime) -> StateStep:
-    def end(state: VirtualNodeState) -> VirtualNodeState:
-        if task["fails"]:
-            text = f"Verification of {task['component']} failed after writing"
-            return _end_task(state, task["id"], at, "Exception", text)
-        done = _end_task(state, task["id"], at, "Completed", f"{task['component']} {task['version']} was written")
-        return _with_new_version(done, task)
-
-    return end
-
-
-def _with_new_version(state: VirtualNodeState, task: UpdateTask) -> VirtualNodeState:
-    """Return the state with the version active, or staged until the reset that activates it."""
-    ids = task["inventory"]
-    if task["reset"] == "none":
-        staged = {name: entry for name, entry in state.get("staged", {}).items() if name not in ids}
-        return {**state, "staged": staged, "firmware": {**state["firmware"], **dict.fromkeys(ids, task["version"])}}
-    waiting = {name: {"version": task["version"], "reset": task["reset"]} for name in ids}
-    return {**state, "staged": {**state.get("staged", {}), **waiting}}
+def _complete_task(state: VirtualNodeState, task: UpdateTask, at: datetime) -> VirtualNodeState:
+    if task["fails"]:
+        text = f"Verification of {task['component']} failed after writing"
+        return _end_task(state, task["id"], at, "Exception", text)
+    done = _end_task(state, task["id"], at, "Completed", f"{task['component']} {task['version']} was written")
+    return stage_firmware(done, task, at)
 
 
 def _end_task(state: VirtualNodeState, task_id: str, at: datetime, outcome: str, message: str) -> VirtualNodeState:
@@ -136,7 +158,7 @@ def reset_bmc(state: VirtualNodeState, now: datetime, why: str = "BMC reset") ->
     state = _interrupt_updates(apply_elapsed_time(state, now), now, why, everything=True)
     ready_at = now + timedelta(seconds=state["timing"]["bmc_reset_s"])
     state = {**state, "bmc": {"ready_at": ready_at.isoformat(), "reset_at": now.isoformat()}}
-    return with_sel_event(activate_staged(state, {"bmc"}), now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
+    return with_sel_event(activate_staged(state, {"bmc"}, now), now, "OK", f"{why} was requested", "Assay.1.0.BmcReset")
 
 
 def _power_off(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> VirtualNodeState:
@@ -149,7 +171,7 @@ def _restart(state: VirtualNodeState, reset_type: ResetType, now: datetime) -> V
     state = _interrupt_updates(state, now, f"{reset_type} cut the power", everything=False)
     if reset_type == "FullPowerCycle":
         state = reset_bmc(state, now, "FullPowerCycle")
-    state = apply_pending_settings(activate_staged(state, {"host", "ac"} if reset_type in CYCLES else {"host"}))
+    state = apply_pending_settings(activate_staged(state, {"host", "ac"} if reset_type in CYCLES else {"host"}, now))
     return with_sel_event(_start_boot(state, now), now, "OK", f"System restart: {reset_type}", "Assay.1.0.SystemReset")
 
 

@@ -1,7 +1,8 @@
 """Plants faults in the running virtual fleet. `FAULTS` lists all of them; `assay lab inject` prints the list.
 
 A fault is a function of the node's state, the lab's time and its own arguments; it changes the state in place.
-This module has the faults of links, channels and firmware; its neighbours have those of GPUs, host and chassis.
+This module has the faults of links and channels, and old firmware; its neighbours have those of updates, GPUs, host
+and chassis.
 """
 
 # ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
@@ -14,6 +15,7 @@ from inspect import signature
 from typing import Any
 
 from assay.lab.faults.bmc_faults import BMC_FAULTS
+from assay.lab.faults.flash_faults import FLASH_FAULTS
 from assay.lab.faults.gpu_faults import GPU_FAULTS
 from assay.lab.faults.host_faults import HOST_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
@@ -53,11 +55,6 @@ def answers_again(state: VirtualNodeState, now: datetime) -> None:
     state["fails"] |= {"bmc_silent": False, "probe_hangs": False}
 
 
-def flash_fails(state: VirtualNodeState, now: datetime, component: str) -> None:
-    """A component whose next firmware update fails."""
-    state["fails"]["flash"].append(component)
-
-
 def firmware_old(state: VirtualNodeState, now: datetime, version: str, ids: str) -> None:
     """Old firmware: the inventory `ids` (comma separated) have `version`."""
     known = ", ".join(state["firmware"])
@@ -71,11 +68,11 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     "answers": answers_again,
     "bmc.silent": bmc_silent,
     "firmware.old": firmware_old,
-    "flash.fails": flash_fails,
     "ib.link.flap": ib_link_flap,
     "probe.hangs": probe_hangs,
     "psu.failed": psu_failed,
     **BMC_FAULTS,
+    **FLASH_FAULTS,
     **GPU_FAULTS,
     **HOST_FAULTS,
 }

@@ -10,6 +10,7 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | boot | `{id, ready_at, count}`; unreachable before ready_at |
 | timing | `power_on_s boot_s flash_s bmc_reset_s` |
 | firmware, staged, flashes, tasks, events | the BMC's firmware inventory, updates and event log |
+| rollbacks | `[{at, firmware}]`: old versions that run again at a time (lab/bmc/staged_firmware.py) |
 | gpus, hcas, nics, nvme, psus, fans, inlet_c | the devices, in slot order |
 | box | the chassis, which only the BMC sees (lab/node/healthy_host.py) |
 | host | firmware tables, kernel, clock, services (lab/node/healthy_host.py) |

@@ -42,8 +42,8 @@ def task_service(view: ResourceView) -> Resource:
 
 
 def tasks(view: ResourceView) -> Resource:
-    """All tasks, also the ended ones."""
-    return make_collection("Task", "Tasks", [f"{TASKS}/{entry['id']}" for entry in view.state.get("tasks", [])])
+    """All tasks that the BMC knows, also the ended ones."""
+    return make_collection("Task", "Tasks", [f"{TASKS}/{entry['id']}" for entry in _known_tasks(view)])
 
 
 def task(view: ResourceView, ident: str) -> Resource:
@@ -68,11 +68,14 @@ def task(view: ResourceView, ident: str) -> Resource:
 
 def find_task(view: ResourceView, ident: str) -> UpdateTask:
     """Return a task's record. Raises LookupError for an unknown id."""
-    for entry in view.state.get("tasks", []):
+    for entry in _known_tasks(view):
         if entry["id"] == ident:
-            found: UpdateTask = entry
-            return found
+            return entry
     raise LookupError(ident)
+
+
+def _known_tasks(view: ResourceView) -> list[UpdateTask]:
+    return [entry for entry in view.state.get("tasks", []) if not entry.get("forgotten")]
 
 
 def task_failure(entry: UpdateTask) -> RedfishErrorResponse | None:

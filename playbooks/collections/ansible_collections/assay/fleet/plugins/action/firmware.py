@@ -1,19 +1,31 @@
-"""assay.fleet.firmware: brings components of a node's bundle to their versions, in the process of ansible-playbook."""
+"""assay.fleet.firmware: brings a node's firmware to its bundle, stage by stage, in the process of ansible-playbook."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 
-from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.actions.firmware_update import FirmwareUpdateRun, find_version_mismatches, list_managed_components
+from assay.actions.ansible_playbook import PROGRESS_MARK, find_task_node, preload_fleet
+from assay.actions.firmware_report import report_planned, report_stages
+from assay.actions.firmware_stages import FirmwareStage, list_managed_components, list_stages
+from assay.actions.firmware_update import FirmwareUpdateRun, StageResult
 from assay.actions.redfish_update_service import make_bmc_connector
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
 
 preload_fleet(__file__)
+
+OPTIONS = {
+    "components": {"type": "list", "elements": "str"},
+    "deadline_s": {"type": "float", "default": 3600.0},
+    "read_back_s": {"type": "float", "default": 120.0},
+    "steady_s": {"type": "float", "default": 30.0},
+}
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
@@ -24,29 +36,55 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Update the components; with --check only report whether they would change."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, arguments = self.validate_argument_spec(
-            {
-                "components": {"type": "list", "elements": "str", "required": True},
-                "deadline_s": {"type": "float", "default": 3600.0},
-            }
-        )
+        _, arguments = self.validate_argument_spec(OPTIONS)
         try:
-            return result | self._update(task_vars or {}, arguments["components"], arguments["deadline_s"])
+            return result | self._update(task_vars or {}, arguments)
         except AssayError as error:
             return result | {"failed": True, "msg": str(error)}
 
-    def _update(self, variables: dict[str, Any], names: list[str], deadline_s: float) -> dict[str, Any]:
+    def _update(self, variables: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
         fleet, node = find_task_node(variables)
-        known = {component.name for component in fleet.bundle_of(node.name).components}
-        if unknown := set(names) - known:
-            raise AssayError(f"the bundle has no {', '.join(sorted(unknown))}", where=node.name)
-        components = [component for component in list_managed_components(fleet, node.name) if component.name in names]
-        work = FirmwareUpdateRun(node.name, make_bmc_connector(node, fleet), fleet.root, deadline_s)
-        if not components:
-            return {"changed": False, "firmware": {}, "pushed": [], "msg": "left out by the management profile"}
+        stages = select_stages(fleet, node.name, arguments["components"])
+        work = FirmwareUpdateRun(
+            node.name,
+            make_bmc_connector(node, fleet),
+            fleet.root,
+            arguments["deadline_s"],
+            arguments["read_back_s"],
+            arguments["steady_s"],
+            tell=lambda text: Display().display(f"{PROGRESS_MARK}{node.name}: {text}"),
+        )
         if self._task.check_mode:
-            changed = bool(find_version_mismatches(work.read_versions(components), components))
-        else:
-            with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
-                changed = work.update_components(components)
-        return {"changed": changed, "firmware": work.read_versions(components), "pushed": work.pushed}
+            parts = [part for stage in stages for part in stage.components]
+            return report_planned(stages, work.read_versions(parts) if parts else {})
+        done: list[StageResult] = []
+        try:
+            with hold_node_lock(Path(fleet.root, ".assay"), node.name, arguments["deadline_s"]):
+                update_stages(work, stages, done)
+        except AssayError as error:
+            return report_stages(done) | {"failed": True, "msg": str(error)}
+        return report_stages(done)
+
+
+def select_stages(fleet: Fleet, node: str, names: Sequence[str] | None) -> list[FirmwareStage]:
+    """Return the stages of the node's bundle, or one stage of the components that the task names."""
+    managed = list_managed_components(fleet, node)
+    if names is None:
+        return list_stages(managed)
+    bundle = fleet.bundle_of(node)
+    if unknown := set(names) - {component.name for component in bundle.components}:
+        raise AssayError(
+            f"the bundle {bundle.name} has no {', '.join(sorted(unknown))}",
+            where=node,
+            fix="remove the name, or leave `components` out: the task then brings what the bundle has",
+        )
+    chosen = tuple(component for component in managed if component.name in names)
+    return [FirmwareStage(chosen)] if chosen else []
+
+
+def update_stages(work: FirmwareUpdateRun, stages: Sequence[FirmwareStage], done: list[StageResult]) -> None:
+    """Update one stage after the other, and add the results to `done`. At the end, look whether all versions hold."""
+    for stage in stages:
+        done.append(work.update_stage(stage))
+    if any(result.changed for result in done):
+        work.confirm([part for stage in stages for part in stage.components])
