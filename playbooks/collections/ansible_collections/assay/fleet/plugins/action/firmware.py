@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             parts = [part for stage in stages for part in stage.components]
             return report_planned(stages, work.read_versions(parts) if parts else {})
         done: list[StageResult] = []
+        playbook = os.getppid()
         try:
             with hold_node_lock(Path(fleet.root, ".assay"), node.name, arguments["deadline_s"]):
-                update_stages(work, stages, done)
+                update_stages(work, stages, done, playbook)
         except AssayError as error:
             return report_stages(done) | {"failed": True, "msg": str(error)}
         return report_stages(done)
@@ -82,9 +84,16 @@ def select_stages(fleet: Fleet, node: str, names: Sequence[str] | None) -> list[
     return [FirmwareStage(chosen)] if chosen else []
 
 
-def update_stages(work: FirmwareUpdateRun, stages: Sequence[FirmwareStage], done: list[StageResult]) -> None:
-    """Update one stage after the other, and add the results to `done`. At the end, look whether all versions hold."""
+def update_stages(
+    work: FirmwareUpdateRun, stages: Sequence[FirmwareStage], done: list[StageResult], playbook: int
+) -> None:
+    """Update one stage after the other, and add the results to `done`. At the end, look whether all versions hold.
+
+    A task outlives an ansible-playbook (process id `playbook`) that is ended: it then begins no other stage.
+    """
     for stage in stages:
+        if os.getppid() != playbook:
+            raise AssayError(f"ansible-playbook was ended before the stage {stage.name}", where=work.node)
         done.append(work.update_stage(stage))
     if any(result.changed for result in done):
         work.confirm([part for stage in stages for part in stage.components])
