@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.fleet_loader import load_fleet, read_draft
 from assay.fleet.repository_check import list_problems
 from assay.lifecycle.node_entry import find_start_state
 from assay.model.errors import AssayError
@@ -72,6 +72,12 @@ def test_loading_the_example_costs_little(example: Path) -> None:
         load_fleet(example)
         costs.append(time.process_time() - begun)
     assert min(costs) < 0.2  # the rest is what a full process does between times
+
+
+def test_hosts_of_a_group_share_its_service_import(example: Path) -> None:
+    imports = [host.settings.service_import for host in read_draft(example).hosts if host.settings]
+    given = [one for one in imports if one]
+    assert len(given) > len({id(one) for one in given}), "a list of every node, once for each node, takes 200 MB"
 
 
 def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path) -> None:

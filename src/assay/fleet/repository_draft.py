@@ -24,7 +24,13 @@ from assay.fleet.spec_reader import SpecFile, read_specs
 from assay.fleet.suite_source import SuiteSource, parse_suites
 from assay.fleet.validation_problems import FleetProblem, explain_violations
 from assay.fleet.yaml_document import ParseCache
-from assay.model.specs.node_settings import IDENTITY_VARIABLES, NodeSettings, NodeVariables, make_node_settings
+from assay.model.specs.node_settings import (
+    IDENTITY_VARIABLES,
+    NodeSettings,
+    NodeVariables,
+    make_node_settings,
+    make_node_variables,
+)
 from assay.model.specs.spec_document import SpecDocument
 
 if TYPE_CHECKING:
@@ -126,12 +132,12 @@ class RepositoryDraft:
         variables = merge_variables(layers)
         pools = [group for group in host.groups if group not in ("all", "ungrouped")]
         try:
-            settings = NodeVariables.model_validate(variables)
             shared = self._share_settings(host, variables)
+            settings = make_node_variables(variables, shared)
             return HostDeclaration(name, variables, settings, shared, pools, layers, host.inline[0])
         except ValidationError as error:
             entry = HostDeclaration(name, variables, None, None, pools, layers, host.inline[0])
-            self.problems += self._list_problems(entry, error)
+            self.problems += self._list_problems(entry, _collect_violations(variables, error))
             return entry
 
     def _share_settings(self, host: InventoryHost, variables: Mapping[str, Any]) -> NodeSettings:
@@ -210,6 +216,15 @@ class RepositoryDraft:
         for entry in self.specs:
             found.setdefault(entry.key, entry)
         return found
+
+
+def _collect_violations(variables: Mapping[str, Any], first: ValidationError) -> ValidationError:
+    """Return the violations of all variables of a host. `first`: those that were found with a part of them."""
+    try:
+        NodeVariables.model_validate(variables)
+    except ValidationError as error:
+        return error
+    return first
 
 
 def _missing_inventory_problem(message: str) -> FleetProblem:

@@ -78,6 +78,8 @@ class KubernetesExecSettings(StrictModel):
     """The pod that runs the probe: one in `namespace` with the labels `pods`, on the cluster's node `node`.
 
     `node` is needed only where the cluster has another name for it.
+
+    `context`: the context of kubectl's configuration. `container`: the one to run in, if the pod has several.
     """
 
     context: str = ""
@@ -109,6 +111,10 @@ class NodeIdentity(BaseModel):
 
     `serial_number` is not called `serial`: Ansible reserves that name and warns for every host. `mac` belongs to the
     interface that the node boots from. `hca_guids` are in rail order.
+
+    `node_spec`: the NodeSpec that it must match. `profile`: the ManagementProfile, what automation may do to it.
+    `site`: the building. `rack`: the rack. `u`: its lowest rack unit, counted from the bottom. `bmc_mac`: the MAC
+    address of its BMC. `bmc_address`: the BMC's IP address or host name.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
@@ -133,6 +139,8 @@ class ServiceImport(StrictModel):
     """Nodes that serve already when assay first sees them: until `expires` they start in service, without proof.
 
     It counts once for each node, when the ledger does not know it yet. Any other node enters service through proof.
+
+    `nodes`: names or ranges. `reason`: why they need no proof.
     """
 
     nodes: list[str] = Field(min_length=1)
@@ -161,6 +169,10 @@ class NodeSettings(BaseModel):
       the fabric's ports, by name (`errors`: ibqueryerrors).
 
     Variables that are no field (of Ansible, of the site, of a plug-in) are in `other_variables`.
+
+    `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password` is. `bmc_ca`: the file of the
+    authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate. `fabric`: the design of
+    its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that serve already.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
@@ -238,6 +250,15 @@ def make_node_settings(variables: Mapping[Any, Any]) -> NodeSettings:
     return NodeSettings.model_validate(
         {name: value for name, value in variables.items() if isinstance(name, str) and name not in IDENTITY_VARIABLES}
     )
+
+
+def make_node_variables(variables: Mapping[Any, Any], shared: NodeSettings) -> NodeVariables:
+    """Return a host's merged variables. `shared`: the settings among them, whose models it uses instead of copies.
+
+    A service import lists hundreds of nodes, and 10,000 copies of it take 200 MB. Raises ValidationError.
+    """
+    models = {name: value for name, value in vars(shared).items() if isinstance(value, BaseModel)}
+    return NodeVariables.model_validate({**variables, **models})
 
 
 def check_plugin_settings(variables: Mapping[Any, Any]) -> None:
