@@ -45,8 +45,9 @@ lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --group dev --output-file requirements.lock pyproject.toml
 
-schemas: $(READY) ## export the JSON Schemas of the specs
+schemas: $(READY) ## export the JSON Schemas of the specs, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
+	@$(BIN)/python -m assay.cli.render.reference_pages
 
 system: ## install the Debian packages that some tests and the lab use, where that is allowed
 	@sh tools/system-packages

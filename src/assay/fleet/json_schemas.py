@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from assay.fleet.spec_reference.field_meanings import describe_fields, list_models_below
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
@@ -27,7 +30,7 @@ def build_schemas() -> dict[str, dict[str, Any]]:
 
 def build_spec_schema(model: type[SpecDocument]) -> dict[str, Any]:
     """Return the schema of one kind: of a whole spec, or of one that `extends` another and holds the differences."""
-    whole = model.model_json_schema()
+    whole = _build_described_schema(model)
     defs = whole.pop("$defs", {})
     parts = {f"{name}.layer": _layer(part) for name, part in defs.items()}
     layer = _layer(whole) | {"required": list(LAYER_REQUIRED)}
@@ -41,6 +44,18 @@ def build_spec_schema(model: type[SpecDocument]) -> dict[str, Any]:
         "else": {"$ref": f"#/$defs/{model.__name__}"},
         "$defs": {**defs, **parts, model.__name__: whole, f"{model.__name__}.layer": layer},
     }
+
+
+def _build_described_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return pydantic's schema of a model, with the meaning of each field as its description."""
+    schema = model.model_json_schema()
+    parts = {part.__name__: part for part in list_models_below(model)}
+    for name, part in [(model.__name__, schema), *schema.get("$defs", {}).items()]:
+        meanings = describe_fields(parts[name]) if name in parts else {}
+        for field, properties in part.get("properties", {}).items():
+            if meanings.get(field):
+                properties.setdefault("description", meanings[field])
+    return schema
 
 
 def _layer(schema: dict[str, Any]) -> dict[str, Any]:
@@ -74,11 +89,11 @@ def to_kebab_case(kind: str) -> str:
 
 def build_inventory_schema() -> dict[str, Any]:
     """Return the schema of an inventory file: nested groups, with any variable at any level."""
-    variables = NodeVariables.model_json_schema()
+    variables = _build_described_schema(NodeVariables)
     defs = variables.pop("$defs", {})
     for transport in map(TRANSPORTS.load, TRANSPORTS.names()):
         if transport.settings_model and transport.settings_name not in variables["properties"]:
-            settings = transport.settings_model.model_json_schema()
+            settings = _build_described_schema(transport.settings_model)
             defs |= settings.pop("$defs", {})
             variables["properties"][transport.settings_name] = settings
     variables.pop("required")

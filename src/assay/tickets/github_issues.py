@@ -27,7 +27,10 @@ HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "202
 
 
 class GitHubRoute(SinkSettings):
-    """One issue for each ticket in `repository`, with `label`. `credentials`: a token that may write issues."""
+    """One issue for each ticket in `repository`, with `label`. `credentials`: a token that may write issues.
+
+    `api`: the address of the REST API.
+    """
 
     destination_fields: ClassVar = ("api", "repository")
 

@@ -29,6 +29,8 @@ class JiraRoute(SinkSettings):
 
     `version` of the REST API: 3 for Cloud, 2 for Data Center. `close_by` and `reopen_by` name the transition to take
     if the workflow has several that close or reopen an issue.
+
+    `url`: the address of the site. `issue_type`: the type of new issues.
     """
 
     destination_fields: ClassVar = ("url", "project")

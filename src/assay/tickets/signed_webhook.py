@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class WebhookRoute(SinkSettings):
-    """A POST of JSON for each change of a ticket, signed with the key that `credentials` lead to."""
+    """A POST of JSON for each change of a ticket, signed with the key that `credentials` lead to.
+
+    `url`: where each change is posted.
+    """
 
     destination_fields: ClassVar = ("url",)
 

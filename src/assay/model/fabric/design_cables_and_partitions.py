@@ -81,6 +81,9 @@ class ExplicitDevice(StrictModel):
     """A device that the rules do not include. A switch without `ports` is of the design's switch model.
 
     `node` is the machine that holds an adapter. It is needed only for adapters that the inventory does not list.
+
+    `guid`: its GUID, as on its label. `name`: its name in cables and tickets. `kind`: what it is. `rack`, `u`: where it
+    stands.
     """
 
     guid: DeviceGuid
@@ -97,6 +100,8 @@ class ExplicitEnd(StrictModel):
 
     `device` names a switch of the design, an adapter of a node (`n0001 mlx5_0`), or is a GUID. For any other device
     that is not in `devices`, give its `guid`, `kind` and place (`rack`, `u`) here.
+
+    `port`: the number of the port.
     """
 
     device: str = Field(min_length=1)
@@ -116,6 +121,8 @@ class ExplicitCable(StrictModel):
     """A cable between two ends. Without `rate`, the design's rate applies.
 
     It may also be one line, `n0001 mlx5_0/1 - leaf-su01-r0/1 4xNDR 10m`, with rate and length optional.
+
+    `a`, `b`: the two ends. `length_m`: its length; 0 means not given.
     """
 
     a: ExplicitEnd
@@ -148,7 +155,10 @@ ListedCable = Annotated[
 
 
 class DevicePort(StrictModel):
-    """A port of a device of the design."""
+    """A port of a device of the design.
+
+    `device`: its name in the design, or its GUID. `port`: its number.
+    """
 
     device: str = Field(min_length=1)
     port: int = Field(ge=1)
@@ -158,6 +168,8 @@ class CableOverride(StrictModel):
     """A cable that differs from the rules: the plug at `device`, `port` is in the port `to` instead.
 
     Without `to`, the cable does not exist. `why` records the reason.
+
+    `rate`: the rate of this cable, if it differs. `length_m`: its length, if it differs.
     """
 
     device: str = Field(min_length=1)
@@ -169,7 +181,10 @@ class CableOverride(StrictModel):
 
 
 class SparePorts(StrictModel):
-    """Ports of a device (all without `ports`) that are free on purpose. A cable in one of them is unexpected."""
+    """Ports of a device (all without `ports`) that are free on purpose. A cable in one of them is unexpected.
+
+    `device`: its name in the design, or its GUID. `ports`: first and last, `61..64`.
+    """
 
     device: str = Field(min_length=1)
     ports: PortRange | None = None
@@ -189,6 +204,8 @@ class FabricPartition(StrictModel):
 
     `pkey` has 15 bits; `0x7fff` is the default partition. A node that is both a full and a limited member needs two
     entries.
+
+    `membership`: full members reach all, limited ones only full ones. `description`: what it is for.
     """
 
     pkey: PkeyText

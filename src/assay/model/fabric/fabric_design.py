@@ -57,6 +57,12 @@ class FabricDesign(SpecDocument):
     - `hca_label` is the label at a node's port and may use `{rail}`. `rate` is width and speed, `4xNDR`.
       `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
     - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
+
+    `site`: where its switches stand. `rails`: adapters of each node, one a rail. `rates`: rates that differ by tier.
+    `switch`: the model of all switches. `leaves`: the first tier, which has the nodes. `spines`: the second tier.
+    `cores`: the third tier, if there is one. `lengths`: cable lengths by tier. `overrides`: cables that differ from the
+    rules. `devices`: devices that the rules do not include. `cables`: cables that the rules do not include, or all.
+    `spares`: ports that are free on purpose.
     """
 
     kind: Literal["FabricDesign"]

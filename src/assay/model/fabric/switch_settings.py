@@ -19,7 +19,10 @@ RackName = Annotated[str, Field(pattern=r"^([^{}]|\{rack(:0?\d)?\})+$")]
 
 
 class FabricSwitch(StrictModel):
-    """One switch: its GUID and its place. `name` is needed only where the tier's pattern does not give it."""
+    """One switch: its GUID and its place. `name` is needed only where the tier's pattern does not give it.
+
+    `guid`: its GUID, as on its label. `rack`: the rack it stands in. `u`: its rack unit, counted from the bottom.
+    """
 
     guid: DeviceGuid
     rack: str
@@ -32,6 +35,8 @@ class SwitchModel(StrictModel):
 
     With the label rule `cage/port` and two ports a `cage`, port 33 reads `17/1` (QM9700). `split: 2` turns each of the
     `ports` into two, each with its own number and label: port 65 then reads `17/1/1`.
+
+    `product`: the vendor's name. `ports`: how many a switch has. `labels`: how a port is written on it.
     """
 
     product: str
@@ -58,7 +63,8 @@ class SwitchModel(StrictModel):
 class SwitchListFile(StrictModel):
     """A CSV file of the repository with one switch a line and the columns name, rack, u, guid; others are ignored.
 
-    Only switches whose names follow the tier's pattern are read. The numbers in their names give the order.
+    Only switches whose names follow the tier's pattern are read. The numbers in their names give the order. `file`: its
+    path below the repository.
     """
 
     file: CsvPath
@@ -135,7 +141,10 @@ PLACEHOLDER_ORDER = ("index", "unit", "pod", "plane", "rail", "number")
 
 
 class LeafTier(StrictModel):
-    """The first tier. `name` may use `{unit}` and `{rail}`; `at` lists unit 1's rails in order, then unit 2's."""
+    """The first tier. `name` may use `{unit}` and `{rail}`; `at` lists unit 1's rails in order, then unit 2's.
+
+    `down`: the ports to nodes, first to last. `up`: the ports to spines.
+    """
 
     name: LeafName
     down: PortRange
@@ -177,7 +186,10 @@ class CoreTier(StrictModel):
 
 
 class CableLengths(StrictModel):
-    """Cable lengths in metres, by tier; 0 means not given."""
+    """Cable lengths in metres, by tier; 0 means not given.
+
+    `node_leaf`, `leaf_spine`, `spine_core`: the length of the cables between the two.
+    """
 
     node_leaf: float = Field(default=0, ge=0)
     leaf_spine: float = Field(default=0, ge=0)
@@ -185,7 +197,10 @@ class CableLengths(StrictModel):
 
 
 class CableRates(StrictModel):
-    """The rates of each tier's cables; None means the design's rate."""
+    """The rates of each tier's cables; None means the design's rate.
+
+    `node_leaf`, `leaf_spine`, `spine_core`: width and speed of the cables between the two, such as `4xNDR`.
+    """
 
     node_leaf: LinkRate | None = None
     leaf_spine: LinkRate | None = None

@@ -40,6 +40,8 @@ class FirmwareSpellingRule(StrictModel):
     - `hex_bytes`: the version is written as bytes (`0x01 0x0B`) and read as numbers with dots. `unpadded`: leading
       zeros do not count.
     - `pending`: the entry waits for a reset. `leave_out`: the entry repeats another one.
+
+    `version_in`: what `version` is applied to.
     """
 
     id: str
@@ -70,6 +72,8 @@ class BmcQuirk(StrictModel):
       `$filter` works on it. `expand`: whether `$expand` works. `login`: session or basic authentication.
     - `firmware`: how Ids and versions are written. `slow`: the factor by which deadlines grow.
     - `readings`: the schema of power and cooling. `inlet_sensor`, `power_sensor`: the sensors for the whole chassis.
+
+    `applies`: the BMCs that have it. `owner`: the team that answers for it.
     """
 
     applies: QuirkScope
@@ -92,6 +96,8 @@ class BmcQuirks(SpecDocument):
     """Quirks by name. All that match a BMC are merged in this order; later ones win.
 
     To override a quirk, write a document that `extends` this one. It then replaces this one.
+
+    `quirks`: the deviations by name.
     """
 
     kind: Literal["BmcQuirks"]

@@ -48,6 +48,9 @@ class CheckDeclaration(StrictModel):
       requirement. Delete the line to promote the check.
     - `report_only`: no lifecycle state asks for the check. It counts in runs that people start.
     - `valid_hours`: the greatest age of the evidence of a pass, if less than the requiring state allows.
+
+    `phases`: the phases that run it. `active`: it loads the hardware. `fault`: the fault class of its failure. `stage`:
+    whether its outcomes decide anything.
     """
 
     id: str = Field(pattern=r"^suites/[\w/]+\.py::test_\w+$")
@@ -66,7 +69,10 @@ class CheckDeclaration(StrictModel):
 
 
 class CheckCatalog(SpecDocument):
-    """Every check of the fleet. A run must have exactly one outcome for each check and each subject of its kind."""
+    """Every check of the fleet. A run must have exactly one outcome for each check and each subject of its kind.
+
+    `checks`: one entry for each test function.
+    """
 
     kind: Literal["CheckCatalog"]
     checks: list[CheckDeclaration] = Field(min_length=1)
@@ -81,6 +87,8 @@ class PoolGate(StrictModel):
     """Bounds on a pool's outcomes: the least share of passes, and the greatest share of `error` outcomes.
 
     Shares are in per cent of the outcomes that decide. Excused failures and checks at stage `observe` do not count.
+
+    `success_percent`: the least share of passes. `unknown_percent`: the greatest share of errors.
     """
 
     success_percent: Percent | None = None
@@ -97,6 +105,8 @@ class Gates(SpecDocument):
     """The bounds of `assay gate`. A pool's bound replaces the same bound of the pool `any`.
 
     `new_failures`: how many outcomes may fail that did not fail in the last run of the same selection.
+
+    `pools`: the bounds by pool.
     """
 
     kind: Literal["Gates"]

@@ -24,6 +24,8 @@ class Checklists(SpecDocument):
 
     A node in such a state has a ticket with these steps, whichever way it came there. `photos`: name → what must be
     seen on it; a file `NAME.jpg` in the dossier's folder answers it.
+
+    `states`: what technicians do, by state.
     """
 
     kind: Literal["Checklists"]

@@ -32,14 +32,20 @@ class AssumedJob(StrictModel):
 
 
 class SourcedHours(StrictModel):
-    """Hours of a person, and where the number comes from."""
+    """Hours of a person, and where the number comes from.
+
+    `hours`: the time.
+    """
 
     hours: float = Field(ge=0)
     source: str = Field(min_length=1)
 
 
 class PersonHours(StrictModel):
-    """What one ticket, one dossier (a node that goes back to its vendor) and one certification cost people."""
+    """What one ticket, one dossier (a node that goes back to its vendor) and one certification cost people.
+
+    `ticket`, `dossier`, `certification`: the hours that one of them takes.
+    """
 
     ticket: SourcedHours
     dossier: SourcedHours
@@ -47,7 +53,10 @@ class PersonHours(StrictModel):
 
 
 class CostWeight(StrictModel):
-    """How many node-hours one unit of a cost counts for."""
+    """How many node-hours one unit of a cost counts for.
+
+    `node_hours`: what one unit of the cost counts for.
+    """
 
     node_hours: float = Field(ge=0)
     source: str = Field(min_length=1)
@@ -57,6 +66,8 @@ class CostAssumptions(SpecDocument):
     """What `assay replay` assumes about jobs and people, and the weights of its costs.
 
     `weights` sum the costs into one number of node-hours, which only ranks. Costs without a weight are not in it.
+
+    `jobs`: the job that is assumed. `people`: what people's work takes.
     """
 
     kind: Literal["CostAssumptions"]

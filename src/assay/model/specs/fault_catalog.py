@@ -21,7 +21,10 @@ Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "tria
 
 
 class SelPattern(StrictModel):
-    """Entries of a BMC's event log, by MessageId, by text, or by both."""
+    """Entries of a BMC's event log, by MessageId, by text, or by both.
+
+    `message_id`: the end of the entry's MessageId. `message`: a regular expression for its text.
+    """
 
     message_id: str | None = None
     message: RegexText | None = None
@@ -40,7 +43,10 @@ class SelPattern(StrictModel):
 
 
 class MeasurementThreshold(StrictModel):
-    """A measurement beyond a bound, in any outcome, passed or failed."""
+    """A measurement beyond a bound, in any outcome, passed or failed.
+
+    `name`: the measurement. `above`, `below`: a value beyond it is the fault.
+    """
 
     name: str
     above: float | None = None
@@ -71,7 +77,11 @@ class SecondaryFaultRule(StrictModel):
 
 
 class FaultTreatment(StrictModel):
-    """The severity of a fault, who is to blame, and the remedy with which the ladder starts."""
+    """The severity of a fault, who is to blame, and the remedy with which the ladder starts.
+
+    `severity`: catastrophic and degraded are answered, informational is recorded. `blame`: whose fault it is. `remedy`:
+    the first rung.
+    """
 
     severity: FaultSeverity
     blame: FaultBlame
@@ -89,6 +99,11 @@ class FaultClass(FaultTreatment):
     - A fault seen only in logs ends after `recover_hours` without a sighting. Without `recover_hours`, it stays open.
     - `units` decode the sub-codes of an NVLink XID. `investigate`: what a person should look at. `source`: where the
       judgement comes from. `for_customers`: what customers of the node are told.
+
+    `summary`: what happened, in a sentence. `xid`, `sxid`: NVIDIA's numbers. `kernel_log`: a regular expression or a
+    KernelLogPattern. `sel`: entries of the BMC's event log. `measurement`: a measured value beyond a bound. `check`: a
+    failed check with this fault class. `by_assay`: assay itself finds it. `count`: so many sightings give it its
+    severity. `window_minutes`: the time in which they are counted.
     """
 
     summary: str
@@ -137,6 +152,8 @@ class FaultCatalog(SpecDocument):
     """Fault classes by name. Each `xid` of a class is a fault `gpu.xid.N`, each `sxid` a fault `nvswitch.sxid.N`.
 
     `unknown` is the treatment of all other faults. One catalogue of a fleet has it.
+
+    `classes`: the fault classes by name.
     """
 
     kind: Literal["FaultCatalog"]

@@ -29,6 +29,10 @@ class FirmwareComponent(StrictModel):
     `inventory` lists the ids below the BMC's `UpdateService/FirmwareInventory` that must read `version`. `artifact` is
     a path below the fleet repository. `reset`: what must restart before the new version is active. `after`: components
     that must be installed before this one.
+
+    `name`: the component in plans and tickets. `version`: what it must read. `sha256`: the digest of the image. `push`:
+    the BMC fetches the image (simple) or gets it sent (multipart). `order`: lower numbers first. `hca`: it is the
+    firmware of the adapters.
     """
 
     name: str
@@ -50,7 +54,10 @@ class FirmwareComponent(StrictModel):
 
 
 class FirmwareBundle(SpecDocument):
-    """Components and their versions. They are installed in `order` and read back after each reset."""
+    """Components and their versions. They are installed in `order` and read back after each reset.
+
+    `components`: what belongs together.
+    """
 
     kind: Literal["FirmwareBundle"]
     components: list[FirmwareComponent] = Field(min_length=1)

@@ -56,3 +56,14 @@ class IntakeLimits(StrictModel):
     connections: ConnectionLimits = Field(default_factory=ConnectionLimits)
     node: NodeDeliveryLimits = Field(default_factory=NodeDeliveryLimits)
     source: str = ""
+
+
+class SilenceLimits(StrictModel):
+    """How long a node may be silent before the fault `telemetry.lost` is recorded.
+
+    `agent_minutes`: no batch from the agent, where the inventory declares one. `readings_minutes`: no answer from the
+    probe or the BMC. Time without `assay serve` (for agents) or without polls (for readings) does not count.
+    """
+
+    agent_minutes: float = Field(default=5, gt=0)
+    readings_minutes: float = Field(default=60, gt=0)

@@ -142,6 +142,8 @@ class NvlinkUnit(StrictModel):
 
     `reset`, `wait` and `ignore` list error statuses; `otherwise` applies to all others. `sub`: the sub-codes of this
     unit (empty: only 0).
+
+    `names`: as NVIDIA writes them. `before_r575`, `since_r575`: the number in drivers of that time.
     """
 
     names: list[str] = Field(min_length=1)

@@ -43,6 +43,8 @@ class KnownIssueMatch(StrictModel):
 
     `check` is a pytest id without parameters; `assay check` refuses patterns there. `subject` is an id such as
     `h100-a/n0007/gpu3`.
+
+    `node`, `pool`, `rack`: the name of one.
     """
 
     check: GlobPattern
@@ -99,6 +101,8 @@ class KnownIssue(StrictModel):
     """One issue that somebody owns: its URL, the failures that it causes, the reason, the owner, and its last day.
 
     From 00:00 UTC of `expires` (YYYY-MM-DD) on it excuses nothing.
+
+    `issue`: its URL. `match`: the failures that it excuses. `owner`: who works on it.
     """
 
     issue: str = Field(pattern=r"^https?://[^\s]+$")
@@ -124,7 +128,10 @@ class KnownIssue(StrictModel):
 
 
 class KnownIssues(SpecDocument):
-    """A list of known issues. It may be empty. A list that cannot be read makes every run fail."""
+    """A list of known issues. It may be empty. A list that cannot be read makes every run fail.
+
+    `issues`: the entries.
+    """
 
     kind: Literal["KnownIssues"]
     issues: list[KnownIssue] = Field(default=[])

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ActionName, find_rule_name
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
-from assay.model.specs.intake_limits import IntakeLimits
+from assay.model.specs.intake_limits import IntakeLimits, SilenceLimits
 from assay.model.specs.known_issues import ExcuseLimits
 from assay.model.specs.policy_sections import (
     AutomationLimits,
@@ -26,7 +26,6 @@ from assay.model.specs.policy_sections import (
     LifecycleState,
     PendingReminder,
     RackRule,
-    SilenceLimits,
 )
 from assay.model.specs.repeated_faults import (
     FlappingLimits,
@@ -49,6 +48,12 @@ class LifecyclePolicy(SpecDocument):
     - `effects`: retries of each action. `racks`: rules for racks that are one machine.
     - `settle_minutes`: a fault this soon after a repair does not count against the node yet.
     - `reopen_days`: a fault that returns this soon after its ticket was closed reopens that ticket.
+
+    `states`: the states by name. `faults`: rules for faults, in order. `ladder`: the remedies, from mild to hard.
+    `flapping`: faults that come and go. `lemon`: nodes that cost too much. `limits`: what automation may do at once.
+    `breaker`: when it stops in a pool. `holds`, `waiting`: when people are reminded. `excuses`: bounds of known issues.
+    `cordons`: how cordons of others are treated. `silence`: when a node counts as silent. `intake`: bounds of `assay
+    serve`. `commits`: which commits are accepted.
     """
 
     kind: Literal["LifecyclePolicy"]

@@ -27,6 +27,8 @@ class MetricReading(StrictModel):
       is that label's text.
     - `factor`: multiplies the number into the reading's unit. `words`: number → text. `unknown`: the number that means
       "no value". `where`: labels that the series must have.
+
+    `metric`: the name of the metric. `label`: the label whose text is the reading.
     """
 
     metric: MetricName
@@ -43,6 +45,8 @@ class MetricGroup(StrictModel):
 
     `spelled: pci` turns DCGM's `00000000:1B:00.0` into Linux's `0000:1b:00.0`. `parts`: a regular expression for the
     parts that belong to the group.
+
+    `readings`: the metric of each reading, by the reading's path.
     """
 
     under: ReadingPath
@@ -53,7 +57,10 @@ class MetricGroup(StrictModel):
 
 
 class XidGauge(StrictModel):
-    """A gauge that keeps the last XID of a GPU, 0 before the first. The label `by` says which GPU."""
+    """A gauge that keeps the last XID of a GPU, 0 before the first. The label `by` says which GPU.
+
+    `metric`: its name.
+    """
 
     metric: MetricName
     by: MetricLabel
@@ -76,6 +83,9 @@ class AlertMapping(StrictModel):
     """The labels that name a node, and a part of it (`index`: 3 is gpu3). The first label that an alert has counts.
 
     `token`: what Alertmanager must present. Without it, all alerts are refused.
+
+    `node`: labels with the name of a node. `part`: labels with that of a part, and how they write it. `rules`: the
+    fault of each alert.
     """
 
     node: list[MetricLabel] = Field(min_length=1)
@@ -85,7 +95,10 @@ class AlertMapping(StrictModel):
 
 
 class Monitoring(SpecDocument):
-    """Maps metrics to readings and alerts to faults. A site with other names writes a document that `extends` this."""
+    """Maps metrics to readings and alerts to faults. A site with other names writes a document that `extends` this.
+
+    `groups`: metrics by part of the node. `xid`: the gauge of the last XID. `alerts`: how alerts become faults.
+    """
 
     kind: Literal["Monitoring"]
     sources: list[str] = Field(min_length=1)
@@ -117,6 +130,8 @@ class PrometheusSettings(StrictModel):
     - `credentials`: `user:password`. `token`: a bearer token. `ca`, `fingerprint`: whom to trust for HTTPS.
     - `stale_s`: the greatest age of a sample. `xid_hours`: how far back XIDs are searched; it must be longer than the
       time between two observations. `monitoring`: the Monitoring document that maps metrics to readings.
+
+    `url`: the address of the server.
     """
 
     url: PrometheusUrl

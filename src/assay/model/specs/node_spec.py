@@ -12,7 +12,10 @@ from assay.model.units import UNITS, describe_unit_fix
 
 
 class DimmSpec(StrictModel):
-    """Memory modules, all alike. `speed_mts` is their configured speed in millions of transfers a second."""
+    """Memory modules, all alike. `speed_mts` is their configured speed in millions of transfers a second.
+
+    `count`: how many modules. `size_gib`: the size of one.
+    """
 
     count: int = Field(gt=0)
     size_gib: int = Field(gt=0)
@@ -25,6 +28,9 @@ class HostSpec(StrictModel):
     `kernel`: a version as `uname -r` prints it. `iommu`: the type of the GPUs' IOMMU groups (`identity` results from
     `iommu=pt`, `none` means no IOMMU). `services`: systemd units without `.service`. `modules`: kernel modules, written
     with `_`. `sysctls`: values by name, as text.
+
+    `dimms`: the memory modules. `numa_nodes`: how many the kernel shows. `governor`: the governor of the processors'
+    frequency. `transparent_hugepages`: when the kernel uses them.
     """
 
     dimms: DimmSpec | None = None
@@ -39,7 +45,10 @@ class HostSpec(StrictModel):
 
 
 class GpuSpec(StrictModel):
-    """GPUs by slot: `pci[3]` is the PCI address of `gpu3`, whether or not a GPU answers there."""
+    """GPUs by slot: `pci[3]` is the PCI address of `gpu3`, whether or not a GPU answers there.
+
+    `model`: the name that NVML gives. `pci`: the PCI addresses by slot.
+    """
 
     model: str
     pci: list[str] = Field(min_length=1)
@@ -51,7 +60,10 @@ class GpuSpec(StrictModel):
 
 
 class HcaSpec(StrictModel):
-    """One InfiniBand adapter: its kernel name, its rail (counted from 0) and its PCI address."""
+    """One InfiniBand adapter: its kernel name, its rail (counted from 0) and its PCI address.
+
+    `name`: the kernel's name, such as `mlx5_0`. `rail`: the rail that it is cabled to, from 0. `pci`: its PCI address.
+    """
 
     name: str
     rail: int = Field(ge=0)
@@ -59,7 +71,10 @@ class HcaSpec(StrictModel):
 
 
 class NicSpec(StrictModel):
-    """One front-end network interface. `mtu` is in bytes; None means any."""
+    """One front-end network interface. `mtu` is in bytes; None means any.
+
+    `name`: the kernel's name. `speed_mbps`: the speed of its link.
+    """
 
     name: str
     speed_mbps: int = Field(gt=0)
@@ -67,7 +82,10 @@ class NicSpec(StrictModel):
 
 
 class NvmeSpec(StrictModel):
-    """Local drives, `nvme0` to `nvme<count - 1>`."""
+    """Local drives, `nvme0` to `nvme<count - 1>`.
+
+    `count`: how many drives. `size_gb`: the size of one, in decimal gigabytes.
+    """
 
     count: int = Field(ge=0)
     size_gb: int = Field(gt=0)
@@ -87,7 +105,10 @@ class PsuSpec(StrictModel):
 
 
 class BootSpec(StrictModel):
-    """How the node boots. `first` is a shell pattern of its first boot option (`UEFI: PXE*`). None is not checked."""
+    """How the node boots. `first` is a shell pattern of its first boot option (`UEFI: PXE*`). None is not checked.
+
+    `mode`: how the firmware starts the system. `secure`: whether Secure Boot is on.
+    """
 
     mode: Literal["UEFI", "Legacy"] = "UEFI"
     secure: bool | None = None
@@ -95,7 +116,10 @@ class BootSpec(StrictModel):
 
 
 class MetricLimit(StrictModel):
-    """One threshold. `source` says where the number comes from (a document, a measurement)."""
+    """One threshold. `source` says where the number comes from (a document, a measurement).
+
+    `value`: the threshold; the check says which side is good. `unit`: the unit of the value.
+    """
 
     value: float
     unit: str = Field(json_schema_extra={"enum": list(UNITS)})
@@ -113,7 +137,10 @@ class MetricLimit(StrictModel):
 
 
 class RackScale(StrictModel):
-    """The parts of one rack of such nodes, where the rack is one machine (one NVLink domain)."""
+    """The parts of one rack of such nodes, where the rack is one machine (one NVLink domain).
+
+    `nodes`, `gpus`, `switch_trays`, `power_shelves`: how many the rack has.
+    """
 
     nodes: int = Field(gt=0)
     gpus: int = Field(gt=0)
@@ -125,6 +152,14 @@ class NodeSpec(SpecDocument):
     """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are by metric.
 
     `height_u`: how many rack units a node fills, from its own upwards. `rack`: given if a rack of them is one machine.
+
+    `product`: the product name that the host's firmware reports. `gpus`: the GPUs by slot. `hcas`: the InfiniBand
+    adapters, one for each rail. `nics`: the front-end interfaces. `nvme`: the local drives. `psus`: the power supplies.
+    `fans`: how many the BMC shows. `cpu_sockets`: how many processors. `cpu_threads`: how many threads all of them
+    have. `firmware`: the FirmwareBundle that it must run. `limits`: the thresholds by metric. `memory_gib`: the memory
+    that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver. `bios`:
+    settings by name, as the BMC reports them. `boot`: how the node starts. `leak_detectors`: how many the BMC shows.
+    `kernel_cmdline`: words that the kernel's command line must have.
     """
 
     kind: Literal["NodeSpec"]

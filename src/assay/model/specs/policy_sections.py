@@ -65,6 +65,9 @@ class LifecycleState(StrictModel):
     - `soak_hours`: the shortest stay. `until_idle`: the node leaves only when it runs no job.
     - `certified_to`: where a person's certification leads. `final`: the state needs no way out.
     - `for_customers`: what customers of the node are told.
+
+    `summary`: the state in a sentence. `pass_to`, `fail_to`: the next state after `requires`. `effect_failed_to`: the
+    next one if an entry action failed. `deadline`: the longest stay. `escalate`: ways out for nodes with an open fault.
     """
 
     summary: str
@@ -99,6 +102,9 @@ class FaultRule(StrictModel):
 
     `remedy: class` starts the ladder with the remedy of the fault's class. `to` names a state instead of the ladder.
     `while_pending`: actions taken at once while a pending decision waits for the node to be idle.
+
+    `severity`, `classes`, `blame`: the faults that it is for. `states`: the states of the node. `in_use`: whether jobs
+    use the node. `timing`: at once, when the node is idle, or only recorded.
     """
 
     severity: list[FaultSeverity] = Field(default=[])
@@ -161,6 +167,8 @@ class RackRule(StrictModel):
 
     The nodes keep their jobs and their state. They are uncordoned when enough of them serve again. One rule cordons at
     most `at_once` racks of a pool: more racks at the same time suggest a cause outside the racks.
+
+    `node_specs`: the kinds of nodes whose racks are meant.
     """
 
     node_specs: list[str] = Field(min_length=1)
@@ -170,7 +178,10 @@ class RackRule(StrictModel):
 
 
 class FaultClassWave(StrictModel):
-    """One fault class on this share of a pool within `hours`, and on at least `min_nodes` nodes, is a wave."""
+    """One fault class on this share of a pool within `hours`, and on at least `min_nodes` nodes, is a wave.
+
+    `percent`: the share of the pool.
+    """
 
     hours: float = Field(gt=0)
     percent: float = Field(gt=0, le=100)
@@ -186,6 +197,8 @@ class FaultBreakerLimits(StrictModel):
     - `by_class`: longer times, in which the nodes with one fault class count. Such a wave holds back only that class.
     - `held_hours`: a fault that only a log told is held back for so long. Then it is answered within the limits.
     - `drift`: fault classes that a merged change of firmware or configuration causes. They are never a wave.
+
+    `percent`: the share that stops the pool.
     """
 
     percent: float = Field(gt=0, le=100)
@@ -241,17 +254,6 @@ class CordonReassertion(StrictModel):
     source: str = ""
 
 
-class SilenceLimits(StrictModel):
-    """How long a node may be silent before the fault `telemetry.lost` is recorded.
-
-    `agent_minutes`: no batch from the agent, where the inventory declares one. `readings_minutes`: no answer from the
-    probe or the BMC. Time without `assay serve` (for agents) or without polls (for readings) does not count.
-    """
-
-    agent_minutes: float = Field(default=5, gt=0)
-    readings_minutes: float = Field(default=60, gt=0)
-
-
 _COMMITTED_FILE = r"^\w[\w-]*([./]\w[\w-]*)*$"
 
 
@@ -261,6 +263,8 @@ class CommitTrust(StrictModel):
     `signed`: only commits with an SSH signature by a key in the file `allowed_signers` (see ssh-keygen(1)). Every
     commit since the accepted one counts. `forge_keys` is a file of armored PGP public keys: a merge that the forge made
     and signed with one of them counts too, if it holds nothing but the merge of its two parents.
+
+    `allowed_signers`: the path of the signers' keys. `forge_keys`: the path of the forge's keys.
     """
 
     signed: bool
@@ -274,6 +278,8 @@ class EffectRetryPolicy(StrictModel):
     An attempt that raised an error is repeated after `waits_minutes` of the fleet's time; the last wait applies to all
     further attempts. An action that ran without error and did not help has failed and is not repeated. After
     `deadline_minutes` of real time, nothing of an attempt still runs, even if its controller died.
+
+    `attempts`: how many attempts in all.
     """
 
     attempts: int = Field(default=3, ge=1, le=10)

@@ -27,6 +27,8 @@ class LadderWindow(StrictModel):
 
     An empty list matches everything. `of: part` counts the tries on the fault's own part, `of: node` those on all parts
     of the node. Within the hours of `part`, a repaired fault that comes back on the same part counts as recurred.
+
+    `classes`, `severity`, `blame`: the faults that it is for. `remedies`: those that are counted.
     """
 
     classes: list[str] = Field(default=[])
@@ -56,6 +58,8 @@ class RemedyLadder(StrictModel):
     """Remedies by name. Uses are counted per part over `window_hours`, and from the last certification only.
 
     `windows`: longer or wider bounds for some faults; all that match apply.
+
+    `rungs`: the rung of each remedy.
     """
 
     window_hours: float = Field(gt=0)
@@ -102,6 +106,8 @@ class LemonLimits(StrictModel):
 
     - `then`: the remedies of a lemon's faults start with this rung, or above it.
     - `fresh_after`: after an arrival in one of these states, what came before counts no more. The arrival itself does.
+
+    `weights`: the points of each event.
     """
 
     threshold: float = Field(gt=0)

@@ -49,6 +49,9 @@ class FleetSchedule(StrictModel):
     - `stale_minutes`: the age by phase at which the staleness sweep reports an outcome.
     - `anchors`: where `ledger-seal` keeps the ledger's seal: `file:PATH`, `git-note[:REF]`, `ledger:LOCATION`,
       `rfc3161:URL[#ROOTS.pem]`.
+
+    `does`: the kind of work. `cron`: five fields, in `time_zone`. `every_minutes`: the interval, counted from midnight
+    UTC. `time_zone`: IANA name for this schedule. `verification`: how `does: idle-verification` loads nodes.
     """
 
     does: ScheduledWork
@@ -82,7 +85,10 @@ class FleetSchedule(StrictModel):
 
 
 class Schedules(SpecDocument):
-    """What the controller does by the clock. `time_zone` is the IANA name for crons that name none themselves."""
+    """What the controller does by the clock. `time_zone` is the IANA name for crons that name none themselves.
+
+    `schedules`: the work by name.
+    """
 
     kind: Literal["Schedules"]
     sources: list[str] = Field(min_length=1)

@@ -10,7 +10,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 
 class StrictModel(BaseModel):
-    """A part of a spec: no unknown keys, no converted values, finite numbers, frozen instances."""
+    """A part of a spec: no unknown keys, no converted values, finite numbers, frozen instances.
+
+    `source`: where the number or judgement comes from, such as a document or a measurement. `sources`: the documents
+    that the values come from. `why`, `reason`: why it is so, for people.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True, allow_inf_nan=False)
 
@@ -42,6 +46,9 @@ class SpecDocument(StrictModel):
 
     It may extend one other document of its kind: mappings merge key by key, `null` removes a key, and any other value
     replaces the extended one (JSON Merge Patch, RFC 7396).
+
+    `kind`: which of the kinds the document is. `name`: unique among the documents of its kind. `extends`: the document
+    that this one changes. `description`: what it is, for people. `owner`: the team that answers for it.
     """
 
     kind: str

@@ -1,0 +1,35 @@
+"""Writes the reference of the fleet repository: `python -m assay.cli.render.reference_pages [ROOT]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from assay.fabric.design_drawings import draw_gaps, draw_ports, draw_tiers
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.spec_reference.kind_pages import FOLDER, build_pages
+
+DRAWINGS = {"fabric-tiers.svg": draw_tiers, "fabric-ports.svg": draw_ports, "fabric-gaps.svg": draw_gaps}
+DRAWN_DESIGN = "compute"
+
+
+def build_reference(root: Path) -> dict[str, str]:
+    """Return every generated file below `docs/` by its path: the pages of all kinds, and the pictures of the design."""
+    design = load_fleet(root).designs[DRAWN_DESIGN]
+    drawings = {f"docs/{name}": draw(design) for name, draw in DRAWINGS.items()}
+    return drawings | {f"{FOLDER}/{name}": text for name, text in build_pages(root).items()}
+
+
+def write_reference(root: Path) -> None:
+    """Write all generated files, and remove pages of kinds that are gone."""
+    built = build_reference(root)
+    for path, text in built.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    for page in (root / FOLDER).glob("*.md"):
+        if f"{FOLDER}/{page.name}" not in built:
+            page.unlink()
+
+
+if __name__ == "__main__":
+    write_reference(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
