@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -14,7 +13,7 @@ from pydantic_core import PydanticUndefined
 from assay.fleet.spec_reference.field_meanings import find_written_type
 
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
-BOUNDS = ((Gt, "gt", ">"), (Ge, "ge", "≥"), (Lt, "lt", "<"), (Le, "le", "≤"))
+BOUNDS = (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤"))
 
 
 def format_type(field: FieldInfo) -> str:
@@ -71,9 +70,9 @@ def _name_annotated(inner: Any, metadata: Sequence[Any]) -> str:
 
 def _list_bounds(metadata: Iterable[Any]) -> Iterable[str]:
     for one in metadata:
-        for kind, name, sign in BOUNDS:
-            if isinstance(one, kind):
-                yield f"{sign} {getattr(one, name):g}"
+        for name, sign in BOUNDS:
+            if (bound := getattr(one, name, None)) is not None:
+                yield f"{sign} {bound:g}"
 
 
 def _join_options(names: Iterable[str]) -> str:
