@@ -70,6 +70,7 @@ VERBS = {
     "report": Verb("verbs.validation.report", VALIDATION, "Build the overview page and the Allure report."),
     "reconcile": Verb("verbs.operate.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),
     "status": Verb("verbs.operate.status", OPERATE, "Show the state of every node."),
+    "sync": Verb("verbs.operate.sync", OPERATE, "Show how far the fleet is what git says, and what differs."),
     "explain": Verb("verbs.operate.explain", OPERATE, "Show why a node is in its state."),
     "history": Verb("verbs.operate.history", OPERATE, "Show everything recorded about a node or a part."),
     "schedules": Verb("verbs.operate.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),

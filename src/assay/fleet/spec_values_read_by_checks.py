@@ -222,8 +222,9 @@ class JudgingHashes:
     ) -> None:
         self._fleet, self._digest_cables = fleet, digest_cables
         self._reads = read_check_inputs(tree or WorkingFolder(fleet.root))
-        self._checks = [check for catalog in fleet.check_catalogs.values() for check in catalog.checks]
+        self._checks = {check.id: check for catalog in fleet.check_catalogs.values() for check in catalog.checks}
         self._known: dict[tuple[Any, ...], Mapping[str, str]] = {}
+        self._known_by_check: dict[tuple[Any, ...], str] = {}
 
     def of_node(self, name: str) -> Mapping[str, str]:
         """Return the hashes by check, for a node; none for one that the inventory no longer has."""
@@ -232,12 +233,35 @@ class JudgingHashes:
         node = self._fleet.nodes[name]
         key = (node.spec, node.profile, node.serial, node.hca_guids, self._cables.get(name, ""))
         if key not in self._known:
-            self._known[key] = {check.id: self._hash(check, node) for check in self._checks if check.id in self._reads}
+            self._known[key] = {check: self.of_check(check, name) for check in self._checks if check in self._reads}
         return self._known[key]
+
+    def of_check(self, check: str, name: str) -> str:
+        """Return the hash of one check for a node of the inventory, "" for a check without a function.
+
+        Nodes share it unless the check reads what differs between them, so it is cheap for many nodes.
+        """
+        if check not in self._checks or check not in self._reads:
+            return ""
+        node, reads = self._fleet.nodes[name], self._reads[check]
+        own = dict(self._list_own_values(reads, node))
+        key = (check, node.spec, node.profile, *own.items())
+        if key not in self._known_by_check:
+            self._known_by_check[key] = self._hash(self._checks[check], node)
+        return self._known_by_check[key]
+
+    def is_shared(self, check: str) -> bool:
+        """Whether all nodes with the same spec and profile have the same hash of a check."""
+        reads = self._reads.get(check)
+        if reads is None:
+            return True
+        return not (
+            reads.has_cables or ("hca", "guid") in reads.declared or any(root == "node" for root, _ in reads.declared)
+        )
 
     @cached_property
     def _cables(self) -> Mapping[str, str]:
-        is_read = any(self._reads[check.id].has_cables for check in self._checks if check.id in self._reads)
+        is_read = any(self._reads[check].has_cables for check in self._checks if check in self._reads)
         return self._digest_cables(self._fleet) if is_read else {}
 
     def _hash(self, check: CheckDeclaration, node: Node) -> str:
@@ -258,6 +282,10 @@ class JudgingHashes:
             yield f"profile.{path}", value_at(profile, path)
         if "bundle" in reads.fixtures:
             yield "bundle", self._fleet.bundle_of(node.name).components
+        yield from self._list_own_values(reads, node)
+
+    def _list_own_values(self, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:
+        """Yield name and value of what nodes with the same spec and profile do not share."""
         if any(root == "node" for root, _ in reads.declared):
             yield "serial", node.serial
         if ("hca", "guid") in reads.declared:

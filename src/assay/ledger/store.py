@@ -12,6 +12,7 @@ from threading import Lock
 from sqlalchemy import Connection, Engine, Table, bindparam, func, insert, select, text
 
 from assay.ledger import chain_verification, leases_and_locks, outcomes, tables
+from assay.ledger.check_standings import read_check_standings
 from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
     open_engine,
@@ -28,7 +29,7 @@ from assay.ledger.leases_and_locks import LedgerLease, hold_section
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
 from assay.ledger.outcome_dates import CheckAge, OutcomeDates, read_check_ages
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.outcome import Outcome, RecordedOutcome, SuiteRun
+from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds
 
 
@@ -176,6 +177,11 @@ class Ledger:
                 for some in split_batches(nodes, BATCH_SIZE)
                 for name, age in read_check_ages(connection, self._texts, some).items()
             }
+
+    def standings(self, checks: Collection[str]) -> CheckStandings:
+        """Return how these checks stand on all nodes: their newest outcomes, passes counted."""
+        with open_reader(self._engine) as connection:
+            return read_check_standings(connection, self._texts, checks)
 
     def last_pass(self, check: str, subject: str, before: str = "") -> RecordedOutcome | None:
         """Return the newest pass of a check on a subject, by the time of its evidence.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
@@ -136,6 +136,45 @@ class RecordedOutcome:
 def _parse_time(at: str) -> datetime:
     moment = datetime.fromisoformat(at)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+class PassCount(NamedTuple):
+    """The subjects of one check on one node whose newest outcome is a pass, all of one run and one document.
+
+    `seen_at` is when the evidence was collected (ISO 8601 UTC), `recorded_s` the date of the oldest of the outcomes in
+    Unix seconds, never later than its recording. `revision` is the commit of the specs in that run, "" if unknown.
+    """
+
+    node: str
+    check: str
+    judged_by: str
+    seen_at: str
+    revision: str
+    subjects: int
+    recorded_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StandingFailure:
+    """A newest outcome that is no pass.
+
+    `row` holds each reason that the check gave on this subject since its last pass, with the time when it first gave
+    it (ISO 8601 UTC). `passed_s` is the date of the last pass in Unix seconds, 0 if there was none, and
+    `passed_revision` is the commit of the specs in its run.
+    """
+
+    recorded: RecordedOutcome
+    row: tuple[tuple[str, str], ...] = ()
+    passed_s: float = 0
+    passed_revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckStandings:
+    """The newest outcomes of some checks on all nodes. Most are passes, of which a report needs only the number."""
+
+    passes: tuple[PassCount, ...] = ()
+    failures: tuple[StandingFailure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

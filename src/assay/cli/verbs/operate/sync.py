@@ -1,0 +1,49 @@
+"""`assay sync`: how far the fleet is what git says, and what differs where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.name_check import select_nodes
+from assay.cli.options import WHICH, FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+
+sync_app = typer.Typer(add_completion=False)
+
+
+@sync_app.command()
+def sync(
+    pool: Annotated[
+        list[str] | None,
+        typer.Option("--pool", metavar="POOL", help="Only this pool; may be repeated.", rich_help_panel=WHICH),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option("--node", metavar="NODE", help="Only this node; may be repeated.", rich_help_panel=WHICH),
+    ] = None,
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show how far the nodes are what the fleet repository declares: firmware, settings and configuration.
+
+    For each pool, show how many nodes are in sync, rolling out, drifted, held or unknown, and since when the oldest
+    difference is seen. For each node that is not in sync, show what differs: the wanted value with file and line, the
+    value that was seen, and since when. A node is in sync only if every check of drift has passed on fresh evidence.
+
+    Exit codes: 0 every node is in sync; 1 some are not; 2 the ledger or the fleet cannot be read.
+    """
+    from assay.cli.render.sync_table import format_sync, sync_as_json
+    from assay.cli.sync_inputs import load_sync_report
+
+    workspace = Workspace(fleet.resolve())
+    names = select_nodes(workspace.fleet, node or [], pool or [])
+    report = load_sync_report(workspace, names)
+    if form == "json":
+        typer.echo(json.dumps(sync_as_json(report), indent=1, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(format_sync(report, workspace.clock.now())))
+    raise typer.Exit(0 if report.is_in_sync else 1)

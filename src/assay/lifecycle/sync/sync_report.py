@@ -1,0 +1,91 @@
+"""The answer to "is my fleet what git says?": nodes with what differs on them, and pools with their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple, get_args
+
+SyncState = Literal["in_sync", "rolling", "drifted", "held", "unknown"]
+SYNC_STATES: tuple[SyncState, ...] = get_args(SyncState)
+
+
+class DriftItem(NamedTuple):
+    """One component or setting that differs, or that nobody knows.
+
+    `where` is the `file:line` of the wanted value, "" where no spec says it. `since` is when it was first seen so
+    (ISO 8601 UTC), "" where nothing says it; for old evidence, the time of that evidence. What is not known has an
+    empty `wanted`, and `seen` says why.
+    """
+
+    what: str
+    wanted: str
+    seen: str
+    where: str = ""
+    since: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is a difference that was seen, and not one that cannot be excluded."""
+        return not self.seen.startswith(UNKNOWN_PREFIX)
+
+
+UNKNOWN_PREFIX = "unknown: "
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSync:
+    """One node. `revision` is the last one that it is known to have been in sync with, "" where that is not known."""
+
+    node: str
+    pool: str
+    state: SyncState
+    items: tuple[DriftItem, ...] = ()
+    revision: str = ""
+    held_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSync:
+    """The numbers of one pool: nodes by state, nodes by revision, and since when the oldest difference is seen."""
+
+    pool: str
+    nodes: int
+    counts: Mapping[SyncState, int]
+    revisions: Mapping[str, int]
+    oldest: str = ""
+
+
+@dataclass(frozen=True)
+class SyncReport:
+    """Every node that the inventory declares and that is not gone for good, compared with `revision`."""
+
+    revision: str
+    nodes: Sequence[NodeSync]
+
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether every node is what the repository says."""
+        return all(node.state == "in_sync" for node in self.nodes)
+
+    @cached_property
+    def pools(self) -> tuple[PoolSync, ...]:
+        """The pools in the order of the inventory."""
+        by_pool: dict[str, list[NodeSync]] = {}
+        for node in self.nodes:
+            by_pool.setdefault(node.pool, []).append(node)
+        return tuple(_count_pool(pool, nodes) for pool, nodes in by_pool.items())
+
+
+def _count_pool(pool: str, nodes: Sequence[NodeSync]) -> PoolSync:
+    counts = Counter(node.state for node in nodes)
+    revisions = Counter(node.revision for node in nodes)
+    oldest = min((item.since for item in list_differences(nodes) if item.since), default="")
+    return PoolSync(pool, len(nodes), {state: counts[state] for state in SYNC_STATES}, revisions, oldest)
+
+
+def list_differences(nodes: Sequence[NodeSync]) -> Iterator[DriftItem]:
+    """Yield the differences that were seen on these nodes."""
+    return (item for node in nodes for item in node.items if item.is_known)
