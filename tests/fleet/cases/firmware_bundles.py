@@ -16,6 +16,11 @@ SECOND = """  - name: bios
 TWO = BUNDLE + SECOND
 AFTER = TWO + "    after: [bmc]\n"
 FILE = "specs/bundle.yaml"
+ZAP = """- hosts: all
+  tasks:
+    - assay.fleet.firmware:
+        components: [bmc]
+"""
 SHA256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 CASES: dict[str, Case] = {
@@ -41,6 +46,16 @@ CASES: dict[str, Case] = {
     ),
     "ASY0046": Case(replaced(FILE, AFTER, "[bmc]", "[bmcc]"), {FILE: AFTER}, "specs/bundle.yaml:21:5"),
     "ASY0047": Case(replaced(FILE, AFTER, "order: 2", "order: 0"), {FILE: AFTER}, "specs/bundle.yaml:20:5"),
+    "ASY0270": Case(
+        {FILE: TWO, "playbooks/zap.yml": ZAP},
+        {FILE: TWO, "playbooks/zap.yml": ZAP.replace("[bmc]", "[bmc, bios]")},
+        "specs/bundle.yaml:13:5",
+    ),
+    "ASY0271": Case(
+        {"playbooks/mine.yml": ZAP.replace("[bmc]", "[bmc, bios]")},
+        {"playbooks/mine.yml": ZAP},
+        "playbooks/mine.yml:4:27",
+    ),
     "ASY0048": Case(
         replaced(FILE, BUNDLE, f"    sha256: {SHA256}\n", ""),
         replaced(FILE, BUNDLE, SHA256, f'"{SHA256}"'),

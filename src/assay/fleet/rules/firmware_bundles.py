@@ -1,4 +1,4 @@
-"""Firmware bundles with missing or wrong images, or with an order that cannot work."""
+"""Firmware bundles with missing or wrong images, an order that cannot work, or components that no playbook brings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from assay.fleet.playbooks.firmware_tasks import find_yaml_error, list_playbooks, read_firmware_tasks
+from assay.fleet.playbooks.firmware_users import ZAP_PLAYBOOK, BundleUsers, list_bundle_users
 from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
+from assay.fleet.yaml_document import YAML_FIX
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
+from assay.model.specs.management_profile import ManagementProfile
+from assay.model.specs.node_spec import NodeSpec
 
 LFS_POINTER_BYTES = 1024  # bytes: a git-lfs pointer file is smaller, as its specification says
 LFS_POINTER = re.compile(
@@ -124,6 +129,59 @@ def contradicted_order(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             message = f"{component.name} comes after {first[0].name}, but has the order {component.order}"
             fix = f"give {component.name} an order above {first[0].order}"
             yield RuleFinding(_at(draft, bundle, number, "order"), message, fix)
+
+
+@rule(
+    "ASY0270",
+    "a component that no task of zap brings",
+    why="Zap leaves its old firmware in place, and fails when it compares the node with the bundle.",
+    needs=(FirmwareBundle, NodeSpec, ManagementProfile),
+)
+def unbrought_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components of bundles in use that no task of playbooks/zap.yml brings to a node that must have them."""
+    if ZAP_PLAYBOOK not in draft.tree.files("playbooks"):
+        return
+    if error := find_yaml_error(draft.tree, ZAP_PLAYBOOK):
+        yield RuleFinding(error[0], f"nobody knows what this playbook brings: it is no YAML: {error[1]}", YAML_FIX)
+    tasks = read_firmware_tasks(draft.tree, ZAP_PLAYBOOK)
+    told: set[tuple[str, str]] = set()
+    for users in list_bundle_users(draft, tasks):
+        for number, component in enumerate(users.bundle.components):
+            key = (users.bundle.name, component.name)
+            if users.manages(component) and not users.get_from(tasks, component.name) and key not in told:
+                told.add(key)
+                message = f"{component.name}: no task of {ZAP_PLAYBOOK} brings it to {users.describe()}"
+                fix = (
+                    f"leave `components` out of a task there: it then brings the whole bundle; or list {component.name}"
+                )
+                yield RuleFinding(_at(draft, users.bundle, number, "name"), message, fix)
+
+
+@rule(
+    "ASY0271",
+    "a playbook that names a component that a bundle lacks",
+    why="The task fails on such a node, after the tasks before it have flashed the node.",
+    needs=(FirmwareBundle, NodeSpec, ManagementProfile),
+)
+def unknown_playbook_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find components in firmware tasks that the bundle of a selected node, or every bundle, does not have."""
+    tasks = {
+        task.position: task for path in list_playbooks(draft.tree) for task in read_firmware_tasks(draft.tree, path)
+    }
+    everywhere = {part.name for bundle in draft.specs_of_model(FirmwareBundle).values() for part in bundle.components}
+    users = list_bundle_users(draft, list(tasks.values())) if tasks else []
+    for task in tasks.values():
+        for name, place in task.components.items():
+            fix = f"remove {name}, restrict `hosts`, or leave `components` out: the task then brings what a bundle has"
+            if name not in everywhere:
+                yield RuleFinding(place, f"no bundle has a component {name}", suggest_name(name, everywhere))
+            elif lacking := next((one for one in users if _lacks(one, name) and one.is_surely_selected(task)), None):
+                message = f"the bundle {lacking.bundle.name} of {lacking.describe()} has no component {name}"
+                yield RuleFinding(place, message, fix)
+
+
+def _lacks(users: BundleUsers, name: str) -> bool:
+    return all(part.name != name for part in users.bundle.components)
 
 
 def hash_artifact(path: Path) -> str:
