@@ -100,8 +100,15 @@ def wish(action: str, node: str, **more: Any) -> EffectIntent:
     return EffectIntent(f"{action}-{node}", action, node, "d1", "a test wants it", **more)
 
 
+def lay_out(root: Path) -> None:
+    """Copy this repository's fleet to `root`."""
+    for folder in ("inventory", "specs", "playbooks", "firmware"):
+        shutil.copytree(REPOSITORY / folder, root / folder)
+    shutil.copy(REPOSITORY / "ansible.cfg", root)
+
+
 @contextmanager
-def lab_room(root: Path, rate: float = RATE) -> Iterator[Room]:
+def lab_room(root: Path, rate: float = RATE, lay_out: Callable[[Path], None] = lay_out) -> Iterator[Room]:
     """Lay out a fleet at `root` and keep its lab up while the block lasts."""
     lay_out(root)
     world = LabWorld(root / ".assay" / "lab")
@@ -113,10 +120,3 @@ def lab_room(root: Path, rate: float = RATE) -> Iterator[Room]:
         yield Room(root, world, load_fleet(root, [world.home / "inventory.yml"]))
     finally:
         stop_lab(world)
-
-
-def lay_out(root: Path) -> None:
-    """Copy this repository's fleet to `root`."""
-    for folder in ("inventory", "specs", "playbooks", "firmware"):
-        shutil.copytree(REPOSITORY / folder, root / folder)
-    shutil.copy(REPOSITORY / "ansible.cfg", root)

@@ -35,8 +35,8 @@ class FirmwareUpdater(Protocol):
     def read_pending_versions(self) -> Mapping[str, str]:
         """Return the version that waits for a reset by inventory id; empty if the BMC does not list such versions."""
 
-    def read_bmc_restart(self) -> str:
-        """Return when the BMC itself last restarted, "" if it does not say."""
+    def read_bmc_restart(self) -> str | None:
+        """Return when the BMC itself last restarted, "" if it does not say, None if that cannot be read."""
 
     def find_update(self, component: FirmwareComponent) -> FirmwareUpdateStatus | None:
         """Return the newest update of a component that the BMC remembers."""

@@ -139,7 +139,7 @@ class FirmwareUpdateRun:
         return f"{reason}, and the update {known.id} failed: {known.message}" if known else reason
 
     def _await_update(
-        self, bmc: FirmwareUpdater, component: FirmwareComponent, ident: str, restarted: str
+        self, bmc: FirmwareUpdater, component: FirmwareComponent, ident: str, restarted: str | None
     ) -> FirmwareUpdateStatus:
         """Wait for the end of an update. One that is lost ends when the inventory shows the version, or shows none."""
         update = wait_until(
@@ -148,7 +148,7 @@ class FirmwareUpdateRun:
             f"the update of {component.name} ends",
             self.node,
         )
-        if restarted and bmc.read_bmc_restart() not in ("", restarted):
+        if restarted is not None and bmc.read_bmc_restart() not in (None, "", restarted):
             update = replace(update, message=f"{update.message}; the BMC restarted in the middle of it")
         if update.lost:
             self.tell(f"{component.name}: {update.message}; the inventory has to show what was written")

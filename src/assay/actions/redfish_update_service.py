@@ -47,11 +47,11 @@ class RedfishFirmwareUpdater:
         """Return the version that waits for a reset by inventory id."""
         return _format_readings(read_firmware_inventory(self._bmc).pending)
 
-    def read_bmc_restart(self) -> str:
-        """Return the BMC's LastResetTime, "" if it does not say."""
+    def read_bmc_restart(self) -> str | None:
+        """Return the BMC's LastResetTime, "" if it does not say, None if that cannot be read."""
         with suppress(AssayError):
             return str(self._read_manager().get("LastResetTime") or "")
-        return ""
+        return None
 
     def find_update(self, component: FirmwareComponent) -> FirmwareUpdateStatus | None:
         """Return the newest task that names the component or one of its inventory ids, None if there is none."""
