@@ -16,6 +16,8 @@ FAULT = {"fault": ID, "class": "gpu.xid.79", "subject": "h100-a/n0003/gpu2", "se
 CAUSE = {"kind": "certified", "id": ID, "text": "certified by bob: reseated"}
 DECISION = {"decision": ID, "from": "triage", "to": "debug", "rule": "default.yaml:7 x", "because": [CAUSE]}
 SENT = {"from": "n0001", "from_place": "gpu0", "sent_at": AT, "faults": ["gpu.xid.79"]}
+ROLLOUT = {"rollout": ID}
+GROUP = {"to": "zap", "reason": "bmc 1 → 2", "base": "ab" * 20, "nodes": ["n1", "n2"]}
 PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 
 LINES = [
@@ -73,6 +75,18 @@ LINES = [
     ("verification.missed", {"schedule": "idle", "since": AT, "reason": "in use"}, "not verified: in use"),
     ("node.undrained", {"schedule": "idle", "slot": AT, "reason": "sunk"}, "given back"),
     ("ledger.sealed", {"seal": f"12:{'ab' * 32},3:{'cd' * 32}", "at": AT, "who": "ann"}, "ann sealed another ledger"),
+    ("commit.adopted", {"commit": "cd" * 20, "base": "ab" * 20}, "is brought to commit abababababab → cdcdcdcdcdcd"),
+    (
+        "rollout.started",
+        {**ROLLOUT, "base": "ab" * 20, "commit": "cd" * 20, "groups": [GROUP]},
+        "a rollout of abababababab → cdcdcdcdcdcd begins, 2 nodes: bmc 1 → 2",
+    ),
+    ("rollout.paused", {**ROLLOUT, "who": "ann", "reason": "look first"}, "paused by ann: look first"),
+    ("rollout.resumed", {**ROLLOUT, "who": "ann", "reason": "it is fine"}, "goes on, by ann: it is fine"),
+    ("rollout.aborted", {**ROLLOUT, "who": "ann", "reason": "wrong image"}, "aborted by ann: wrong image"),
+    ("rollout.superseded", {**ROLLOUT, "by": ID, "reason": "2 nodes go on"}, "takes the rollout over: 2 nodes go on"),
+    ("rollout.proven", {**ROLLOUT, "reason": "9 checks passed"}, "has what the rollout brings: 9 checks passed"),
+    ("rollout.finished", {**ROLLOUT, "reason": "2 of 2 nodes proven"}, "finished: 2 of 2 nodes proven"),
     ("commit.accepted", {"commit": "ab" * 20, "signer": "ann", "key": "SHA256:x"}, "signed by ann"),
 ]
 

@@ -10,6 +10,7 @@ from assay.actions.rma.dossier_zip import locate_dossier, locate_photo_folder
 from assay.controller.effects.effect_journal import derive_effect_id
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import FabricComparison
+from assay.lifecycle.decisions.explained_drift import is_drift_explained
 from assay.lifecycle.decisions.flapping import is_flapping
 from assay.lifecycle.decisions.foreign_cordons import (
     FOREIGN_NOTE,
@@ -63,7 +64,7 @@ def list_desired_tickets(
             tickets += list(_state_tickets(snapshot, view, notes)) or _overdue_tickets(snapshot, view, causes)
             tickets += _failed_check_tickets(snapshot, view)
             tickets += _opened_node_tickets(snapshot, view, causes)
-            tickets += _fault_tickets(view, causes, comparisons)
+            tickets += _fault_tickets(snapshot, view, causes, comparisons)
             tickets += _foreign_cordon_tickets(snapshot, view)
             tickets += _flapping_tickets(snapshot, view)
     return tickets
@@ -221,15 +222,16 @@ def _failed_check_tickets(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterat
 
 
 def _fault_tickets(
-    view: NodeSnapshot, causes: set[str], comparisons: Mapping[str, FabricComparison]
+    snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[str], comparisons: Mapping[str, FabricComparison]
 ) -> Iterator[Ticket]:
     """Yield a ticket for each open fault that the policy leaves to people.
 
-    A wrong cable has the fabric's own ticket, which names both ends.
+    A wrong cable has the fabric's own ticket, which names both ends. Drift that a rollout explains needs none.
     """
     is_miscabled = any(comparison.discrepancies_of_node(view.name) for comparison in comparisons.values())
     for fault in view.node_state.faults:
-        if fault.is_open and fault.id in causes and not (is_miscabled and fault.fault_class.startswith("ib.")):
+        is_told = (is_miscabled and fault.fault_class.startswith("ib.")) or is_drift_explained(snapshot, view, fault)
+        if fault.is_open and fault.id in causes and not is_told:
             checks = [
                 f"{check.id}[{subject}]"
                 for check, subject in view.declared

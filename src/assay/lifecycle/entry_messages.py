@@ -12,6 +12,7 @@ from assay.model.entries import asset_entries as asset
 from assay.model.entries import effect_entries as effect
 from assay.model.entries import fault_entries as fault
 from assay.model.entries import operator_entries as operator
+from assay.model.entries import rollout_entries as rollout
 from assay.model.entries import schedule_entries as schedule
 from assay.model.entries import ticket_entries as ticket
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
@@ -147,6 +148,17 @@ def _format_move(move: operator.MoveEntry, _: str) -> str:
     return f"asked by {move.who} to go to {move.to}{' at once' if move.now else ''}: {move.reason}"
 
 
+def _format_started_rollout(started: rollout.RolloutStartedEntry, _: str) -> str:
+    count = format_count(sum(len(group.nodes) for group in started.groups), "node")
+    why = format_list([group.reason for group in started.groups], 3)
+    return f"a rollout of {started.base[:12]} → {started.commit[:12]} begins, {count}: {why}"
+
+
+def _format_adopted_commit(adopted: rollout.CommitAdoptedEntry, _: str) -> str:
+    before = f"{adopted.base[:12]} → " if adopted.base else ""
+    return f"the fleet is brought to commit {before}{adopted.commit[:12]}"
+
+
 def _format_photos(taken: asset.PhotosTakenEntry, _: str) -> str:
     files = format_list([photo.file for photo in taken.photos], 6)
     return f"{format_count(len(taken.photos), 'photo')} for the dossier, added by {taken.who}: {files}"
@@ -216,6 +228,14 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
         f"the breaker of pool {entry.pool} was cleared by {entry.who}: {entry.reason}"
     ),
     operator.CommitAcceptedEntry: lambda entry, _: f"acts on commit {entry.commit[:12]}, signed by {entry.signer}",
+    rollout.CommitAdoptedEntry: _format_adopted_commit,
+    rollout.RolloutStartedEntry: _format_started_rollout,
+    rollout.RolloutPausedEntry: lambda entry, _: f"the rollout is paused by {entry.who}: {entry.reason}",
+    rollout.RolloutResumedEntry: lambda entry, _: f"the rollout goes on, by {entry.who}: {entry.reason}",
+    rollout.RolloutAbortedEntry: lambda entry, _: f"the rollout is aborted by {entry.who}: {entry.reason}",
+    rollout.RolloutSupersededEntry: lambda entry, _: f"a later merge takes the rollout over: {entry.reason}",
+    rollout.NodeProvenEntry: lambda entry, _: f"has what the rollout brings: {entry.reason}",
+    rollout.RolloutFinishedEntry: lambda entry, _: f"the rollout is finished: {entry.reason}",
     operator.OtherLedgerSealedEntry: lambda entry, _: (
         f"{entry.who} sealed another ledger: {', '.join(end.partition(':')[0] for end in entry.seal.split(','))} lines"
     ),

@@ -60,7 +60,8 @@ class FleetSnapshot:
 
     `lines` is `Fleet.lines`; with it a decision names the line of its rule. `known_issues` holds expired ones too.
     `observing_checks` are the ids of checks that decide nothing yet. `traits` are, by node name, what a node may have
-    in common with others; only an open breaker reads it.
+    in common with others; only an open breaker reads it. `running_rollouts` are the ids of the rollouts whose orders
+    may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
     """
 
     now: datetime
@@ -71,6 +72,8 @@ class FleetSnapshot:
     observing_checks: frozenset[str] = frozenset()
     quiet_counts: Mapping[PoolRack, int] = field(default_factory=dict)
     traits: Mapping[str, NodeTraits] = field(default_factory=dict)
+    running_rollouts: frozenset[str] = frozenset()
+    rolling_nodes: frozenset[str] = frozenset()
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

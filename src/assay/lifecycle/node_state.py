@@ -153,7 +153,7 @@ class OperatorNote:
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """The state that a person wants, until the node is there; `now` means without waiting for it to be idle."""
+    """The state that a person or a `rollout` (its id) wants, until the node is there; `now`: even while it has jobs."""
 
     id: str
     to: str
@@ -161,6 +161,7 @@ class MoveRequest:
     reason: str
     at: str
     now: bool = False
+    rollout: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,7 +261,8 @@ class NodeStateBuilder:
     def apply_move_request(self, entry: LedgerEntry) -> None:
         """Remember the state that a person wants, unless the node is there."""
         move = MoveEntry.read(entry)
-        request = MoveRequest(entry.id, move.to, move.who, move.reason, format_time(entry.at), bool(move.now))
+        at, now = format_time(entry.at), bool(move.now)
+        request = MoveRequest(entry.id, move.to, move.who, move.reason, at, now, move.rollout)
         self.move_request = request if move.to != self.state else None
 
 

@@ -13,6 +13,8 @@ RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
 
 PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""
+ROLLOUT_RULE = "rollout"
+"""The rule name in decisions on the order of a rollout."""
 HELD_RULE = "held-back"
 """The rule name of a decision that only cordons a node, while the breaker or a limit holds back its answer."""
 FLAPPING_RULE = "flapping"
@@ -33,7 +35,7 @@ class DecisionCause:
     `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
     that excuses a failure), flapping, lemon. Reasons that held a move back have the kind person, profile, limit,
-    breaker or foreign.
+    breaker or foreign. The order of a rollout has the kind rollout.
     """
 
     kind: str

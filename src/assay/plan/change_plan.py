@@ -47,8 +47,13 @@ from assay.plan.policy_changes import (
     compare_responses,
 )
 from assay.plan.refusals import PlanRefusal, RefusalCase, find_refusals
-from assay.plan.rollout_nodes_and_limits import NodeRollout, RolloutPlan, compute_rollout_capacity, plan_rollout
-from assay.plan.rollout_waves import note_mixed_racks
+from assay.plan.rollout_nodes_and_limits import (
+    NodeRollout,
+    RolloutPlan,
+    compute_rollout_capacity,
+    note_mixed_racks,
+    plan_rollout,
+)
 from assay.plan.spec_pair_comparison import NodeGroup, compare_spec_pairs, group_nodes
 
 

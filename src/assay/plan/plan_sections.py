@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from assay.lifecycle.node_entry import describe_entry
+from assay.lifecycle.rollouts.rollout_waves import WaveSchedule
 from assay.model.text_lists import fold_names, format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
@@ -21,7 +22,6 @@ from assay.plan.policy_and_history_sections import (
 )
 from assay.plan.policy_changes import SettingDifference
 from assay.plan.repair_routes import StayEstimate
-from assay.plan.rollout_waves import WaveSchedule
 
 
 @dataclass(frozen=True, slots=True)

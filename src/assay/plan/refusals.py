@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from assay.lifecycle.rollouts.rollout_waves import rack_key
 from assay.model.node import Node
 from assay.model.specs.policy_sections import count_allowed_out
 from assay.model.text_lists import format_count, format_nodes
@@ -16,7 +17,6 @@ from assay.plan.drift_response import DriftResponse
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.inventory_changes import InventoryChanges
 from assay.plan.operations.design_gaps import find_missing_gaps
-from assay.plan.rollout_waves import rack_key
 
 K = TypeVar("K", str, tuple[str, str])
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assay.model.fleet import Fleet
-from assay.model.node import Node
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.policy_sections import count_allowed_out
-from assay.plan.current_fleet_state import FleetFacts, NodeStanding
-from assay.plan.repair_routes import ServiceRoute, StayEstimate, estimate_stays, find_repair_route
-from assay.plan.rollout_waves import (
+from assay.lifecycle.rollouts.rollout_waves import (
     BlockedNodes,
     RolloutCandidate,
     RolloutCapacity,
     WaveSchedule,
+    measure_capacity,
     rack_key,
     schedule_waves,
 )
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text_lists import format_count
+from assay.plan.current_fleet_state import FleetFacts, NodeStanding
+from assay.plan.fleet_revision import FleetRevision
+from assay.plan.repair_routes import ServiceRoute, StayEstimate, estimate_stays, find_repair_route
 from assay.plan.spec_pair_comparison import SpecPair
 
 REBOOTING_RESETS = {"host", "ac"}
@@ -115,17 +117,9 @@ def compute_rollout_capacity(
     policy: LifecyclePolicy, fleet: Fleet, standings: Mapping[str, NodeStanding]
 ) -> RolloutCapacity:
     """Return how many more nodes may leave service, counted as decisions count them."""
-    pools = {node.pool for node in fleet.nodes.values()}
-    sizes = Counter(node.pool for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve)
-    racks = {rack_key(node) for node in fleet.nodes.values()}
+    serving = [node for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve]
     out = [fleet.nodes[name] for name, one in standings.items() if one.is_out and name in fleet.nodes]
-    out_of_pool, out_of_rack = Counter(node.pool for node in out), Counter(rack_key(node) for node in out)
-    limits = policy.limits
-    return RolloutCapacity(
-        pools={pool: count_allowed_out(sizes[pool], limits.pool_percent) - out_of_pool[pool] for pool in pools},
-        racks={rack: limits.rack_concurrent - out_of_rack[rack] for rack in racks},
-        restarts_per_hour=limits.reboots_per_hour,
-    )
+    return measure_capacity(policy.limits, fleet.nodes.values(), serving, out)
 
 
 def _candidate(change: NodeRollout, way: RolloutRoute) -> RolloutCandidate:
@@ -148,3 +142,17 @@ def _list_without_route(going: Iterable[tuple[NodeRollout, RolloutRoute]]) -> li
             why = f"the policy draws no way from {change.standing.state} through a repair and back into service"
             lost[why].append(change.new.name)
     return [BlockedNodes(tuple(nodes), why) for why, nodes in lost.items()]
+
+
+def note_mixed_racks(after: FleetRevision, schedule: WaveSchedule) -> Iterator[str]:
+    """Yield a note on each rack that is one machine: it runs two versions while its nodes leave in turn."""
+    fleet, waves = after.fleet, schedule.waves
+    turns = Counter({(rack_key(fleet.nodes[name]), wave.number) for wave in waves for name in wave.nodes})
+    racks = Counter(rack for rack, _ in turns)
+    machines = {rack_key(node): node.spec for node in fleet.nodes.values() if fleet.node_specs[node.spec].rack}
+    mixed = [rack for rack, count in racks.items() if count > 1 and rack in machines]
+    if mixed:
+        most = max(racks[rack] for rack in mixed)
+        kinds = ", ".join(sorted({machines[rack] for rack in mixed}))
+        why = f"rack_concurrent lets so few nodes of a rack go at once ({after.policy_line('limits.rack_concurrent')})"
+        yield f"{format_count(len(mixed), 'rack')} ({kinds}), each one machine, will run mixed over {most} waves: {why}"

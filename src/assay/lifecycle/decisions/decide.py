@@ -8,6 +8,7 @@ from functools import cached_property
 
 from assay.lifecycle.decisions import circuit_breaker, fault_remedies, held_answers, rack_cordons
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity, holds_out_of_service
+from assay.lifecycle.decisions.explained_drift import drop_explained_drift
 from assay.lifecycle.decisions.flapping import propose_flapping_escalation
 from assay.lifecycle.decisions.foreign_cordons import find_foreign_hold
 from assay.lifecycle.decisions.holds import propose_hold_actions
@@ -23,7 +24,7 @@ from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse
 from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord
-from assay.model.decision import FLAPPING_RULE, PERSON_RULE, Decision, DecisionCause
+from assay.model.decision import FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 
@@ -37,7 +38,7 @@ def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> lis
     """
     for view in snapshot.nodes:
         _reject_unknown_state(snapshot, view)
-    snapshot = drop_excused_faults(snapshot)
+    snapshot = drop_explained_drift(drop_excused_faults(snapshot))
     bounds = _PassBounds(snapshot)
     decisions: list[Decision] = []
     views = snapshot.nodes if asked is None else [view for view in snapshot.nodes if view.name in asked]
@@ -113,11 +114,18 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
         if cordon := held_answers.cordon_refused_node(snapshot, view, move, decision, bounds.capacity):
             yield cordon
             return
-        is_blocked = move.rule_name != PERSON_RULE and (not move.takes_out or view.profile.acts_on_faults)
+        is_blocked = _blocks_others(snapshot, view, move)
     if view.node_state.is_held_by_breaker and (
         cordon := held_answers.cordon_held_node(snapshot, view, bounds.capacity)
     ):
         yield cordon
+
+
+def _blocks_others(snapshot: FleetSnapshot, view: NodeSnapshot, move: Proposal) -> bool:
+    """Whether a move that is held back keeps later ones from being made. The order of a rollout does once it is out."""
+    if move.rule_name == ROLLOUT_RULE:
+        return not snapshot.policy_state_of(view).in_service
+    return move.rule_name != PERSON_RULE and (not move.takes_out or view.profile.acts_on_faults)
 
 
 def _collect_proposals(
@@ -131,7 +139,7 @@ def _collect_proposals(
     yield from propose_hold_actions(snapshot, view)
     yield from propose_pending_changes(snapshot, view, short)
     yield from propose_flapping_escalation(snapshot, view)
-    if find_withdrawal_reason(snapshot.policy, view.node_state, short, snapshot.now):
+    if find_withdrawal_reason(snapshot, view.node_state, short):
         view = replace(view, node_state=replace(view.node_state, pending=None))
     yield from propose_manual_move(snapshot, view)
     yield from fault_remedies.propose_fault_remedies(snapshot, view)
@@ -199,7 +207,8 @@ def _find_pool_refusal(
 ) -> DecisionCause | None:
     """Return what holds back the whole pool: a wave of faults or missed deadlines, or too many cordoned racks."""
     pool = view.node.pool
-    wave = _find_fault_wave(snapshot, view, proposal, bounds) if proposal.takes_out else ""
+    is_rollout = proposal.rule_name == ROLLOUT_RULE and snapshot.policy_state_of(view).in_service
+    wave = _find_fault_wave(snapshot, view, proposal, bounds) if proposal.takes_out or is_rollout else ""
     if not wave and proposal.is_deadline and not view.node_state.is_deadline_free:
         wave = bounds.deadline_waves.get(pool, "")
     if wave:

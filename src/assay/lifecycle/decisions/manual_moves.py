@@ -1,8 +1,8 @@
-"""Moves that people order: which the policy allows, and the next step of each."""
+"""Moves that people or a rollout order: which the policy allows, and the next step of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.required_checks import (
@@ -12,7 +12,7 @@ from assay.lifecycle.decisions.required_checks import (
 )
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import MoveRequest, NodeState
-from assay.model.decision import PERSON_RULE, DecisionCause, DecisionTiming
+from assay.model.decision import PERSON_RULE, ROLLOUT_RULE, DecisionCause, DecisionTiming
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
@@ -51,21 +51,38 @@ def describe_reachable_states(policy: LifecyclePolicy, state: str) -> str:
     return f"from {state} it may go to {', '.join(reachable)}" if reachable else f"no transition leaves {state}"
 
 
+def is_order_stopped(policy: LifecyclePolicy, node_state: NodeState, running: Collection[str]) -> bool:
+    """Whether a node that serves has the order of a rollout that is paused or over. Such an order is not carried out.
+
+    A node that has left service already finishes its way.
+    """
+    request = node_state.move_request
+    return (
+        request is not None
+        and bool(request.rollout)
+        and request.rollout not in running
+        and policy.states[node_state.state].in_service
+    )
+
+
 def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:
     """Yield the next step of a requested move. It waits until the node is idle, unless the request says `now`."""
     request, node_state = view.node_state.move_request, view.node_state
     if request is None or request.to == node_state.state:
         return
     step = find_next_step(snapshot.policy, node_state.state, request.to)
-    cause = DecisionCause("person", request.id, f"{request.who} asked for {request.to}: {request.reason}")
+    if is_order_stopped(snapshot.policy, node_state, snapshot.running_rollouts):
+        return
+    kind, rule = ("rollout", ROLLOUT_RULE) if request.rollout else ("person", PERSON_RULE)
+    cause = DecisionCause(kind, request.id, f"{request.who} asked for {request.to}: {request.reason}")
     path = f"edges.{node_state.state}"
     if why := _find_obstacle(snapshot, view, request, step):  # recorded once a stay for each reason
         causes = (DecisionCause("policy", why, why), cause)
-        yield Proposal(node_state.state, "record", path, PERSON_RULE, causes, (request.id, why), "wait")
+        yield Proposal(node_state.state, "record", path, rule, causes, (request.id, why), "wait")
     elif not snapshot.policy_state_of(view).until_idle or _is_drained(snapshot, view):
         waits = snapshot.policy_state_of(view).in_service and not request.now
         timing: DecisionTiming = "pending" if waits else "immediate"
-        yield Proposal(step, timing, path, PERSON_RULE, (cause,), (request.id,))
+        yield Proposal(step, timing, path, rule, (cause,), (request.id,))
 
 
 def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveRequest, step: str) -> str:

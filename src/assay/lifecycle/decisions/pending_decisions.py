@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from assay.lifecycle.decisions.flapping import is_wait_over
+from assay.lifecycle.decisions.manual_moves import is_order_stopped
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.rack_cordons import ShortRack
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState, PendingDecision
-from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, DecisionCause
-from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy
+from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ROLLOUT_RULE, DecisionCause
+from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 from assay.model.timestamps import format_duration, hours, parse_time
 
 STILL_WAITING_RULE = "still-waiting"
@@ -23,7 +23,7 @@ def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: 
     pending, state = view.node_state.pending, view.node_state.state
     if pending is None:
         yield from _remind_of_move_request(snapshot, view)
-    elif why := find_withdrawal_reason(snapshot.policy, view.node_state, short, snapshot.now):
+    elif why := find_withdrawal_reason(snapshot, view.node_state, short):
         if view.node_state.hold is None:
             causes = (DecisionCause("decision", pending.decision, why), *pending.because)
             path, name = pending_policy_path(pending), pending.rule_name
@@ -32,11 +32,9 @@ def propose_pending_changes(snapshot: FleetSnapshot, view: NodeSnapshot, short: 
         yield from _remind_of_pending(snapshot, view, pending)
 
 
-def find_withdrawal_reason(
-    policy: LifecyclePolicy, node_state: NodeState, short: ShortRack | None, now: datetime
-) -> str:
+def find_withdrawal_reason(snapshot: FleetSnapshot, node_state: NodeState, short: ShortRack | None) -> str:
     """Return why a pending decision has lost its cause; "" if it still has one, or if nothing is pending."""
-    pending = node_state.pending
+    policy, pending = snapshot.policy, node_state.pending
     if pending is None:
         return ""
     name = pending.rule_name
@@ -44,18 +42,24 @@ def find_withdrawal_reason(
         return "" if short else "enough nodes of the rack serve again"
     if name != HELD_RULE and not policy.has_edge(node_state.state, pending.to):
         return f"the policy no longer leads from {node_state.state} to {pending.to}"
-    if name == PERSON_RULE:
-        request = node_state.move_request
-        is_requested = request and request.id in {cause.id for cause in pending.because}
-        return "" if is_requested else "nobody asks for it any more"
-    return "what it waited to answer is over" if is_wait_over(policy, node_state, pending, now) else ""
+    if name in (PERSON_RULE, ROLLOUT_RULE):
+        return _find_lost_order(snapshot, node_state, pending)
+    return "what it waited to answer is over" if is_wait_over(policy, node_state, pending, snapshot.now) else ""
+
+
+def _find_lost_order(snapshot: FleetSnapshot, node_state: NodeState, pending: PendingDecision) -> str:
+    request = node_state.move_request
+    if request is None or request.id not in {cause.id for cause in pending.because}:
+        return "nobody asks for it any more"
+    is_stopped = is_order_stopped(snapshot.policy, node_state, snapshot.running_rollouts)
+    return f"{request.who} is paused, or over" if is_stopped else ""
 
 
 def pending_policy_path(pending: PendingDecision) -> str:
     """Return the dotted policy path of the rule behind a pending decision."""
     name = pending.rule_name
-    if name in (PERSON_RULE, HELD_RULE, FLAPPING_RULE):
-        return {PERSON_RULE: "waiting", HELD_RULE: "breaker"}.get(name, FLAPPING_RULE)
+    if name in (PERSON_RULE, ROLLOUT_RULE, HELD_RULE, FLAPPING_RULE):
+        return {PERSON_RULE: "waiting", ROLLOUT_RULE: "rollouts", HELD_RULE: "breaker"}.get(name, FLAPPING_RULE)
     return name if name.startswith(RACK_RULE_PREFIX) else f"faults.{name}"
 
 

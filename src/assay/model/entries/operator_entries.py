@@ -37,13 +37,17 @@ class CertifiedEntry(EntryContent):
 
 @dataclass(frozen=True, slots=True)
 class MoveEntry(EntryContent):
-    """A person wants the node in state `to`; `now` means without waiting for it to be idle."""
+    """A person wants the node in state `to`; `now` means without waiting for it to be idle.
+
+    `rollout` is the id of the rollout that gives the order, "" for an order by a person.
+    """
 
     kind = "move"
     to: str
     who: str
     reason: str
     now: bool = field(default=False, metadata=stored_as(omit_empty=True))
+    rollout: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
 
 
 class ZapRequestedEntry(MoveEntry):

@@ -12,6 +12,7 @@ from assay.model.entries import (
     fault_entries,
     node_entries,
     operator_entries,
+    rollout_entries,
     schedule_entries,
     ticket_entries,
 )
@@ -27,6 +28,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
         effect_entries,
         operator_entries,
         asset_entries,
+        rollout_entries,
         schedule_entries,
         ticket_entries,
     )

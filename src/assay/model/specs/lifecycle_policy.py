@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ActionName, find_rule_name
+from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ROLLOUT_RULE, ActionName, find_rule_name
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits, SilenceLimits
@@ -33,6 +33,7 @@ from assay.model.specs.repeated_faults import (
     RemedyLadder,
     find_repetition_conflicts,
 )
+from assay.model.specs.schedules import RolloutRules
 from assay.model.specs.spec_document import SpecDocument
 from assay.model.text_lists import suggest_nearest
 
@@ -46,6 +47,7 @@ class LifecyclePolicy(SpecDocument):
 
     - `edges`: the transitions that may happen, by state. `anywhere`: states that every state may lead to.
     - `effects`: retries of each action. `racks`: rules for racks that are one machine.
+    - `rollouts`: how a merged change reaches the nodes that must leave service for it.
     - `settle_minutes`: a fault this soon after a repair does not count against the node yet.
     - `reopen_days`: a fault that returns this soon after its ticket was closed reopens that ticket.
 
@@ -78,6 +80,7 @@ class LifecyclePolicy(SpecDocument):
     intake: IntakeLimits = Field(default_factory=IntakeLimits)
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: CommitTrust | None = None
+    rollouts: RolloutRules = Field(default_factory=RolloutRules)
 
     @property
     def service_state(self) -> str:
@@ -98,7 +101,7 @@ class LifecyclePolicy(SpecDocument):
     def actions_while_pending(self, rule: str) -> list[ActionName]:
         """Return the actions taken at once while a decision is pending. `rule` is `file:line name`, as recorded."""
         name = find_rule_name(rule)
-        if name == PERSON_RULE:
+        if name in (PERSON_RULE, ROLLOUT_RULE):
             return [*self.waiting.by_hand]
         if name in (HELD_RULE, FLAPPING_RULE):
             return ["cordon"]

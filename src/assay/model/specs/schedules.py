@@ -7,7 +7,7 @@ twice, it has both slots.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, model_validator
@@ -82,6 +82,60 @@ class FleetSchedule(StrictModel):
         _check_cron(self.cron)
         find_time_zone(self.time_zone)
         return self
+
+
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
+
+
+class RolloutHours(StrictModel):
+    """The hours of the day in which waves begin, from `from_hour` until before `to_hour`, on `days`, in `time_zone`.
+
+    If `to_hour` is not later than `from_hour`, it is an hour of the next day.
+    """
+
+    from_hour: int = Field(default=0, ge=0, le=23)
+    to_hour: int = Field(default=24, ge=1, le=24)
+    days: list[Weekday] = Field(default=[*WEEKDAYS], min_length=1)
+    time_zone: str = Field(default="UTC", pattern=r"^[A-Za-z0-9_+/-]+$")
+
+    @model_validator(mode="after")
+    def _zone_is_known(self) -> RolloutHours:
+        find_time_zone(self.time_zone)
+        return self
+
+    def is_open(self, at: datetime) -> bool:
+        """Whether a wave may begin at this time. After midnight, the day on which the hours began counts."""
+        local = at.astimezone(find_time_zone(self.time_zone))
+        is_next_day = self.to_hour <= self.from_hour and local.hour < self.to_hour
+        day = WEEKDAYS[(local - timedelta(days=is_next_day)).weekday()]
+        is_within = self.from_hour <= local.hour < (self.to_hour if self.to_hour > self.from_hour else 24)
+        return day in self.days and (is_within or is_next_day)
+
+
+class RolloutRules(StrictModel):
+    """How a merged change that takes nodes out of service is rolled out. The size of waves follows from `limits`.
+
+    - `canaries`: so many nodes of each spec and pool must be proven before the others of that kind go.
+    - `failed_percent`: if this share of the nodes that were ordered out failed, the rollout pauses. A failed canary
+      always pauses it.
+    - `wait_hours`: so long, the next wave waits for a node that was ordered out and still serves because of a job.
+    - `hours`: when waves may begin. Without it, at any time.
+    """
+
+    canaries: int = Field(default=1, ge=1, le=100)
+    failed_percent: float = Field(default=10, gt=0, le=100)
+    wait_hours: float = Field(default=24, gt=0, le=8760)
+    hours: RolloutHours | None = None
+    source: str = ""
+
+    def describe_closed_hours(self, at: datetime) -> str:
+        """Return why no wave may begin at this time, "" if one may."""
+        window = self.hours
+        if window is None or window.is_open(at):
+            return ""
+        days = "every day" if len(set(window.days)) == len(WEEKDAYS) else ", ".join(window.days)
+        return f"waves begin from {window.from_hour}:00 to {window.to_hour}:00 {window.time_zone}, {days}"
 
 
 class Schedules(SpecDocument):

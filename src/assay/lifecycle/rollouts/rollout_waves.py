@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from assay.model.node import Node
-from assay.model.text_lists import format_count
-from assay.plan.fleet_revision import FleetRevision
+from assay.model.specs.policy_sections import AutomationLimits, count_allowed_out
 
 RackKey = tuple[str, str]
+RolloutKind = tuple[str, str]
+"""Spec and pool of a node: the kinds that have canaries of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class RolloutCandidate:
     spec: str
     hours: float
     restarts: bool = False
+
+    @property
+    def kind(self) -> RolloutKind:
+        """Spec and pool."""
+        return self.spec, self.pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,20 @@ class WaveSchedule:
         return sum(wave.node_hours for wave in self.waves)
 
 
-def schedule_waves(candidates: Iterable[RolloutCandidate], room: RolloutCapacity) -> WaveSchedule:
-    """Divide nodes into waves. One node of each spec and pool goes first, and must pass before any other goes."""
+def schedule_waves(
+    candidates: Iterable[RolloutCandidate],
+    room: RolloutCapacity,
+    canaries: int = 1,
+    proven: Mapping[RolloutKind, int] = {},
+) -> WaveSchedule:
+    """Divide nodes into waves. Some `canaries` of each spec and pool go first, and must pass before any other goes.
+
+    `proven` says how many of each spec and pool have passed already.
+    """
     able, waiting = _split_by_capacity(candidates, room)
-    canaries, others = _canaries(able)
+    first_nodes, others = _split_canaries(able, canaries, proven)
     board = _WaveFiller(room)
-    for one in canaries:
+    for one in first_nodes:
         board.place(one)
     first = board.waves
     board.close()
@@ -145,12 +159,14 @@ def _split_by_capacity(
     return able, tuple(BlockedNodes(tuple(nodes), why) for why, nodes in waits.items())
 
 
-def _canaries(candidates: list[RolloutCandidate]) -> tuple[list[RolloutCandidate], list[RolloutCandidate]]:
-    first: dict[tuple[str, str], RolloutCandidate] = {}
+def _split_canaries(
+    candidates: list[RolloutCandidate], canaries: int, proven: Mapping[RolloutKind, int]
+) -> tuple[list[RolloutCandidate], list[RolloutCandidate]]:
+    seen, first, others = Counter(proven), list[RolloutCandidate](), list[RolloutCandidate]()
     for one in candidates:
-        first.setdefault((one.spec, one.pool), one)
-    chosen = {one.node for one in first.values()}
-    return list(first.values()), [one for one in candidates if one.node not in chosen]
+        (first if seen[one.kind] < canaries else others).append(one)
+        seen[one.kind] += 1
+    return first, others
 
 
 def _alternate_racks(candidates: list[RolloutCandidate]) -> list[RolloutCandidate]:
@@ -181,15 +197,16 @@ def rack_key(node: Node) -> RackKey:
     return node.site, node.rack
 
 
-def note_mixed_racks(after: FleetRevision, schedule: WaveSchedule) -> Iterator[str]:
-    """Yield a note on each rack that is one machine: it runs two versions while its nodes leave in turn."""
-    fleet, waves = after.fleet, schedule.waves
-    turns = Counter({(rack_key(fleet.nodes[name]), wave.number) for wave in waves for name in wave.nodes})
-    racks = Counter(rack for rack, _ in turns)
-    machines = {rack_key(node): node.spec for node in fleet.nodes.values() if fleet.node_specs[node.spec].rack}
-    mixed = [rack for rack, count in racks.items() if count > 1 and rack in machines]
-    if mixed:
-        most = max(racks[rack] for rack in mixed)
-        kinds = ", ".join(sorted({machines[rack] for rack in mixed}))
-        why = f"rack_concurrent lets so few nodes of a rack go at once ({after.policy_line('limits.rack_concurrent')})"
-        yield f"{format_count(len(mixed), 'rack')} ({kinds}), each one machine, will run mixed over {most} waves: {why}"
+def measure_capacity(
+    limits: AutomationLimits, nodes: Iterable[Node], meant_to_serve: Iterable[Node], out: Iterable[Node]
+) -> RolloutCapacity:
+    """Return how many more of `nodes` may leave service, while those that are `out` are out."""
+    places = {node.name: node for node in nodes}.values()
+    sizes, gone = Counter(node.pool for node in meant_to_serve), tuple(out)
+    out_of_pool, out_of_rack = Counter(node.pool for node in gone), Counter(rack_key(node) for node in gone)
+    pools, racks = {node.pool for node in places}, {rack_key(node) for node in places}
+    return RolloutCapacity(
+        pools={pool: count_allowed_out(sizes[pool], limits.pool_percent) - out_of_pool[pool] for pool in pools},
+        racks={rack: limits.rack_concurrent - out_of_rack[rack] for rack in racks},
+        restarts_per_hour=limits.reboots_per_hour,
+    )

@@ -1,0 +1,216 @@
+"""The rollouts of a ledger, projected from its entries: their nodes, the orders that were given, pauses and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from assay.model.entries import rollout_entries as content
+from assay.model.entries.node_entries import NodeRenamedEntry
+from assay.model.entries.operator_entries import MoveEntry, ZapRequestedEntry
+from assay.model.entries.rollout_entries import CommitAdoptedEntry, PauseRule, RolloutStartedEntry
+from assay.model.ledger_entry import LedgerEntry
+
+RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutMember:
+    """One node of a rollout. `to` is the state that brings the change; `base` the commit that it was brought to before.
+
+    `order` is the id of its order and `order_seq` that entry's number, "" and 0 before. `proof` says what proves that
+    the node has the change, "" before. `is_under_way`: an earlier rollout had taken it out of service.
+    """
+
+    node: str
+    to: str
+    reason: str
+    base: str
+    is_under_way: bool = False
+    order: str = ""
+    order_seq: int = 0
+    ordered_at: str = ""
+    proof: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPause:
+    """Who paused a rollout, when (ISO 8601 UTC) and why; `rule` is "" for a person. `nodes`: because of these."""
+
+    who: str
+    reason: str
+    at: str
+    rule: PauseRule = ""
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A rollout as the ledger tells it. Times are ISO 8601 UTC.
+
+    `pauses` counts them. `accepted` are the nodes because of which it was paused, and in spite of which it was resumed.
+    `end_reason` says how it ended, "" while it is active; `replaced_by` is the rollout that took it over.
+    """
+
+    id: str
+    base: str
+    commit: str
+    started_at: str
+    started_seq: int
+    members: Mapping[str, RolloutMember]
+    plan: str = ""
+    status: RolloutStatus = "running"
+    pause: RolloutPause | None = None
+    pauses: int = 0
+    accepted: frozenset[str] = frozenset()
+    ended_at: str = ""
+    end_reason: str = ""
+    replaced_by: str = ""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has not ended."""
+        return self.status in ("running", "paused")
+
+    @property
+    def unproven(self) -> frozenset[str]:
+        """The nodes of which nothing proves yet that they have the change."""
+        return frozenset(name for name, member in self.members.items() if not member.proof)
+
+
+@dataclass
+class RolloutHistory:
+    """Rollouts that grow with the ledger. Apply each entry once, in order; `seq` is the last one applied.
+
+    `adopted` is the newest entry that names the commit to which the fleet is brought, None before the first.
+    """
+
+    seq: int = 0
+    adopted: LedgerEntry | None = None
+    rollouts: dict[str, Rollout] = field(default_factory=dict)
+
+    def apply(self, entries: Iterable[LedgerEntry]) -> None:
+        """Apply the next entries; those of other kinds have no effect."""
+        for entry in entries:
+            self.seq = max(self.seq, entry.seq)
+            match entry.kind:
+                case CommitAdoptedEntry.kind:
+                    self.adopted = entry
+                case RolloutStartedEntry.kind:
+                    started = _start(entry)
+                    self.rollouts[started.id] = started
+                case MoveEntry.kind | ZapRequestedEntry.kind:
+                    self._apply_order(entry)
+                case NodeRenamedEntry.kind:
+                    self._rename(NodeRenamedEntry.read(entry).old, entry.node)
+                case _:
+                    self._apply_change(entry)
+
+    def find_active(self) -> Rollout | None:
+        """Return the newest rollout that has not ended, None without one."""
+        return next((one for one in reversed(self.rollouts.values()) if one.is_active), None)
+
+    def _apply_change(self, entry: LedgerEntry) -> None:
+        if entry.kind not in _CHANGES:
+            return
+        kind, change = _CHANGES[entry.kind]
+        known = self.rollouts.get(kind.read(entry).rollout)
+        if known is not None and known.is_active:
+            self.rollouts[known.id] = change(known, entry)
+
+    def _apply_order(self, entry: LedgerEntry) -> None:
+        rollout = self.rollouts.get(MoveEntry.read(entry).rollout)
+        member = rollout.members.get(entry.node) if rollout else None
+        if rollout and member and not member.order:
+            ordered = replace(member, order=entry.id, order_seq=entry.seq, ordered_at=entry.at)
+            self.rollouts[rollout.id] = replace(rollout, members={**rollout.members, entry.node: ordered})
+
+    def _rename(self, old: str, new: str) -> None:
+        for rollout in [one for one in self.rollouts.values() if one.is_active and old in one.members]:
+            renamed = {new if name == old else name: member for name, member in rollout.members.items()}
+            renamed[new] = replace(renamed[new], node=new)
+            self.rollouts[rollout.id] = replace(rollout, members=renamed)
+
+
+def _start(entry: LedgerEntry) -> Rollout:
+    started = RolloutStartedEntry.read(entry)
+    members = {
+        name: RolloutMember(name, group.to, group.reason, group.base, group.is_under_way)
+        for group in started.groups
+        for name in group.nodes
+    }
+    return Rollout(started.rollout, started.base, started.commit, entry.at, entry.seq, members, started.plan)
+
+
+def _pause(rollout: Rollout, entry: LedgerEntry) -> Rollout:
+    paused = content.RolloutPausedEntry.read(entry)
+    pause = RolloutPause(paused.who, paused.reason, entry.at, paused.rule, paused.nodes)
+    return replace(rollout, status="paused", pause=pause, pauses=rollout.pauses + 1)
+
+
+def _resume(rollout: Rollout, _: LedgerEntry) -> Rollout:
+    accepted = rollout.accepted | frozenset(rollout.pause.nodes if rollout.pause else ())
+    return replace(rollout, status="running", pause=None, accepted=accepted)
+
+
+def _prove(rollout: Rollout, entry: LedgerEntry) -> Rollout:
+    member = rollout.members.get(entry.node)
+    if member is None:
+        return rollout
+    proven = replace(member, proof=content.NodeProvenEntry.read(entry).reason)
+    return replace(rollout, members={**rollout.members, entry.node: proven})
+
+
+def _end(rollout: Rollout, entry: LedgerEntry, **changes: Any) -> Rollout:
+    return replace(rollout, pause=None, ended_at=entry.at, **changes)
+
+
+def _abort(rollout: Rollout, entry: LedgerEntry) -> Rollout:
+    aborted = content.RolloutAbortedEntry.read(entry)
+    return _end(rollout, entry, status="aborted", end_reason=f"aborted by {aborted.who}: {aborted.reason}")
+
+
+def _supersede(rollout: Rollout, entry: LedgerEntry) -> Rollout:
+    later = content.RolloutSupersededEntry.read(entry)
+    return _end(rollout, entry, status="superseded", end_reason=later.reason, replaced_by=later.by)
+
+
+def _finish(rollout: Rollout, entry: LedgerEntry) -> Rollout:
+    return _end(rollout, entry, status="finished", end_reason=content.RolloutFinishedEntry.read(entry).reason)
+
+
+RolloutChange = (
+    content.RolloutPausedEntry
+    | content.RolloutResumedEntry
+    | content.NodeProvenEntry
+    | content.RolloutAbortedEntry
+    | content.RolloutSupersededEntry
+    | content.RolloutFinishedEntry
+)
+_CHANGES: dict[str, tuple[type[RolloutChange], Callable[[Rollout, LedgerEntry], Rollout]]] = {
+    content.RolloutPausedEntry.kind: (content.RolloutPausedEntry, _pause),
+    content.RolloutResumedEntry.kind: (content.RolloutResumedEntry, _resume),
+    content.NodeProvenEntry.kind: (content.NodeProvenEntry, _prove),
+    content.RolloutAbortedEntry.kind: (content.RolloutAbortedEntry, _abort),
+    content.RolloutSupersededEntry.kind: (content.RolloutSupersededEntry, _supersede),
+    content.RolloutFinishedEntry.kind: (content.RolloutFinishedEntry, _finish),
+}
+ROLLOUT_KINDS = frozenset(
+    (
+        *_CHANGES,
+        CommitAdoptedEntry.kind,
+        RolloutStartedEntry.kind,
+        MoveEntry.kind,
+        ZapRequestedEntry.kind,
+        NodeRenamedEntry.kind,
+    )
+)
+"""The entry kinds that this projection reads."""
+
+
+def project_rollouts(entries: Iterable[LedgerEntry]) -> RolloutHistory:
+    """Return the rollouts of these entries."""
+    history = RolloutHistory()
+    history.apply(entries)
+    return history
