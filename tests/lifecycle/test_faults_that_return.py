@@ -215,6 +215,17 @@ def test_two_gpus_that_take_turns_get_three_reboots_and_then_the_node_goes_back(
     assert live_with(paper, 8, faults) == (3, "rma")
 
 
+@pytest.mark.parametrize(("remedies", "restarts"), [(["reset", "reboot", "powercycle"], 2), ([], 4)])
+def test_a_window_counts_the_remedies_that_it_names_together_and_else_each_alone(paper, remedies, restarts):
+    window = {"of": "node", "hours": 2160, "times": 2, "remedies": remedies}
+    paper.policy = changed(paper.policy, ladder={"windows": [window]})
+    node = Breaker(paper)
+    for number in range(6):
+        node.break_down("host.kernel.deadlock" if number % 2 else "gpu.xid.79", f"part{number}")
+        paper.later(days=8)
+    assert sum(state in ("production-reboot", "production-powercycle-test") for state in node.answers) == restarts
+
+
 def test_without_the_windows_another_part_gets_a_remedy_of_its_own(paper):
     paper.policy = changed(paper.policy, ladder={"windows": []})
     node = Breaker(paper)

@@ -74,15 +74,20 @@ def _list_tries(node_state: NodeState) -> Iterator[_Try]:
 def _is_used_up(
     ladder: RemedyLadder, fault: FaultRecord, remedy: str, rung: LadderRung, tries: list[_Try], now: datetime
 ) -> bool:
-    of_node = [one for one in tries if one.remedy == remedy]
-    of_part = [one for one in of_node if fault.subject in one.parts or not one.parts]
-    if sum(one.at > now - hours(ladder.window_hours) for one in of_part) >= rung.times:
+    of_part = [one for one in tries if fault.subject in one.parts or not one.parts]
+    if sum(one.remedy == remedy and one.at > now - hours(ladder.window_hours) for one in of_part) >= rung.times:
         return True
     return any(
-        sum(one.at > now - hours(window.hours) for one in (of_part if window.of == "part" else of_node)) >= window.times
+        _count_tries(window, remedy, of_part if window.of == "part" else tries, now) >= window.times
         for window in ladder.windows
         if (not window.remedies or remedy in window.remedies) and _bounds(window, fault)
     )
+
+
+def _count_tries(window: LadderWindow, remedy: str, tries: list[_Try], now: datetime) -> int:
+    """Return how many tries a window counts: of all its remedies together, or of one remedy if it names none."""
+    counted = window.remedies or (remedy,)
+    return sum(one.remedy in counted and one.at > now - hours(window.hours) for one in tries)
 
 
 def _bounds(window: LadderWindow, fault: FaultRecord) -> bool:

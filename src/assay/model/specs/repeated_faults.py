@@ -23,12 +23,12 @@ class LadderRung(StrictModel):
 
 
 class LadderWindow(StrictModel):
-    """A further bound: a matching fault gets each remedy at most `times` within `hours`.
+    """A further bound: a matching fault gets each remedy, or the given ones together, at most `times` within `hours`.
 
     An empty list matches everything. `of: part` counts the tries on the fault's own part, `of: node` those on all parts
     of the node. Within the hours of `part`, a repaired fault that comes back on the same part counts as recurred.
 
-    `classes`, `severity`, `blame`: the faults that it is for. `remedies`: those that are counted.
+    `classes`, `severity`, `blame`: the faults that it is for. `remedies`: those that are counted, together.
     """
 
     classes: list[str] = Field(default=[])
