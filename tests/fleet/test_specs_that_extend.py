@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from cases.firmware_bundles import SHA256, TWO
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.fleet.fleet_loader import load_fleet
@@ -29,6 +30,18 @@ DATA = st.recursive(
     max_leaves=8,
 )
 MAPPING = st.dictionaries(st.sampled_from("abc"), DATA, max_size=3)
+PART = st.dictionaries(st.sampled_from(["version", "reset", "after"]), DATA, max_size=2)
+PATCH = st.dictionaries(
+    st.sampled_from("abc"),
+    PART | st.none() | st.builds(lambda part, name: {**part, "name": name}, PART, st.sampled_from("de")),
+    max_size=3,
+)
+NEWER = """kind: FirmwareBundle
+name: newer
+extends: bundle
+components:
+  bios: {version: "3", order: 3}
+"""
 
 
 def test_a_spec_says_only_what_differs(fleet_with: Write) -> None:
@@ -110,6 +123,87 @@ def test_the_entries_are_those_of_the_result(under: dict[str, Any], over: dict[s
 @given(MAPPING)
 def test_nothing_laid_over_a_spec_leaves_it_as_it_is(under: dict[str, Any]) -> None:
     assert merge_specs([_document({}, "over"), _document(under, "under")]) == under
+
+
+@pytest.fixture
+def newer(fleet_with: Write) -> Path:
+    """A fleet with a bundle that changes one component of another one."""
+    return fleet_with({"specs/bundle.yaml": TWO, "specs/newer.yaml": NEWER})
+
+
+def test_one_component_of_a_bundle_is_changed_by_its_name(newer: Path) -> None:
+    bundles = load_fleet(newer).bundles
+    old, new = bundles["bundle"].components, bundles["newer"].components
+    assert [(part.name, part.version, part.order) for part in new] == [("bmc", "1", 1), ("bios", "3", 3)]
+    assert new[0] == old[0]
+    assert new[1].model_copy(update={"version": "2", "order": 2}) == old[1]
+
+
+def test_each_value_of_a_changed_component_is_found_in_its_file(newer: Path) -> None:
+    lines = load_fleet(newer).lines
+    assert lines["FirmwareBundle/newer", "components.1.version"] == "specs/newer.yaml:5"
+    assert lines["FirmwareBundle/newer", "components.1.reset"] == "specs/bundle.yaml:19"
+    assert lines["FirmwareBundle/newer", "components.0.version"] == "specs/bundle.yaml:6"
+
+
+BY_NAME: dict[str, tuple[str, list[str]]] = {
+    "null takes a component out": ("  bios: null\n", ["bmc"]),
+    "a new name adds one at the end": (
+        f"  fpga: {{version: '1', inventory: [F], artifact: a, sha256: {SHA256}, push: simple, reset: ac, order: 9}}\n",
+        ["bmc", "bios", "fpga"],
+    ),
+    "a new name of an old one": ("  bios: {name: uefi}\n", ["bmc", "uefi"]),
+    "nothing": ("  {}\n", ["bmc", "bios"]),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_components_come_and_go_by_name(name: str, fleet_with: Write) -> None:
+    text, expected = BY_NAME[name]
+    layer = f"kind: FirmwareBundle\nname: newer\nextends: bundle\ncomponents:\n{text}"
+    root = fleet_with({"specs/bundle.yaml": TWO, "specs/newer.yaml": layer})
+    assert [part.name for part in load_fleet(root).bundles["newer"].components] == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ('"3"', "3", "specs/newer.yaml:5:10"),
+        ("bios:", "bioz:", "specs/newer.yaml:5:3"),
+        ("bios: {", "cpld: null\n  bios: {", "specs/newer.yaml:5:3"),
+        ("version:", "versio:", "specs/newer.yaml:5:10"),
+    ],
+)
+def test_a_mistake_in_a_changed_component_is_told_where_it_stands(newer: Path, old: str, new: str, where: str) -> None:
+    (newer / "specs/newer.yaml").write_text(NEWER.replace(old, new, 1))
+    found = [problem for problem in list_problems(newer) if problem.code == "ASY0003"]
+    assert found[0].where.startswith(where)
+
+
+def test_a_list_over_a_list_still_stands_whole(newer: Path) -> None:
+    (newer / "specs/newer.yaml").write_text(
+        TWO.replace("name: bundle", "name: newer\nextends: bundle").split("  - name: bios")[0]
+    )
+    assert [part.name for part in load_fleet(newer).bundles["newer"].components] == ["bmc"]
+
+
+@given(st.lists(PART, max_size=3), PATCH, PATCH)
+def test_the_entries_of_named_parts_are_those_of_the_result(
+    parts: list[dict[str, Any]], first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    documents = [_bundle([{**part, "name": name} for part, name in zip(parts, "abc", strict=False)], 0)]
+    for number, patch in enumerate((first, second), 1):
+        names = [part["name"] for part in merge_specs(documents)["components"]]
+        assume(len(set(names)) == len(names))
+        documents.insert(
+            0, _bundle({key: one for key, one in patch.items() if one is not None or key in names}, number)
+        )
+    merged = merge_specs(documents)
+    assert {path for path, _, _ in list_merged_entries(documents)} == set(_paths((), merged))
+
+
+def _bundle(components: Any, number: int) -> YamlDocument:
+    return _document({"kind": "FirmwareBundle", "components": components}, f"file{number}")
 
 
 def _document(data: dict[str, Any], name: str) -> YamlDocument:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from assay.fleet.spec_inheritance import NAMED_LISTS
 from assay.fleet.spec_reference.field_meanings import describe_fields, list_models_below
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.node_settings import NodeVariables
@@ -34,6 +35,8 @@ def build_spec_schema(model: type[SpecDocument]) -> dict[str, Any]:
     defs = whole.pop("$defs", {})
     parts = {f"{name}.layer": _layer(part) for name, part in defs.items()}
     layer = _layer(whole) | {"required": list(LAYER_REQUIRED)}
+    for field in NAMED_LISTS.get(model.__name__, ()):
+        layer["properties"][field] = _allow_parts_by_name(layer["properties"][field])
     return {
         "$schema": DIALECT,
         "title": whole["title"],
@@ -61,7 +64,7 @@ def _build_described_schema(model: type[BaseModel]) -> dict[str, Any]:
 def _layer(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a value in a spec that extends another: any part of the value, or null.
 
-    Lists are not merged, so their items are unchanged. A required field cannot be null.
+    Lists are not merged, so their items are unchanged (but see NAMED_LISTS). A required field cannot be null.
     """
     layer = {key: value for key, value in schema.items() if key not in WHOLE_ONLY}
     if "$ref" in layer:
@@ -80,6 +83,14 @@ def _layer(schema: dict[str, Any]) -> dict[str, Any]:
         patterns = layer["patternProperties"].items()
         layer["patternProperties"] = {pattern: {"anyOf": [_layer(part), NULL_SCHEMA]} for pattern, part in patterns}
     return layer
+
+
+def _allow_parts_by_name(field: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a list in a layer: the whole list, or a mapping that changes its parts by name."""
+    whole, *null = field.get("anyOf", [field])
+    part = {"$ref": whole["items"]["$ref"] + ".layer"}
+    by_name = {"type": "object", "additionalProperties": {"anyOf": [part, NULL_SCHEMA]}}
+    return {"anyOf": [whole, by_name, *null]}
 
 
 def to_kebab_case(kind: str) -> str:
