@@ -35,3 +35,37 @@ def test_bios_settings_are_shown_then_brought_then_left_alone(room: Room):
     assert room.state("n0004")["box"]["bios"]["ACSControl"] == "Disabled"
     assert "changed=0" in run_configure(room, "n0004", "--tags", "bmc")
     assert room.state("n0004")["boot"]["count"] == 2
+
+
+@pytest.mark.slow
+def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room):
+    room.fresh("n0004")
+    room.change("n0004", spoil_host)
+
+    shown = run_configure(room, "n0004", "--check", "--diff", "--tags", "host")
+    assert "zone_reclaim_mode: 1" in shown
+    assert "+vm.zone_reclaim_mode = 0" in shown
+    assert room.state("n0004")["boot"]["count"] == 1
+    assert not root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").exists()
+
+    brought = run_configure(room, "n0004", "--tags", "host")
+    assert "changed=0" not in brought
+    assert room.state("n0004")["boot"]["count"] == 2, "one restart for kernel and command line"
+    assert "kernel.numa_balancing = 0" in root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").read_text()
+    again = run_configure(room, "n0004", "--tags", "host")
+    assert "changed=0" in again, again
+
+
+def spoil_host(state):
+    host = state["host"]
+    host["sysctls"]["vm.zone_reclaim_mode"] = "1"
+    host["modules"].remove("nvidia_peermem")
+    host["services"]["nvidia-dcgm"] = "inactive"
+    host |= {"governor": "powersave", "transparent_hugepages": "always"}
+    state["nics"][0]["mtu"] = 1500
+    state["cmdline"] = state["cmdline"].replace("pci=realloc=off", "")
+    state["kernel"] = "6.8.0-1-generic"
+
+
+def root_of(room: Room, node: str, path: str) -> Path:
+    return room.world.folder(node) / "root" / path

@@ -39,6 +39,7 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
             name: [sys.executable, "-m", "assay.lab.fabric.port_telemetry", str(world.home), name]
             for name in ("errors", "subnet", "telemetry")
         },
+        "ansible_python_interpreter": sys.executable,
         "workloads": "lab",
         "lab_scheduler": f"http://127.0.0.1:{scheduler_port}",
         "firmware_read_back_s": max(1.0, 120 / rate),

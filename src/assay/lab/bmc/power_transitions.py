@@ -183,6 +183,8 @@ def _start_boot(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
     override = state.get("boot_override", {})
     return {
         **state,
+        **state.get("next_boot", {}),
+        "next_boot": {},
         "power": {**state["power"], "state": "On", "on_at": on_at.isoformat()},
         "boot": {**boot, "count": state["boot"]["count"] + 1},
         "boot_override": {} if override.get("enabled") == "Once" else override,

@@ -46,7 +46,7 @@ def _device(handle: int, dimm: VirtualNodeState) -> bytes:
 
 def host_files(state: VirtualNodeState) -> Files:
     """Yield every file about the host as (path below the root, content)."""
-    for part in (_boot, _identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _kernel_log):
+    for part in (_boot, _identity, _cpus, _memory, _kernel, _clock, _services, _mounts, _processes, _kernel_log, _etc):
         yield from part(state)
 
 
@@ -204,3 +204,10 @@ def _kernel_log(state: VirtualNodeState) -> Files:
 
 def _since(start: datetime, at: str) -> float:
     return max(0.0, (datetime.fromisoformat(at) - start).total_seconds())
+
+
+def _etc(state: VirtualNodeState) -> Files:
+    """Yield a file of each folder in which the roles of playbooks/configure.yml write, and the kernel on disk."""
+    yield f"boot/vmlinuz-{state['kernel']}", ""
+    for folder in ("modules-load.d", "sysctl.d", "tmpfiles.d", "udev/rules.d"):
+        yield f"etc/{folder}/README", "Files of this folder count at the next boot.\n"

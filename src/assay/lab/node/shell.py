@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from assay.lab.node.host_files import kernel_start_time
+from assay.lab.node.written_values import absorb_written_values
 from assay.lab.nvml.stub_build import REPLAYED_NOTICE, build_stub
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
@@ -38,7 +39,33 @@ FILE_PRINTERS = {  # every probe calls them, so they only print a file of the no
     "chronyc": '"$ASSAY_ROOT/run/chronyc"',
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
     "nvme": '"$ASSAY_ROOT/run/smart/${last##*/}"',
-    "systemctl": '"$ASSAY_ROOT/run/systemctl"',
+}
+SYSTEMCTL = """\
+units="$ASSAY_ROOT/run/systemctl"
+[ "$1" = list-units ] && exec cat "$units"
+line=$(grep "^$2.service loaded " "$units") || { echo "Unit $2.service not found." >&2; exit 4; }
+case "$1" in
+show) set -- $line; printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\n' "$1" "$2" "$3" ;;
+is-enabled) echo enabled ;;
+start) sed -i "s/^$2.service loaded .*/$2.service loaded active running $2/" "$units" ;;
+esac
+"""
+MODPROBE = """\
+for name; do
+  [ "$name" = -a ] || echo "$name 4096 0 - Live 0x0000000000000000" >> "$ASSAY_ROOT/proc/modules"
+done
+"""
+APT_GET = """\
+for name; do
+  case "$name" in linux-image-*) : > "$ASSAY_ROOT/boot/vmlinuz-${name#linux-image-}" ;; esac
+done
+"""
+CONFIGURING = {  # what the roles of playbooks/configure.yml call; they change files of the node's root only
+    "apt-get": APT_GET,
+    "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
+    "modprobe": MODPROBE,
+    "systemctl": SYSTEMCTL,
+    "update-grub": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_grub\n',
 }
 
 
@@ -55,7 +82,7 @@ def main() -> None:
         _ssh_fails(f"ssh: connect to host {node} port 22: No route to host")
     while state["fails"]["probe_hangs"]:
         signal.pause()
-    _run(world, state, now, _localise_command(words))
+    _run(world, absorb_written_values(world, node, state), now, _localise_command(words))
 
 
 def is_reachable(state: VirtualNodeState, now: datetime) -> bool:
@@ -157,7 +184,7 @@ def _scripts() -> dict[str, str]:
     start = f'#!/bin/sh\nPYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools'
     modules = {name: f'{start}.{module} "$@"\n' for name, module in TOOLS.items()}
     printers = {name: f"#!/bin/sh\n{SHELL_LAST_ARGUMENT}exec cat {file}\n" for name, file in FILE_PRINTERS.items()}
-    return {**modules, **printers}
+    return {**modules, **printers, **{name: f"#!/bin/sh\n{script}" for name, script in CONFIGURING.items()}}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ class ManagementProfile(SpecDocument):
 
     `actions`: the actions that it may take. `acts_on_faults`: whether a fault may move a node; otherwise faults are
     only recorded and shown. `hca_firmware`: whether zap updates the HCAs' firmware to the bundle's versions.
+    `host_settings`: whether zap brings the settings of the operating system, such as kernel, driver and sysctls.
     """
 
     kind: Literal["ManagementProfile"]
@@ -22,3 +23,4 @@ class ManagementProfile(SpecDocument):
     actions: list[ActionName]
     acts_on_faults: bool
     hca_firmware: bool
+    host_settings: bool = True

@@ -31,8 +31,13 @@ class HostSpec(StrictModel):
 
     `dimms`: the memory modules. `numa_nodes`: how many the kernel shows. `governor`: the governor of the processors'
     frequency. `transparent_hugepages`: when the kernel uses them.
+
+    `root`: where the root file system is. On `disk`, settings are also written to files, and stay. In `memory` (each
+    boot loads an image), the settings of the running kernel are applied after each boot; kernel, driver and command
+    line come from the image; firmware and BIOS settings stay.
     """
 
+    root: Literal["disk", "memory"] = "disk"
     dimms: DimmSpec | None = None
     numa_nodes: int | None = Field(default=None, gt=0)
     kernel: str | None = None

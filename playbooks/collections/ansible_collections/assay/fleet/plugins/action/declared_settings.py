@@ -1,0 +1,34 @@
+"""assay.fleet.declared_settings: what the node spec declares for each role, and where the node's root is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from assay.actions.ansible_playbook import find_task_node, preload_fleet
+from assay.model.configuration.declared_settings import make_role_values
+from assay.model.errors import AssayError
+
+preload_fleet(__file__)
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
+    """The module of the same name has the documentation."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Read the spec here and one variable on the node. Changes nothing."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        self.validate_argument_spec({})
+        try:
+            fleet, node = find_task_node(task_vars or {})
+        except AssayError as error:
+            return result | {"failed": True, "msg": str(error)}
+        root = self._low_level_execute_command('printf %s "$ASSAY_ROOT"').get("stdout", "").strip()
+        managed = fleet.profile_of(node.name).host_settings
+        return result | {
+            "changed": False,
+            "root": root,
+            "managed": managed,
+            "settings": make_role_values(fleet.spec_of(node.name)),
+        }

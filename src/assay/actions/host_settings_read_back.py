@@ -1,0 +1,50 @@
+"""Reads the declared settings of one node's operating system with the probe, and restarts the host for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.actions.boot import read_boot_id, restart_node
+from assay.model.configuration import host_settings
+from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_mismatches
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.observe.transports.transport_choice import run_remote_probe
+
+PROBE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettingsReadBack:
+    """The work on one node. `deadline_s` limits the wait for a restart."""
+
+    fleet: Fleet
+    node: Node
+    deadline_s: float = 3600.0
+
+    def find_mismatches(self) -> list[SettingMismatch]:
+        """Return the settings that read otherwise now; none where the profile leaves the operating system alone."""
+        if not self.fleet.profile_of(self.node.name).host_settings:
+            return []
+        areas = ["--areas", ",".join(host_settings.PROBE_AREAS)]
+        tree = run_remote_probe(self.node, areas, PROBE_S)["probe"]
+        return host_settings.find_host_mismatches(self.fleet.spec_of(self.node.name), tree)
+
+    def is_restart_needed(self, found: list[SettingMismatch]) -> bool:
+        """Say whether a restart may bring the settings. It brings none to a node that boots an image."""
+        return self.fleet.spec_of(self.node.name).host.root == "disk" and host_settings.needs_restart(found)
+
+    def restart(self) -> str:
+        """Restart the host, and return its new boot id. Raises AssayError if settings still differ."""
+        _, boot = restart_node(self.node, self.fleet, "ForceRestart", read_boot_id(self.node), self.deadline_s)
+        self.require_no_mismatch(self.find_mismatches())
+        return boot
+
+    def require_no_mismatch(self, found: list[SettingMismatch]) -> None:
+        """Raise AssayError if there are mismatches."""
+        if not found:
+            return
+        image = self.fleet.spec_of(self.node.name).host.root == "memory" and host_settings.needs_restart(found)
+        fix = "the node boots an image: build one with this kernel, command line and driver" if image else ""
+        raise AssayError(f"read back: {format_setting_mismatches(found)}", where=self.node.name, fix=fix)

@@ -1,0 +1,91 @@
+"""Which fields of a node spec are settings, and the role of `assay.fleet` that brings each one.
+
+`SETTING_ROLES` and `NOT_SETTABLE` together name every field. `assay check` refuses a declared setting whose role is not
+in `playbooks/configure.yml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from assay.model.specs.node_spec import NodeSpec
+
+SettingHome = Literal["bmc", "kernel", "disk"]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRole:
+    """The role that brings a setting, and where the setting lives.
+
+    `home`: `bmc` stays whatever the host boots. `kernel` lives in the running kernel: a node whose root is in memory
+    gets it at each boot, any other node also has it on disk. `disk` comes from the disk or the image that boots, so
+    a node whose root is in memory gets it only with another image.
+    """
+
+    role: str
+    home: SettingHome
+
+
+SETTING_ROLES: Mapping[str, SettingRole] = {
+    "bios": SettingRole("system_settings", "bmc"),
+    "boot.mode": SettingRole("system_settings", "bmc"),
+    "boot.secure": SettingRole("system_settings", "bmc"),
+    "boot.first": SettingRole("system_settings", "bmc"),
+    "host.sysctls": SettingRole("sysctls", "kernel"),
+    "host.modules": SettingRole("kernel_modules", "kernel"),
+    "host.services": SettingRole("services", "kernel"),
+    "host.transparent_hugepages": SettingRole("transparent_hugepages", "kernel"),
+    "host.governor": SettingRole("cpu_governor", "kernel"),
+    "nics.mtu": SettingRole("nic_mtu", "kernel"),
+    "host.kernel": SettingRole("kernel_version", "disk"),
+    "kernel_cmdline": SettingRole("kernel_command_line", "disk"),
+    "host.iommu": SettingRole("kernel_command_line", "disk"),
+    "driver": SettingRole("gpu_driver", "disk"),
+}
+NOT_SETTABLE: Mapping[str, str] = {
+    **dict.fromkeys(("kind", "name", "extends", "description", "owner"), "says what the document is"),
+    **dict.fromkeys(
+        ("product", "height_u", "rack", "gpus", "hcas", "nics.name", "nics.speed_mbps", "nvme", "psus", "fans"),
+        "is hardware",
+    ),
+    **dict.fromkeys(
+        ("cpu_sockets", "cpu_threads", "memory_gib", "leak_detectors", "host.dimms", "host.numa_nodes"), "is hardware"
+    ),
+    "host.root": "says how the node boots",
+    "firmware": "names the firmware bundle, which playbooks/zap.yml brings",
+    "limits": "says what a measurement must reach",
+}
+NESTED = ("host", "boot", "nics")
+"""The fields of NodeSpec whose own fields are settings."""
+
+
+def list_declared_settings(spec: NodeSpec) -> list[str]:
+    """Return the settings that a spec declares, as paths of `SETTING_ROLES`."""
+    return [path for path in SETTING_ROLES if _is_declared(spec, path)]
+
+
+def _is_declared(spec: NodeSpec, path: str) -> bool:
+    part, _, field = path.partition(".")
+    if part == "nics":
+        return any(nic.mtu for nic in spec.nics)
+    holder = getattr(spec, part) if field else spec
+    given = getattr(holder, field or part)
+    return (field or part) in holder.model_fields_set and given is not None and given not in ([], {})
+
+
+def make_role_values(spec: NodeSpec) -> dict[str, Any]:
+    """Return what each role of the host gets from a spec: nothing ("", [], {}) means that nothing is declared."""
+    return {
+        "sysctls": dict(spec.host.sysctls),
+        "kernel_modules": list(spec.host.modules),
+        "services": list(spec.host.services),
+        "transparent_hugepages": spec.host.transparent_hugepages or "",
+        "cpu_governor": spec.host.governor or "",
+        "nic_mtu": {nic.name: nic.mtu for nic in spec.nics if nic.mtu},
+        "kernel_version": spec.host.kernel or "",
+        "kernel_command_line": list(spec.kernel_cmdline),
+        "gpu_driver": spec.driver,
+        "on_disk": spec.host.root == "disk",
+    }

@@ -1,0 +1,79 @@
+"""Compares the probe's readings with the settings of a node spec. What cannot be read is never as declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
+from assay.model.specs.node_spec import NodeSpec
+
+PROBE_AREAS = ("host", "kernel", "services", "nic", "pci")
+"""The areas of the probe that `find_host_mismatches` reads."""
+RESTART_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver")
+"""The settings that a running host takes only with a restart."""
+
+
+def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
+    """Return every declared setting of the host that reads otherwise in `tree`, the probe's channel."""
+    return [SettingMismatch(*one) for one in _list_settings(spec, tree) if one[1] != one[2]]
+
+
+def needs_restart(mismatches: Iterable[SettingMismatch]) -> bool:
+    """Say whether a mismatch may end with a restart of the host."""
+    return any(mismatch.name in RESTART_SETTINGS for mismatch in mismatches)
+
+
+def is_unknown(mismatch: SettingMismatch) -> bool:
+    """Say whether the setting could not be read, so that nobody knows whether it differs."""
+    return mismatch.seen.startswith("(failed") or mismatch.seen.startswith("(unsupported")
+
+
+def _list_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, wanted, seen) of every declared setting."""
+    yield from _list_restart_settings(spec, tree)
+    yield from _list_kernel_settings(spec, tree)
+    for name in spec.host.services:
+        yield f"host.services.{name}", "active", format_reading(tree, "services", "units", name)
+    for nic in spec.nics:
+        if nic.mtu:
+            yield f"nics.{nic.name}.mtu", str(nic.mtu), format_reading(tree, "nic", nic.name, "mtu_bytes")
+
+
+def _list_restart_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
+    host = spec.host
+    if host.kernel:
+        yield "host.kernel", host.kernel, format_reading(tree, "host", "kernel")
+    if spec.kernel_cmdline:
+        yield "kernel_cmdline", *_compare_words(spec.kernel_cmdline, format_reading(tree, "host", "cmdline"))
+    yield "driver", spec.driver, format_reading(tree, "kernel", "versions", "nvidia")
+    if host.iommu:
+        yield "host.iommu", host.iommu, _read_iommu(spec, tree)
+
+
+def _list_kernel_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
+    host = spec.host
+    if host.governor:
+        yield "host.governor", host.governor, format_reading(tree, "host", "cpu", "governors")
+    if host.transparent_hugepages:
+        seen = format_reading(tree, "kernel", "transparent_hugepages")
+        yield "host.transparent_hugepages", host.transparent_hugepages, seen
+    if host.modules:
+        yield "host.modules", *_compare_words(host.modules, format_reading(tree, "kernel", "modules"))
+    for name, wanted in host.sysctls.items():
+        yield f"host.sysctls.{name}", " ".join(wanted.split()), format_reading(tree, "kernel", "sysctl", name)
+
+
+def _compare_words(wanted: list[str], seen: str) -> tuple[str, str]:
+    """Return the wanted words that are missing and what was seen of them. A reading without a value stays as it is."""
+    if seen.startswith("(") or seen == "absent":
+        return " ".join(wanted), seen
+    missing = [word for word in wanted if word not in seen.split()]
+    return " ".join(missing), "absent" if missing else ""
+
+
+def _read_iommu(spec: NodeSpec, tree: Any) -> str:
+    """Return how the IOMMU treats the GPUs that are on the bus; a GPU that fell off it says nothing."""
+    seen = {format_reading(tree, "pci", address, "iommu") for address in spec.gpus.pci}
+    known = {text for text in seen if text != "absent" and not text.startswith("(absent")}
+    return " and ".join(sorted(known)) or "(failed: no GPU is on the bus)"

@@ -1,0 +1,131 @@
+"""Every field of a node spec is brought by a role or named as not settable. The probe's readings are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from assay.model.configuration.declared_settings import (
+    NESTED,
+    NOT_SETTABLE,
+    SETTING_ROLES,
+    list_declared_settings,
+    make_role_values,
+)
+from assay.model.configuration.host_settings import find_host_mismatches, is_unknown, needs_restart
+from assay.model.specs.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
+
+SPEC: dict[str, Any] = {
+    "kind": "NodeSpec",
+    "name": "small",
+    "product": "P",
+    "gpus": {"model": "G", "pci": ["0000:1b:00.0", "0000:43:00.0"]},
+    "hcas": [],
+    "nics": [{"name": "eth0", "speed_mbps": 1000, "mtu": 9000}],
+    "nvme": {"count": 0, "size_gb": 1},
+    "psus": {"count": 0, "needed": 0},
+    "fans": 1,
+    "cpu_sockets": 1,
+    "cpu_threads": 1,
+    "memory_gib": 1,
+    "driver": "570",
+    "firmware": "b",
+    "kernel_cmdline": ["iommu=pt", "quiet"],
+    "boot": {"secure": False},
+    "host": {
+        "kernel": "6.8",
+        "governor": "performance",
+        "iommu": "identity",
+        "transparent_hugepages": "madvise",
+        "services": ["chrony"],
+        "modules": ["nvidia"],
+        "sysctls": {"vm.swappiness": "10"},
+    },
+}
+TREE: dict[str, Any] = {
+    "host": {
+        "kernel": {"value": "6.8"},
+        "cmdline": {"value": "ro quiet iommu=pt"},
+        "cpu": {"governors": {"value": ["performance"]}},
+    },
+    "kernel": {
+        "versions": {"nvidia": {"value": "570"}},
+        "transparent_hugepages": {"value": "madvise"},
+        "modules": {"value": ["nvidia", "nvme"]},
+        "sysctl": {"vm.swappiness": {"value": "10"}},
+    },
+    "services": {"units": {"chrony": {"value": "active"}}},
+    "nic": {"eth0": {"mtu_bytes": {"value": 9000}}},
+    "pci": {"0000:1b:00.0": {"iommu": {"value": "identity"}}},
+}
+
+
+def read_spec(**more: Any) -> NodeSpec:
+    return TypeAdapter(NodeSpec).validate_python(SPEC | more)
+
+
+def list_fields() -> Iterator[str]:
+    models = dict(zip(NESTED, (HostSpec, BootSpec, NicSpec), strict=True))
+    for name in NodeSpec.model_fields:
+        yield from (f"{name}.{inner}" for inner in models[name].model_fields) if name in models else (name,)
+
+
+def test_every_field_of_a_node_spec_has_a_role_or_a_reason():
+    assert sorted([*SETTING_ROLES, *NOT_SETTABLE]) == sorted(list_fields())
+
+
+def test_only_what_a_spec_gives_is_declared():
+    assert set(SETTING_ROLES) - set(list_declared_settings(read_spec())) == {"bios", "boot.mode", "boot.first"}
+    assert list_declared_settings(read_spec(host={}, boot={}, kernel_cmdline=[], nics=[])) == ["driver"]
+    assert make_role_values(read_spec())["nic_mtu"] == {"eth0": 9000}
+    assert make_role_values(read_spec(host={"root": "memory"}))["on_disk"] is False
+
+
+def test_a_host_as_declared_has_no_mismatch():
+    assert find_host_mismatches(read_spec(), TREE) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "leaf", "name", "seen"),
+    [
+        (("host", "kernel"), {"value": "6.5"}, "host.kernel", "6.5"),
+        (("host", "cmdline"), {"value": "ro quiet"}, "kernel_cmdline", "absent"),
+        (
+            ("host", "cpu"),
+            {"governors": {"value": ["performance", "powersave"]}},
+            "host.governor",
+            "performance powersave",
+        ),
+        (("kernel", "versions"), {"nvidia": {"value": "550"}}, "driver", "550"),
+        (("kernel", "versions"), {"nvidia": {"absent": "no file"}}, "driver", "(absent: no file)"),
+        (("kernel", "modules"), {"value": ["nvme"]}, "host.modules", "absent"),
+        (("kernel", "modules"), {"failed": "late"}, "host.modules", "(failed: late)"),
+        (("kernel", "sysctl"), {"vm.swappiness": {"value": "60"}}, "host.sysctls.vm.swappiness", "60"),
+        (("kernel", "sysctl"), {}, "host.sysctls.vm.swappiness", "absent"),
+        (("kernel", "transparent_hugepages"), {"value": "always"}, "host.transparent_hugepages", "always"),
+        (("services", "units"), {"chrony": {"value": "failed"}}, "host.services.chrony", "failed"),
+        (("services",), {"failed": "systemctl hung"}, "host.services.chrony", "(failed: systemctl hung)"),
+        (("nic", "eth0"), {"mtu_bytes": {"value": 1500}}, "nics.eth0.mtu", "1500"),
+        (("pci", "0000:43:00.0"), {"iommu": {"value": "DMA"}}, "host.iommu", "DMA and identity"),
+        (("pci",), {}, "host.iommu", "(failed: no GPU is on the bus)"),
+    ],
+)
+def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: Any, name: str, seen: str):
+    (mismatch,) = find_host_mismatches(read_spec(), with_leaf(TREE, place, leaf))
+    assert (mismatch.name, mismatch.seen) == (name, seen)
+    assert needs_restart([mismatch]) == (name in ("host.kernel", "kernel_cmdline", "driver", "host.iommu"))
+    assert is_unknown(mismatch) == seen.startswith("(failed")
+
+
+def test_a_node_that_does_not_answer_has_nothing_as_declared():
+    mismatches = find_host_mismatches(read_spec(), {"failed": "no route"})
+    assert {mismatch.seen for mismatch in mismatches} == {"(failed: no route)"}
+    assert len(mismatches) == 10
+
+
+def with_leaf(tree: Any, place: tuple[str, ...], leaf: Any) -> Any:
+    first, *rest = place
+    return tree | {first: with_leaf(tree.get(first, {}), tuple(rest), leaf) if rest else leaf}
