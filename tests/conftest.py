@@ -25,6 +25,8 @@ from assay.fleet.yaml_document import ParseCache
 share_what_is_read(ParseCache())
 start_modules_by(lend_spawner)
 
+LONGEST_FIRST = ("stories", "secrets", "chaos")
+"""Folders of tests that take minutes."""
 MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_BYTES = 6 * 2**30
 """How much must be free in memory for the tests' folders: a virtual fleet is 24,000 small files, and there are many."""
@@ -70,7 +72,7 @@ def pytest_unconfigure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests, so that no worker is left alone with them at the end."""
-    items.sort(key=lambda item: item.path.parent.name != "stories")
+    items.sort(key=lambda item: item.path.parent.name not in LONGEST_FIRST)
 
 
 def pytest_sessionfinish() -> None:
