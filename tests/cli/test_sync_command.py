@@ -96,6 +96,19 @@ def test_a_difference_is_shown_once_with_all_its_nodes(asked):
     assert "n0001" not in answer.stdout
 
 
+def test_explain_shows_what_differs_on_a_node(fleet):
+    def explain(*words: str) -> str:
+        return CliRunner().invoke(app, ["explain", "--fleet", str(fleet), *words], catch_exceptions=False).stdout
+
+    told = " ".join(explain("n0002").split())
+    assert "now drifted: driver: 1.2, wanted 570 (specs/nodes/hgx-h100.yaml:" in told
+    assert ", since " in told
+    assert "not known to be in sync: " in " ".join(explain("n0005").split())
+    assert "sync" not in explain("n0001")
+    sync = json.loads(explain("n0002", "--format", "json"))["sync"]
+    assert (sync["node"], sync["state"], [item["what"] for item in sync["items"]]) == ("n0002", "drifted", ["driver"])
+
+
 def test_nodes_in_sync_exit_0(asked):
     answer = asked("--node", "n0001", "--node", "n0006")
     assert answer.exit_code == 0

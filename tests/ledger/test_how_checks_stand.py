@@ -59,6 +59,16 @@ def test_passes_are_counted_with_what_judged_them(told):
     }
 
 
+def test_the_standings_of_some_nodes_are_read_alone(told):
+    found = told.standings([DRIVER], ["n1", "n3", "n9"])
+    assert ([one.node for one in found.passes], [one.recorded.outcome.node for one in found.failures]) == (
+        ["n3"],
+        ["n1"],
+    )
+    assert told.standings([DRIVER], ["n9"]) == check_standings.CheckStandings()
+    assert len(told.standings([DRIVER], [f"n{number}" for number in range(1000)]).failures) == 2
+
+
 def test_checks_that_nobody_ran_stand_nowhere(ledger):
     assert ledger.standings([DRIVER]) == check_standings.CheckStandings()
     assert ledger.standings([]) == check_standings.CheckStandings()

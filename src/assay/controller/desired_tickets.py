@@ -24,6 +24,7 @@ from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.lemon_score import compute_lemon_score
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.lifecycle.sync.drift_words import describe_fault
 from assay.model.decision import FLAPPING_RULE
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
@@ -237,13 +238,14 @@ def _fault_tickets(
                 for check, subject in view.declared
                 if check.fault == fault.fault_class and str(subject) == fault.subject
             ]
+            expected, seen = describe_fault(fault, snapshot.policy.breaker.drift, view.latest)
             yield Ticket(
                 **_make_identity(f"fault/{fault.subject}/{fault.fault_class}"),
                 title=f"{fault.fault_class} on {fault.subject}",
                 node=view.name,
                 places=(_make_place(view, fault.subject),),
-                expected=f"no {fault.fault_class}",
-                seen=fault.detail,
+                expected=expected,
+                seen=seen,
                 verify="\n".join(checks) or f"assay certify {view.name}",
                 severity=fault.severity,
             )

@@ -32,7 +32,7 @@ def read_sync(
     """Return how these nodes (None: all) compare with the fleet's repository; without a ledger, all are unknown."""
     checks = ExpectedChecks(fleet)
     with pause_gc():
-        standings = ledger.standings([check.id for check in checks.checks]) if ledger else CheckStandings()
+        standings = ledger.standings([check.id for check in checks.checks], nodes) if ledger else CheckStandings()
         inputs = SyncInputs(fleet, node_states, standings, checks, format_revision(fleet), now)
         return compare_fleet(inputs, nodes)
 

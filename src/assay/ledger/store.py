@@ -178,10 +178,10 @@ class Ledger:
                 for name, age in read_check_ages(connection, self._texts, some).items()
             }
 
-    def standings(self, checks: Collection[str]) -> CheckStandings:
-        """Return how these checks stand on all nodes: their newest outcomes, passes counted."""
+    def standings(self, checks: Collection[str], nodes: Collection[str] | None = None) -> CheckStandings:
+        """Return how these checks stand on nodes: their newest outcomes, passes counted. Others may be among them."""
         with open_reader(self._engine) as connection:
-            return read_check_standings(connection, self._texts, checks)
+            return read_check_standings(connection, self._texts, checks, nodes)
 
     def last_pass(self, check: str, subject: str, before: str = "") -> RecordedOutcome | None:
         """Return the newest pass of a check on a subject, by the time of its evidence.

@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import Any
 
 from assay.cli.recorded_node_states import format_ago
-from assay.lifecycle.sync.sync_report import SYNC_STATES, DriftItem, NodeSync, PoolSync, SyncReport, SyncState
+from assay.lifecycle.sync.sync_report import (
+    SYNC_STATES,
+    UNKNOWN_PREFIX,
+    DriftItem,
+    NodeSync,
+    PoolSync,
+    SyncReport,
+    SyncState,
+)
 from assay.model.text_lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_minute
 
@@ -34,11 +42,13 @@ def sync_as_json(report: SyncReport) -> dict[str, Any]:
             {"pool": pool.pool, "nodes": pool.nodes, **pool.counts, "revision": report.revision}
             for pool in report.pools
         ],
-        "nodes": [
-            {"node": node.node, "state": node.state, "items": [_item_as_json(item) for item in node.items]}
-            for node in report.nodes
-        ],
+        "nodes": [node_sync_as_json(node) for node in report.nodes],
     }
+
+
+def node_sync_as_json(node: NodeSync) -> dict[str, Any]:
+    """Return one node as plain JSON data."""
+    return {"node": node.node, "state": node.state, "items": [_item_as_json(item) for item in node.items]}
 
 
 def _item_as_json(item: DriftItem) -> dict[str, Any]:
@@ -57,6 +67,18 @@ def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:
             yield from _format_items(nodes)
     yield ""
     yield f"compared with {format_short_revision(report.revision) or 'files outside of git'}"
+
+
+def format_node_sync(node: NodeSync) -> Iterator[str]:
+    """Yield a line for each difference of one node, for `assay explain`. What is not known is one line."""
+    for item in node.items:
+        if item.is_known:
+            since = f", since {format_minute(item.since)}" if item.since else ""
+            yield f"{STATE_WORDS[node.state]}: {item.what}: {format_difference(item)}{since}"
+    unknown = [item for item in node.items if not item.is_known]
+    if unknown:
+        more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
+        yield f"not known to be in sync: {unknown[0].what}: {unknown[0].seen.removeprefix(UNKNOWN_PREFIX)}{more}"
 
 
 def _format_pools(pools: Sequence[PoolSync], now: datetime) -> Iterator[str]:

@@ -27,6 +27,8 @@ from assay.cli.render.node_explanation import (
     format_requirements,
 )
 from assay.cli.render.node_status import node_status_as_json
+from assay.cli.render.sync_table import format_node_sync, node_sync_as_json
+from assay.cli.sync_inputs import find_node_sync
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 
@@ -58,8 +60,9 @@ def explain(
 ) -> None:
     """Show the decisions that brought a node into its state: their causes, the policy's rule, and the actions.
 
-    Then show what its state still requires, failures that decide nothing (known issues, observed checks), faults that
-    no round has decided on yet, the state of its agent, and its lemon score: what it has cost in its life, and why.
+    Then show what its state still requires, failures that decide nothing (known issues, observed checks), what differs
+    from the fleet repository (`assay sync`), faults that no round has decided on yet, the state of its agent, and its
+    lemon score: what it has cost in its life, and why.
 
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.
@@ -104,12 +107,14 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     add_code_meanings(find_fault_catalog(workspace), [*causes, *news["told"], *requirements["undecided"]])
     unknown_jobs = read_unknown_jobs(workspace.data_dir).get(state.node)
     status = node_status_as_json(state, describe_returned_parts(workspace, node), unknown_jobs)
-    lemon = describe_lemon_score(workspace, state)
+    lemon, sync = describe_lemon_score(workspace, state), find_node_sync(workspace, state)
     if form == "json":
-        parts = {**status, "chain": chain, **requirements, **news, "lemon": lemon}
+        compared = {"sync": sync and node_sync_as_json(sync)}
+        parts = {**status, "chain": chain, **requirements, **news, **compared, "lemon": lemon}
         typer.echo(json.dumps(parts, indent=1, ensure_ascii=False))
         return
-    notes = [*format_requirements(requirements), *format_recent_news(workspace, news)]
+    differences = format_node_sync(sync) if sync else ()
+    notes = [*format_requirements(requirements), *differences, *format_recent_news(workspace, news)]
     tree = build_explanation_tree(status, chain, notes)
     add_lemon_branch(tree, lemon)
     _print_tree(tree)

@@ -1,0 +1,47 @@
+"""A ticket about drift names each wanted value with its place, what was seen, and since when."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.controller.desired_tickets import list_desired_tickets
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.ticket import Ticket
+
+BIOS = CheckDeclaration(id="suites/z.py::test_bios_is_set", subject="node", phases=["zap"], fault="firmware.drift")
+ONE = "BIOS 2.6.9, expected 2.7.3 (specs/f.yaml:9)"
+
+
+@pytest.fixture
+def drifted(paper):
+    paper.add("n1")
+    paper.checks["bios"] = BIOS
+    paper.judge("n1", "zap", "fail", f"{ONE}; HCA_6 28.41, expected 28.43 (specs/f.yaml:49)")
+    return paper
+
+
+def ticket_about(paper, fault_class: str) -> Ticket:
+    """Let a fault be seen and decided on; return its ticket."""
+    paper.fault("n1", fault_class, detail="as the log says")
+    paper.step()
+    decisions = [entry for entry in paper.log.values() if entry.kind == "decision"]
+    (ticket,) = [one for one in list_desired_tickets(paper.situation(), decisions, {}) if one.key.startswith("fault/")]
+    return ticket
+
+
+def test_each_difference_has_its_value_its_place_and_the_begin(drifted):
+    drifted.judge("n1", "bios", "fail", "secure boot is on")
+    ticket = ticket_about(drifted, "firmware.drift")
+    assert ticket.expected == "bios is set\nBIOS: 2.7.3 (specs/f.yaml:9)\nHCA_6: 28.43 (specs/f.yaml:49)"
+    assert ticket.seen == "secure boot is on\nBIOS: 2.6.9\nHCA_6: 28.41\nsince 2026-11-21 12:00 UTC"
+
+
+def test_drift_without_a_failing_check_keeps_its_own_words(drifted):
+    drifted.judge("n1", "zap")
+    ticket = ticket_about(drifted, "firmware.drift")
+    assert (ticket.expected, ticket.seen) == ("no firmware.drift", "as the log says\nsince 2026-11-21 12:00 UTC")
+
+
+def test_other_faults_keep_their_words(drifted):
+    ticket = ticket_about(drifted, "fan.failed")
+    assert (ticket.expected, ticket.seen) == ("no fan.failed", "as the log says")
