@@ -68,6 +68,14 @@ def test_where_credentials_are_found_is_never_shown(repository) -> None:
     assert "SOMETHING_ELSE" not in format_plan_text(made)
 
 
+def test_a_bundle_that_changes_one_component_of_another_moves_that_component(repository) -> None:
+    newer = "kind: FirmwareBundle\nname: newer\nextends: hgx-h100-2026-10\ncomponents:\n  bios: {version: '2.7.4'}\n"
+    (repository.root / "specs/firmware/newer.yaml").write_text(newer)
+    (move,) = repository.spec("firmware: hgx-h100-2026-10", "firmware: newer").plan().firmware
+    assert (move.move.component, move.move.old, move.move.new) == ("bios", "2.7.3", "2.7.4")
+    assert len(move.nodes) == len(ALL)
+
+
 def test_firmware_moves_are_grouped_in_the_order_in_which_they_are_applied(repository) -> None:
     repository.firmware("2.7.3", "2.7.4").firmware("01.05.11", "01.05.12")
     moves = [(one.move.component, one.move.old, one.move.new, one.move.reset) for one in repository.plan().firmware]
