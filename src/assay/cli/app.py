@@ -54,7 +54,7 @@ VERBS = {
     "check": Verb("verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
     "plan": Verb("verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
     "show": Verb("verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."),
-    "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node."),
+    "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
     "policy": Verb("verbs.declare.policy", DECLARE, "Draw a lifecycle policy as a graph."),
     "replay": Verb("verbs.declare.replay", DECLARE, "Try a policy on past faults."),
     "observe": Verb("verbs.evidence.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),

@@ -39,6 +39,7 @@ RULE_MODULES = (
     "transports_schedulers_monitoring",
     "schedule_specs",
     "repository_files",
+    "code_owners",
 )
 
 """The modules of `assay.fleet.rules` that hold rules."""

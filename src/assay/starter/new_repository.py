@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from assay.fleet.json_schemas import write_schemas
+from assay.fleet.repository_tree import WorkingFolder
+from assay.fleet.rules.code_owners import FILE as CODE_OWNERS
+from assay.fleet.rules.code_owners import format_code_owners
+from assay.fleet.spec_reader import read_specs
 from assay.model.errors import AssayError
 
 HERE = Path(__file__).parent
@@ -34,18 +39,21 @@ EXCLUDED_PATHS = ("specs/fabrics", "specs/schemas", "docs/design.md", "docs/loop
 """The example's cables belong to its own nodes. This version of assay writes the schemas. Pages on assay's own design
 stay out."""
 
+CI_PATHS = {"github": ".github", "gitlab": ".gitlab-ci.yml"}
+"""What each forge reads. `both` copies the paths of all."""
+
 RENAMED_FILES = {"gitignore": ".gitignore"}
 """Name in the package → name in the repository, for files that would have an effect inside the package."""
 
 
-def create_repository(folder: Path) -> None:
-    """Create a fleet repository in `folder`, which must be empty or not exist.
+def create_repository(folder: Path, ci: str = "github") -> None:
+    """Create a fleet repository in `folder`, which must be empty or not exist. `ci`: github, gitlab or both.
 
     Raises AssayError if the folder is not empty, or cannot be written.
     """
     _require_empty(folder)
     try:
-        _fill(folder)
+        _fill(folder, [path for forge, path in CI_PATHS.items() if ci not in (forge, "both")])
     except OSError as error:
         raise AssayError(
             f"cannot be written: {error.strerror or error}", where=str(error.filename or folder)
@@ -70,20 +78,24 @@ def _require_empty(folder: Path) -> None:
         raise AssayError(f"{folder} is not empty: it holds {names[0]}{more}", fix=fix)
 
 
-def _fill(folder: Path) -> None:
+def _fill(folder: Path, left_out: Sequence[str]) -> None:
     for name in SHARED_PATHS:
-        _copy(find_example(), find_example() / name, folder)
-    _copy(OWN_FILES, OWN_FILES, folder)
+        _copy(find_example(), find_example() / name, folder, left_out)
+    _copy(OWN_FILES, OWN_FILES, folder, left_out)
     for name, true_name in RENAMED_FILES.items():
         (folder / name).rename(folder / true_name)
     (folder / "requirements.txt").write_text(f"assay-fleet=={version('assay-fleet')}\n", encoding="utf-8")
     write_schemas(folder)
+    (folder / CODE_OWNERS).write_text(format_code_owners(read_specs(WorkingFolder(folder))[0]), encoding="utf-8")
 
 
-def _copy(root: Path, source: Path, folder: Path) -> None:
+def _copy(root: Path, source: Path, folder: Path, left_out: Sequence[str]) -> None:
     """Copy a file, or all files below a folder, from `root` to the same place below `folder`."""
     for file in _list_files(root, source):
-        target = folder / file.relative_to(root)
+        path = file.relative_to(root)
+        if any(path.is_relative_to(other) for other in left_out):
+            continue
+        target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -19,6 +19,8 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True, allow_inf_nan=False)
 
 
+Reviewer = Annotated[str, Field(pattern=r"^(@[\w.-]+(/[\w.-]+)*|[^\s@#]+@[^\s@#]+)$")]
+RepositoryPath = Annotated[str, Field(pattern=r"^/[^\s#\\]*$")]
 SpecName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
@@ -58,10 +60,23 @@ class SpecDocument(StrictModel):
     owner: str = ""
 
 
+class CodeOwners(SpecDocument):
+    """Who reviews a change, by the `owner` of the spec. `assay specs codeowners` makes the forge's CODEOWNERS of it.
+
+    `teams`: reviewers by owner: teams of the forge (`@org/team`), users (`@name`), e-mail addresses. `paths`: the owner
+    of files that are no specs, or of whole folders, by path from the root (`/playbooks/`; `/` means all other files).
+    """
+
+    kind: Literal["CodeOwners"]
+    teams: dict[str, Annotated[list[Reviewer], Field(min_length=1)]] = Field(min_length=1)
+    paths: dict[RepositoryPath, str] = Field(default={})
+
+
 SPEC_KINDS = {
     "BmcQuirks": "assay.model.specs.bmc_quirks",
     "CheckCatalog": "assay.model.specs.check_catalog_and_gates",
     "Checklists": "assay.model.specs.checklists",
+    "CodeOwners": "assay.model.specs.spec_document",
     "CostAssumptions": "assay.model.specs.cost_assumptions",
     "FabricDesign": "assay.model.fabric.fabric_design",
     "FaultCatalog": "assay.model.specs.fault_catalog",

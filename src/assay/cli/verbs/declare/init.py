@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,6 +23,9 @@ def init(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="An empty folder, or one that does not exist yet.", show_default=False)
     ],
+    ci: Annotated[
+        Literal["github", "gitlab", "both"], typer.Option(help="Whose workflows to add: see docs/ci.md.")
+    ] = "github",
 ) -> None:
     """Create a fleet repository with an example inventory, specs, suites and playbooks.
 
@@ -31,5 +34,5 @@ def init(
     from assay.fleet.fleet_loader import load_fleet
     from assay.starter.new_repository import create_repository
 
-    create_repository(folder)
+    create_repository(folder, ci)
     typer.echo(NEXT_STEPS.format(folder=folder, nodes=len(load_fleet(folder).nodes)))

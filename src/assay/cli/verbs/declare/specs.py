@@ -1,7 +1,8 @@
-"""`assay specs learn NODE`: a draft node spec, made from a good node's evidence."""
+"""`assay specs`: a draft node spec, made from a good node's evidence; and CODEOWNERS, made from the owners of specs."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ specs_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 @specs_app.callback()
 def _specs() -> None:
-    """Draft specs from evidence."""
+    """Draft specs from evidence, and make CODEOWNERS of their owners."""
 
 
 @specs_app.command()
@@ -46,3 +47,40 @@ def learn(
     observed = ObservedNode(evidence, declared, workspace.fleet.node_specs.get(declared.spec), workspace.fleet.bundles)
     limits = {limit.name for limit in parse_suites(WorkingFolder(workspace.root)).limits}
     typer.echo(draft_node_spec(observed, limits), nl=False)
+
+
+@specs_app.command()
+def codeowners(
+    fleet: FleetDir = Path(),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; say whether the file is current.")] = False,
+) -> None:
+    """Write CODEOWNERS from the owners of all specs, so that the forge asks the right team to review a change.
+
+    A spec of the kind CodeOwners maps owners to teams of GitHub or GitLab.
+
+    Exit codes: 0 written or current; 1 with --check, the file is missing or not current; 2 a spec cannot be read, or
+    without --check no spec maps owners to teams.
+    """
+    from assay.fleet.repository_tree import WorkingFolder
+    from assay.fleet.rules.code_owners import FILE, format_code_owners, read_code_owners
+    from assay.fleet.spec_reader import read_specs
+
+    tree = WorkingFolder(fleet.resolve())
+    specs, refused = read_specs(tree)
+    if refused:
+        first = refused[0].problems[0]
+        raise AssayError(f"a spec cannot be read: {first.message}", where=first.where, fix="run: assay check")
+    text = format_code_owners(specs)
+    if not text and check:
+        typer.echo("no spec maps owners to teams: there is nothing to check")
+        return
+    if not text:
+        raise AssayError("no spec maps owners to teams", where="specs", fix="write one: docs/ci.md says how")
+    if read_code_owners(tree) == text:
+        typer.echo(f"{FILE} is current")
+    elif check:
+        typer.echo(f"{FILE} is not the one that the owners of the specs give: run assay specs codeowners")
+        sys.exit(1)
+    else:
+        (tree.root / FILE).write_text(text, encoding="utf-8")
+        typer.echo(f"{FILE}: {text.count(chr(10)) - 1} lines")
