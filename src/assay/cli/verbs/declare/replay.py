@@ -59,7 +59,7 @@ def replay(
     if sweep:
         _sweep(inputs, policy, sweep, svg, format)
         return
-    from assay.cli.render.replay_text import format_replay_text
+    from assay.cli.render.replay.replay_text import format_replay_text
     from assay.trends.replay.replay_result import format_replay_result
 
     rules = inputs.load_rules(policy)
@@ -78,8 +78,8 @@ def _check_options(sweep: str, svg: Path | None, against: Path | None) -> None:
 
 def _sweep(inputs: ReplayInputs, policy: Path, text: str, svg: Path | None, form: str) -> None:
     """Replay under each value, print the table, and draw the curve if asked for."""
-    from assay.cli.render.sweep_chart import draw_sweep_svg
-    from assay.cli.render.sweep_text import format_sweep_text
+    from assay.cli.render.replay.sweep_chart import draw_sweep_svg
+    from assay.cli.render.replay.sweep_text import format_sweep_text
     from assay.trends.replay.policy_sweep import parse_sweep, replace_policy_value, sweep_policy
     from assay.trends.replay.replay_result import format_sweep_result
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from assay.cli.render.cost_lines import format_cost_assumptions, format_number
+from assay.cli.render.replay.cost_lines import format_cost_assumptions, format_number
 from assay.trends.replay.history_lines import format_elapsed
 
 COLUMNS = {

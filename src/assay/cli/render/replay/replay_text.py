@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from assay.cli.render.cost_lines import format_cost_assumptions, format_cost_table, format_number
+from assay.cli.render.replay.cost_lines import format_cost_assumptions, format_cost_table, format_number
 from assay.model.timestamps import format_duration
 from assay.trends.replay.history_lines import format_elapsed
 
