@@ -34,6 +34,7 @@ def bring(*names: str) -> str:
 BOTH, BMC, BIOS = bring("bmc", "bios"), bring("bmc"), bring("bios")
 ALL = "- assay.fleet.firmware:\n"
 
+DOUBLED = "".join(f"- &b{number} {{block: [*b{number - 1}, *b{number - 1}]}}\n" for number in range(1, 40))
 NEW_POOL = POOL + "pool-b: {}\n"
 WHOLE: dict[str, Mapping[str, str | None]] = {
     "one task for all": {ZAP: play(ALL)},
@@ -70,6 +71,8 @@ WHOLE: dict[str, Mapping[str, str | None]] = {
     },
     "a secret of Ansible's vault": {ZAP: play(BOTH, more="  vars: {token: !vault abc}\n")},
     "no playbook": {},
+    "a block in itself": {ZAP: "- hosts: all\n  tasks: &all\n    - block: *all\n"},
+    "blocks that double": {ZAP: play("- &b0 {name: x}\n" + DOUBLED)},
     "a file that includes itself": {
         ZAP: play(BOTH + "- import_tasks: more.yml\n"),
         "playbooks/more.yml": "- import_tasks: more.yml\n",
@@ -85,6 +88,11 @@ def test_a_playbook_that_brings_all_or_may_do_so_is_left_in_peace(name: str, fle
 
 WRONG: dict[str, tuple[Mapping[str, str | None], str, str]] = {
     "no YAML": ({ZAP: "- hosts: [\n"}, f"{ZAP}:2:1", "nobody knows what this playbook brings: it is no YAML"),
+    "no end of lists": (
+        {ZAP: "[" * 100_000},
+        f"{ZAP}:1:201",
+        "nobody knows what this playbook brings: it is no YAML: nested too deeply",
+    ),
     "a component in no task": (
         {ZAP: play(BMC)},
         "specs/bundle.yaml:13:5",

@@ -20,6 +20,8 @@ BUILTIN = ("", "ansible.builtin.", "ansible.legacy.")
 TASK_LISTS = ("pre_tasks", "roles", "tasks", "post_tasks", "handlers")
 FREE_FORM_COMPONENTS = re.compile(r"""(?:^|\s)components=("[^"]*"|'[^']*'|\S+)""")
 NOTHING = ("", "~", "null")
+MAX_TASKS = 20_000
+MAX_DEPTH = 200
 TASK_FILES = ("main.yml", "main.yaml", "main")
 
 FilePosition = tuple[str, int, int]
@@ -60,7 +62,11 @@ def list_playbooks(tree: RepositoryTree) -> list[str]:
 
 def read_firmware_tasks(tree: RepositoryTree, path: str) -> list[FirmwareTask]:
     """Return the firmware tasks of a playbook. What cannot be read counts as a task that may bring everything."""
-    return list(_PlaybookReader(tree).read_playbook(_TaskScope(path)))
+    scope = _TaskScope(path)
+    try:
+        return list(_PlaybookReader(tree).read_playbook(scope))
+    except (RecursionError, _PlaybookTooLarge):
+        return [_unreadable((path, 0, 0), scope)]
 
 
 def find_yaml_error(tree: RepositoryTree, path: str) -> tuple[FilePosition, str] | None:
@@ -75,9 +81,13 @@ def find_yaml_error(tree: RepositoryTree, path: str) -> tuple[FilePosition, str]
     return None
 
 
+class _PlaybookTooLarge(Exception):
+    """More tasks than anybody writes: aliases or includes that repeat each other."""
+
+
 class _PlaybookReader:
     def __init__(self, tree: RepositoryTree) -> None:
-        self._tree = tree
+        self._tree, self._tasks = tree, 0
         self._paths = set(tree.files(PLAYBOOKS))
 
     def read_playbook(self, scope: _TaskScope) -> Iterator[FirmwareTask]:
@@ -106,6 +116,9 @@ class _PlaybookReader:
     def _read_task(self, node: yaml.Node, scope: _TaskScope) -> Iterator[FirmwareTask]:
         entries = _entries(node)
         scope = _with_condition(scope, entries)
+        self._tasks += 1
+        if self._tasks > MAX_TASKS:
+            raise _PlaybookTooLarge
         for name in ("block", "rescue", "always"):
             below = replace(scope, is_certain=scope.is_certain and name != "rescue")
             for task in _items(entries.get(name)):
@@ -114,8 +127,8 @@ class _PlaybookReader:
             yield from self._follow(_text(_entries(included).get("file", included)), included, scope)
         if role := _find(entries, "import_role", "include_role"):
             yield from self._read_role(role, scope)
-        if task := _find_firmware_arguments(entries, scope):
-            yield _read_firmware_task(task, entries.get("args"), scope)
+        if found := _find_firmware_arguments(entries, scope):
+            yield _read_firmware_task(found, entries.get("args"), scope)
 
     def _read_role(self, node: yaml.Node, scope: _TaskScope) -> Iterator[FirmwareTask]:
         entries = _entries(node)
@@ -160,8 +173,18 @@ class _PlaybookReader:
 
 def _compose(tree: RepositoryTree, path: str) -> yaml.Node | None:
     text = tree.read(path, MAX_FILE_BYTES).decode("utf-8")
+    _check_depth(text)
     root: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
     return root
+
+
+def _check_depth(text: str) -> None:
+    """Raise YAMLError for containers in containers beyond MAX_DEPTH: composing them would end the process."""
+    depth = 0
+    for event in iter(yaml.CSafeLoader(text).get_event, None):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
 
 
 def _read_firmware_task(arguments: yaml.Node, more: yaml.Node | None, scope: _TaskScope) -> FirmwareTask:
