@@ -131,7 +131,8 @@ def test_a_component_of_another_bundle_is_refused_where_the_task_runs_on_this_on
         ZAP: play(ALL + bring("hmc")),
     }
     found = [one for one in list_problems(fleet_with(files)) if one.code in CODES]
-    assert [one.message for one in found] == ["the bundle bundle of n1 has no component hmc"]
+    what = "hmc: a node that the task selects has no such component in its bundle: bundle (of n1)"
+    assert [one.message for one in found] == [what]
     files[ZAP] = play(ALL) + play(bring("hmc"), "n2")
     assert [one for one in list_problems(fleet_with({ZAP: files[ZAP]})) if one.code in CODES] == []
 

@@ -175,8 +175,10 @@ def unknown_playbook_component(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             fix = f"remove {name}, restrict `hosts`, or leave `components` out: the task then brings what a bundle has"
             if name not in everywhere:
                 yield RuleFinding(place, f"no bundle has a component {name}", suggest_name(name, everywhere))
-            elif lacking := next((one for one in users if _lacks(one, name) and one.is_surely_selected(task)), None):
-                message = f"the bundle {lacking.bundle.name} of {lacking.describe()} has no component {name}"
+            elif lacking := [one for one in users if _lacks(one, name) and one.is_surely_selected(task)]:
+                by_bundle = {one.bundle.name: one.describe() for one in reversed(lacking)}
+                bundles = ", ".join(f"{bundle} (of {nodes})" for bundle, nodes in sorted(by_bundle.items()))
+                message = f"{name}: a node that the task selects has no such component in its bundle: {bundles}"
                 yield RuleFinding(place, message, fix)
 
 
