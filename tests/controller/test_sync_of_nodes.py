@@ -12,6 +12,8 @@ from quiet_site import FLEET, START, Site
 from assay.controller.sync_reading import ExpectedChecks, read_sync
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.sync.sync_report import NodeSync, SyncReport
+from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import CheckVerdict, Outcome, SuiteRun
 
 NODE = "n0001"
@@ -191,6 +193,22 @@ def test_a_node_that_is_ordered_to_zap_is_rolling_until_somebody_holds_it(synced
     assert synced.see().items[0].what == "driver"
     synced.say("hold", NODE)
     assert synced.see().state == "held"
+
+
+def test_a_node_of_a_rollout_is_rolling_until_the_rollout_has_proved_it(synced):
+    groups = (RolloutGroup("zap", "driver 1.2 → 570", "before", (NODE,)),)
+    started = RolloutStartedEntry("r1", "before", "after", groups)
+    synced.check(commit="before")
+    synced.later(minutes=1)
+    synced.check({DRIVER: ("fail", WRONG_DRIVER)}, commit="after")
+    synced.ledger.append(started.make_entry("r1", synced.clock.at.isoformat()))
+    assert (synced.see().state, synced.see().revision) == ("rolling", "before")
+    synced.later(minutes=1)
+    synced.check()
+    assert synced.see().state == "rolling"
+    proven = NodeProvenEntry("r1", "every check passes")
+    synced.ledger.append(LedgerEntry("r1-proven", synced.clock.at.isoformat(), proven.kind, NODE, proven.to_body()))
+    assert synced.see().state == "in_sync"
 
 
 def test_nodes_without_a_ledger_are_unknown():

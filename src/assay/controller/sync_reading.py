@@ -10,6 +10,7 @@ from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.harness.selection.node_selection import list_node_subjects
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, project_rollouts
 from assay.lifecycle.sync.fleet_comparison import SyncInputs, compare_fleet, list_drift_checks
 from assay.lifecycle.sync.node_differences import ExpectedCheck
 from assay.lifecycle.sync.sync_report import SyncReport
@@ -33,8 +34,15 @@ def read_sync(
     checks = ExpectedChecks(fleet)
     with pause_gc():
         standings = ledger.standings([check.id for check in checks.checks], nodes) if ledger else CheckStandings()
-        inputs = SyncInputs(fleet, node_states, standings, checks, format_revision(fleet), now)
+        rollout = list_rolling_nodes(ledger) if ledger else frozenset[str]()
+        inputs = SyncInputs(fleet, node_states, standings, checks, format_revision(fleet), now, rollout)
         return compare_fleet(inputs, nodes)
+
+
+def list_rolling_nodes(ledger: Ledger) -> frozenset[str]:
+    """Return the nodes of the rollout that has not ended of which nothing proves that they have the change."""
+    active = project_rollouts(ledger.entries(kinds=ROLLOUT_KINDS)).find_active()
+    return active.unproven if active else frozenset()
 
 
 def format_revision(fleet: Fleet) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -51,7 +51,10 @@ class ExpectedCheckSource(Protocol):
 
 @dataclass(frozen=True)
 class SyncInputs:
-    """Everything that the comparison reads. `revision` names what the fleet is compared with."""
+    """Everything that the comparison reads.
+
+    `revision` names what the fleet is compared with. `rollout` are the nodes that a rollout has not proved yet.
+    """
 
     fleet: Fleet
     node_states: Mapping[str, NodeState]
@@ -59,6 +62,7 @@ class SyncInputs:
     expected: ExpectedCheckSource
     revision: str
     now: datetime
+    rollout: Collection[str] = frozenset()
 
 
 def compare_fleet(inputs: SyncInputs, nodes: Sequence[str] | None = None) -> SyncReport:
@@ -93,12 +97,12 @@ class _FleetComparison:
         if state in self._policy.states and self._policy.states[state].final:
             return None
         found = self._find_differences(node, state, EvidenceWindow.of_node(node_state, self._inputs.now))
-        standing, holder = self._find_state(node_state, found), _find_holder(node_state, self._inputs.now)
+        standing, holder = self._find_state(node, node_state, found), _find_holder(node_state, self._inputs.now)
         revision = self._inputs.revision if standing == "in_sync" else found.last_revision
         return NodeSync(node.name, node.pool, standing, found.items, revision, holder)
 
-    def _find_state(self, node_state: NodeState | None, found: NodeDifferences) -> SyncState:
-        rolling = node_state is not None and is_rolling(node_state, self._applying)
+    def _find_state(self, node: Node, node_state: NodeState | None, found: NodeDifferences) -> SyncState:
+        rolling = is_rolling(node.name, node_state, self._applying, self._inputs.rollout)
         if (rolling or found.differences) and _find_holder(node_state, self._inputs.now):
             return "held"
         if rolling:

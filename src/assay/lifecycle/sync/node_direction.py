@@ -1,4 +1,4 @@
-"""Says whether a node is on its way to what the repository declares, and who keeps it from going there."""
+"""Says whether a node is on its way to what the repository declares."""
 
 from __future__ import annotations
 
@@ -16,8 +16,16 @@ def list_applying_states(policy: LifecyclePolicy) -> frozenset[str]:
     return frozenset(name for name, state in policy.states.items() if APPLYING_ACTIONS & set(state.entry))
 
 
-def is_rolling(node_state: NodeState, applying: Collection[str]) -> bool:
-    """Whether a node is in a state that applies what is declared, or has a decision or an order to go there."""
+def is_rolling(node: str, node_state: NodeState | None, applying: Collection[str], rollout: Collection[str]) -> bool:
+    """Whether a node is on its way to what is declared.
+
+    It is in a state that applies it (`applying`), or has a decision or an order to go there. Or it is among the nodes of
+    a `rollout` that has not proved them yet.
+    """
+    if node in rollout:
+        return True
+    if node_state is None:
+        return False
     asked, pending = node_state.move_request, node_state.pending
     targets = {node_state.state, pending.to if pending else "", asked.to if asked else ""}
     return not targets.isdisjoint(applying)
