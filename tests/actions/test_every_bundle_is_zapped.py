@@ -96,12 +96,24 @@ def test_firmware_that_rolls_back_by_itself_is_told_and_not_pushed_again(kinds: 
     assert kinds.flashes(node) == ["bios"]
 
 
-def _zap(room: Room, node: str, **variables: Any) -> str:
-    """Run the playbook. Return the error that it ends with, "" without one."""
+def test_a_playbook_of_a_site_may_list_components(kinds: Room) -> None:
+    node, tasks = "one-gb200-nvl72", "  gather_facts: false\n  tasks:\n    - assay.fleet.firmware: {components: "
+    kinds.fresh(node, HGX_FW_CPLD_0="0.1", HGX_FW_FPGA_1="0.1")
+    for name, names in (("some", "[cpld, hmc]"), ("wrong", "[cpld, retimer]")):
+        text = f"- hosts: all\n  connection: local\n{tasks}{names}}}\n"
+        (kinds.root / "playbooks" / f"{name}.yml").write_text(text)
+
+    assert _zap(kinds, node, "some.yml") == ""
+    assert kinds.flashes(node) == ["cpld"]
+    assert "the bundle gb200-nvl72-1.3 has no retimer" in _zap(kinds, node, "wrong.yml")
+
+
+def _zap(room: Room, node: str, playbook: str = "zap.yml", **variables: Any) -> str:
+    """Run a playbook. Return the error that it ends with, "" without one."""
     from assay.actions.ansible_playbook import run_playbook
 
     try:
-        run_playbook(room.context(), wish("zap", node), "zap.yml", variables)
+        run_playbook(room.context(), wish("zap", node), playbook, variables)
     except AssayError as error:
         return str(error)
     return ""

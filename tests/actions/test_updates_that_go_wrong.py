@@ -6,12 +6,14 @@ import copy
 import hashlib
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from assay.actions.bmc_updates import FirmwareUpdateStatus
 from assay.actions.firmware_stages import FirmwareStage, list_stages
@@ -177,6 +179,36 @@ def test_it_fails_with_what_happened_and_the_image_is_pushed_once(name: str, tmp
         bring(work)
     assert why in str(failed.value)
     assert (bmc.pushes, len(bmc.resets)) == (1, resets)
+
+
+BMCS = st.builds(
+    PaperBmc,
+    known=st.sampled_from(
+        [None, RUNNING, COMPLETED, replace(COMPLETED, reset_since=True), replace(COMPLETED, completed=False)]
+    ),
+    ends=st.sampled_from(["written", "failed", "lost", "lost-but-written"]),
+    resets_needed=st.integers(0, 5),
+    brings=st.sampled_from(["2", "3"]),
+    rolls_back_after=st.integers(0, 5) | st.just(10**6),
+    starts_for=st.sampled_from([0, 3, 10**6]),
+    pending=st.booleans(),
+    restarts=st.booleans(),
+    staged=st.sampled_from(["", "1", "2", "3"]),
+    running=st.sampled_from(["1", "2", "3"]),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(BMCS)
+def test_whatever_a_bmc_does_an_image_is_pushed_once_and_done_means_that_it_runs(tmp_path: Path, bmc: PaperBmc) -> None:
+    work = work_on(bmc, tmp_path)
+    with suppress(AssayError):
+        result = bring(work)
+        assert result.after["BIOS"] == "2"
+        assert bmc.rolls_back_after >= 0
+    assert bmc.pushes <= 1
+    assert len(bmc.resets) <= 4
+    assert set(work.pushed) == ({"bios"} if bmc.pushes else set())
 
 
 def test_every_push_says_why(tmp_path: Path) -> None:

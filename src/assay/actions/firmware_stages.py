@@ -45,6 +45,25 @@ def list_stages(components: Iterable[FirmwareComponent]) -> list[FirmwareStage]:
     return [FirmwareStage(tuple(parts)) for _, parts in groupby(ordered, key=lambda part: part.order)]
 
 
+def select_stages(fleet: Fleet, node: str, names: Sequence[str] | None) -> list[FirmwareStage]:
+    """Return the stages of a node's bundle, or one stage of the components in `names`. Raises AssayError.
+
+    Components that the management profile leaves to others are left out.
+    """
+    managed = list_managed_components(fleet, node)
+    if names is None:
+        return list_stages(managed)
+    bundle = fleet.bundle_of(node)
+    if unknown := set(names) - {component.name for component in bundle.components}:
+        raise AssayError(
+            f"the bundle {bundle.name} has no {', '.join(sorted(unknown))}",
+            where=node,
+            fix="remove the name, or leave `components` out: the task then brings what the bundle has",
+        )
+    chosen = tuple(component for component in managed if component.name in names)
+    return [FirmwareStage(chosen)] if chosen else []
+
+
 def find_strongest_reset(components: Iterable[FirmwareComponent]) -> FirmwareReset:
     """Return the reset that includes the resets of all components."""
     return max((part.reset for part in components), key=RESET_STRENGTH.index, default="none")

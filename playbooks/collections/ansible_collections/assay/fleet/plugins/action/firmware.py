@@ -12,12 +12,11 @@ from ansible.utils.display import Display
 
 from assay.actions.ansible_playbook import PROGRESS_MARK, find_task_node, preload_fleet
 from assay.actions.firmware_report import report_planned, report_stages
-from assay.actions.firmware_stages import FirmwareStage, list_managed_components, list_stages
+from assay.actions.firmware_stages import FirmwareStage, select_stages
 from assay.actions.firmware_update import FirmwareUpdateRun, StageResult
 from assay.actions.redfish_update_service import make_bmc_connector
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet
 
 preload_fleet(__file__)
 
@@ -66,22 +65,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         except AssayError as error:
             return report_stages(done) | {"failed": True, "msg": str(error)}
         return report_stages(done)
-
-
-def select_stages(fleet: Fleet, node: str, names: Sequence[str] | None) -> list[FirmwareStage]:
-    """Return the stages of the node's bundle, or one stage of the components that the task names."""
-    managed = list_managed_components(fleet, node)
-    if names is None:
-        return list_stages(managed)
-    bundle = fleet.bundle_of(node)
-    if unknown := set(names) - {component.name for component in bundle.components}:
-        raise AssayError(
-            f"the bundle {bundle.name} has no {', '.join(sorted(unknown))}",
-            where=node,
-            fix="remove the name, or leave `components` out: the task then brings what the bundle has",
-        )
-    chosen = tuple(component for component in managed if component.name in names)
-    return [FirmwareStage(chosen)] if chosen else []
 
 
 def update_stages(
