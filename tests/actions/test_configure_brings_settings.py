@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab_room import Room
+from lab_room import Room, wish
+
+from assay.actions import zap
+from assay.actions.configuration import find_configuration_mismatches
 
 
 def run_configure(room: Room, node: str, *options: str) -> str:
@@ -69,3 +72,40 @@ def spoil_host(state):
 
 def root_of(room: Room, node: str, path: str) -> Path:
     return room.world.folder(node) / "root" / path
+
+
+@pytest.mark.slow
+def test_zap_brings_the_settings_of_bmc_and_host_and_proves_them(room: Room):
+    room.fresh("n0004")
+    context, intent = room.context(), wish("zap", "n0004")
+
+    def spoil(state):
+        state["box"]["bios"]["ACSControl"] = "Enabled"
+        state["host"]["sysctls"]["vm.zone_reclaim_mode"] = "1"
+
+    room.change("n0004", spoil)
+    wrong = zap.verify(context, intent)
+    assert wrong.done is False
+    assert set(wrong.facts["settings"]) == {"bios.ACSControl", "host.sysctls.vm.zone_reclaim_mode"}
+    zap.run(context, intent)
+    proof = zap.verify(context, intent)
+    assert proof.done, proof.reason
+    assert proof.reason == "has the firmware of hgx-h100-2026-10 and the settings of hgx-h100"
+
+
+def test_settings_of_a_host_that_does_not_answer_are_not_known_to_be_right(room: Room):
+    room.fresh("n0004")
+    room.change("n0004", lambda state: state["power"].update(state="Off"))
+    proof = zap.verify(room.context(), wish("zap", "n0004"))
+    assert proof.done is None
+    assert "No route to host" in proof.reason
+    room.fresh("n0004")
+
+
+def test_the_operating_system_of_an_unmanaged_node_is_left_alone(room: Room):
+    room.fresh("n0017")
+    room.change("n0017", lambda state: state["host"]["sysctls"].update({"vm.zone_reclaim_mode": "1"}))
+    room.change("n0017", lambda state: state["box"]["bios"].update(ACSControl="Enabled"))
+    (mismatch,) = find_configuration_mismatches(room.fleet, "n0017")
+    assert mismatch.name == "bios.ACSControl"
+    room.fresh("n0017")

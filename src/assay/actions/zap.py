@@ -1,16 +1,22 @@
-"""The action `zap`: brings the firmware to the bundle with playbooks/zap.yml. The BMC's inventory proves it."""
+"""The action `zap`: brings the firmware to the bundle, and the configuration to the node spec, with two playbooks.
+
+The BMC's inventory, its settings and the probe's readings prove it.
+"""
 
 from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
+from assay.actions.configuration import find_configuration_mismatches
 from assay.actions.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
 from assay.actions.redfish_update_service import RedfishFirmwareUpdater
+from assay.model.configuration.host_settings import is_unknown
+from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.redfish.bmc_client import open_fleet_bmc
 
 patience_s = 600.0
 undone_by = ""
-"""The bundle says which firmware is right. To go back, declare the older bundle."""
+"""Bundle and spec say what is right. To go back, declare the older ones."""
 READ_S = 30.0
 
 
@@ -20,17 +26,27 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 
 
 def run(context: ActionContext, intent: EffectIntent) -> None:
-    """Run the playbook. Its tasks skip equal components and take over updates that are under way."""
+    """Run zap.yml, and then configure.yml if a declared setting reads otherwise. Both leave alone what is equal."""
     run_playbook(context, intent, "zap.yml", {})
+    if find_configuration_mismatches(context.fleet, intent.node):
+        run_playbook(context, intent, "configure.yml", {})
 
 
 def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
-    """Done if every component that assay manages on this node has the bundle's version."""
+    """Done if all components that assay manages here have the bundle's versions, and all settings are as declared.
+
+    It cannot tell if settings cannot be read and no other one differs.
+    """
     seen = _read_versions(context, intent.node)
     facts: EffectFacts = {"firmware": seen}
     if mismatches := find_version_mismatches(seen, list_managed_components(context.fleet, intent.node)):
         return EffectVerification(False, format_mismatches(mismatches), facts)
-    return EffectVerification(True, f"has the firmware of {context.fleet.bundle_of(intent.node).name}", facts)
+    if settings := find_configuration_mismatches(context.fleet, intent.node):
+        facts["settings"] = {mismatch.name: mismatch.seen for mismatch in settings}
+        done = None if all(map(is_unknown, settings)) else False
+        return EffectVerification(done, format_setting_mismatches(settings), facts)
+    bundle, spec = context.fleet.bundle_of(intent.node), context.fleet.spec_of(intent.node)
+    return EffectVerification(True, f"has the firmware of {bundle.name} and the settings of {spec.name}", facts)
 
 
 def _read_versions(context: ActionContext, node: str) -> dict[str, str]:
