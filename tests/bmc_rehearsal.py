@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import socket
 import ssl
 import threading
 import time
@@ -132,11 +134,19 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
 @pytest.fixture
 def tiny(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyBmc]:
     monkeypatch.setenv("TINY_BMC", f"{USER}:{PASSWORD}")
+    with serve_tiny(authority, "127.0.0.1") as bmc:
+        yield bmc
+
+
+@contextlib.contextmanager
+def serve_tiny(authority: trustme.CA, host: str) -> Iterator[TinyBmc]:
+    """Serve a small BMC at an address of this machine, IPv4 or IPv6. Its credentials are in `TINY_BMC`."""
     bmc = TinyBmc(tree=resources())
-    server = QuietServer(("127.0.0.1", 0), _handler(bmc))
+    kind = type("Server", (QuietServer,), {"address_family": socket.AF_INET6 if ":" in host else socket.AF_INET})
+    server = kind((host, 0), _handler(bmc))
     server.daemon_threads = True
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.issue_cert(host).configure_cert(context)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     bmc.port = server.server_port
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

@@ -26,6 +26,8 @@ def test_a_number_that_no_hardware_has_is_told(code: str, files: dict[str, str |
         ("ASY0243", "rungs: {}", "rungs: {triage: {to: onboard, times: 1000}}"),
         ("ASY0243", "window_minutes: 5", "window_minutes: 0.001"),
         ("ASY0243", "remind_hours: 1", "remind_hours: 9000000"),
+        ("ASY0243", "reboots_per_hour: 1", "reboots_per_hour: 61"),
+        ("ASY0243", "reboots_per_hour: 1", "reboots_per_hour: 1000000"),
         ("ASY0003", "settle_minutes: 1", "settle_minutes: .inf"),
         ("ASY0221", "percent: 50, min_nodes: 2", "percent: 50, min_nodes: 10000"),
     ],

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
+from bmc_rehearsal import PASSWORD, USER, serve_tiny
 
 from assay.redfish.bmc_evidence import read_bmc_channel
 
@@ -27,6 +30,19 @@ def test_the_pinned_certificate_is_accepted_whoever_signed_it_and_however_it_is_
 ) -> None:
     node = tiny.node(bmc_fingerprint=f"sha256:{spelled(pin_of(tiny))}")
     assert read_bmc_channel(node, Path(), 60)["system"]["power"] == {"value": "On"}
+
+
+def test_a_bmc_with_an_ipv6_address_is_read(
+    authority: trustme.CA, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TINY_BMC", f"{USER}:{PASSWORD}")
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with serve_tiny(authority, "::1") as bmc:
+        node = bmc.node(bmc_address="::1", bmc_ca=str(ca_file))
+        assert read_bmc_channel(node, Path(), 60)["system"]["power"] == {"value": "On"}
 
 
 def test_any_other_certificate_is_refused_before_a_word_is_said(tiny: Any) -> None:

@@ -65,7 +65,12 @@ TOKEN_SHAPES = (
         re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,})"),
         "GitHub Docs, about authentication to GitHub: token formats",
     ),
-    SecretShape("a GitLab token", ("glpat-",), re.compile(r"\bglpat-[\w-]{20,}"), "GitLab Docs, token overview"),
+    SecretShape(
+        "a GitLab token",
+        ("glpat-", "glrt-", "gldt-", "glcbt-", "glptt-", "glft-"),
+        re.compile(r"\bgl(?:pat|rt|dt|cbt|ptt|ft)-[\w-]{20,}"),
+        "GitLab Docs, token overview: token prefixes",
+    ),
     SecretShape(
         "a Slack token",
         ("xox", "hooks.slack.com/"),

@@ -47,7 +47,8 @@ class RedfishSession:
         self, node: Node, credentials: UserPassword, trust: CertificateTrust, quirks: BmcQuirkSet = NO_QUIRKS
     ) -> None:
         self.node = node
-        self.address = f"{node.bmc_address}:{node.settings.bmc_port}"
+        host = f"[{node.bmc_address}]" if ":" in node.bmc_address else node.bmc_address
+        self.address = f"{host}:{node.settings.bmc_port}"
         self.where = f"{node.name} BMC {self.address}"
         self._connection = DeadlineHttpAdapter(_tls_context(trust, self.where), trust.fingerprint)
         self._authority = trust.description

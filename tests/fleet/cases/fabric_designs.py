@@ -24,6 +24,7 @@ CASES: dict[str, Case] = {
     ),
     "ASY0084": Case(replaced(FILE, LISTED, "device: leaf", "device: lef"), {FILE: LISTED}, f"{FILE}:11:6"),
     "ASY0085": Case(replaced(FILE, FABRIC, "0002", "0001"), {FILE: FABRIC}, f"{FILE}:9:42"),
+    "ASY0263": Case({FILE: FABRIC + "site: labor\n"}, {FILE: FABRIC + "site: lab\n"}, f"{FILE}:10:1"),
     "ASY0110": Case(
         {FILE: IN_A_FILE, "specs/spines.csv": SPINES.replace(",2,", ",two,")},
         {FILE: IN_A_FILE, "specs/spines.csv": SPINES},

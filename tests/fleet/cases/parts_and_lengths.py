@@ -19,7 +19,7 @@ CASES: dict[str, Case] = {
         replaced("specs/node.yaml", NODE, "nics: []", "nics: [{name: eth0, speed_mbps: 100000, mtu: 9000}]"),
         "specs/node.yaml:7:41",
     ),
-    "ASY0242": Case(pool("u: 2", "u: 53"), pool("u: 2", "u: 52"), "inventory/pool.yml:5:67"),
+    "ASY0242": Case(pool("u: 2", "u: 53"), pool("u: 2", "u: 52, rack_height_u: 52"), "inventory/pool.yml:5:67"),
 }
 MISTAKES: list[tuple[str, dict[str, str | None]]] = [
     ("ASY0241", replaced("specs/node.yaml", NODE, "memory_gib: 4", "memory_gib: 4000000")),
@@ -30,6 +30,16 @@ MISTAKES: list[tuple[str, dict[str, str | None]]] = [
         ),
     ),
     ("ASY0242", {"specs/fabric.yaml": FABRIC + "lengths: {leaf_spine: 100000}\n"}),
+    ("ASY0242", pool("u: 2", "u: 52")),
+    ("ASY0242", pool("u: 2", "u: 53, rack_height_u: 60")),
+    ("ASY0242", pool("u: 2", "u: 43, rack_height_u: 42")),
+    (
+        "ASY0242",
+        {
+            **pool("u: 2", "u: 2, rack_height_u: 42"),
+            **replaced("specs/fabric.yaml", FABRIC + "site: lab\n", "rack: n1, u: 2", "rack: r1, u: 43"),
+        },
+    ),
     ("ASY0242", replaced("specs/fabric.yaml", FABRIC, "rack: n1, u: 2", "rack: n1, u: 520")),
 ]
 """More mistakes of these codes."""

@@ -24,6 +24,14 @@ SECRETS = [
     ("playbooks/own.yml", f"- hosts: all\n  vars:\n    bmc_password: {CANARY}\n"),
     ("playbooks/own.yml", f'- hosts: all\n  vars: {{bmc_password: "{CANARY}"}}\n'),
     ("playbooks/group_vars/all.yml", f"snmp_community: {CANARY}  # read only\n"),
+    (".github/workflows/own.yml", f"jobs: {{a: {{env: {{GH: {TOKEN}}}}}}}\n"),
+    (".github/workflows/own.yml", f"env:\n  BMC_PASSWORD: {CANARY}\n"),
+    (".github/workflows/own.yml", "env:\n  KEY: '-----BEGIN OPENSSH PRIVATE " + "KEY-----'\n"),
+    (".github/actions/own/comment.py", f"GH = '{TOKEN}'\n"),
+    (".gitlab-ci.yml", f"variables:\n  BMC_PASSWORD: {CANARY}\n"),
+    (".gitlab-ci.yml", f"a:\n  script: [curl -H 'PRIVATE-TOKEN: glpat-{TOKEN[4:24]}' x]\n"),
+    (".gitlab-ci.yml", f"# gitlab-runner register --token glrt-{TOKEN[4:24]}\n"),
+    (".gitlab/ci/own.yml", f"a:\n  # the api token is {CANARY}\n  script: x\n"),
 ]
 INNOCENT = [
     ("inventory/group_vars/all.yml", "# password: see the vault\n# the token: required\n# secret_name: bmc-lab-2026\n"),
@@ -34,6 +42,10 @@ INNOCENT = [
     ("playbooks/own.yml", "- hosts: all\n  vars: {bmc_password: \"{{ lookup('env', 'BMC_PASSWORD') }}\"}\n"),
     ("playbooks/own.yml", "- hosts: all\n  vars:\n    bmc_password: !vault |\n      $ANSIBLE_VAULT;1.1;AES256\n"),
     ("playbooks/own.yml", "- hosts: all\n  vars:\n    password_file: /etc/assay/bmc2\n"),
+    (".github/workflows/own.yml", "env:\n  BMC_PASSWORD: ${{ secrets.BMC_PASSWORD }}\n  TOKEN: ${{ github.token }}\n"),
+    (".github/workflows/own.yml", "permissions:\n  id-token: write\n"),
+    (".gitlab-ci.yml", "variables:\n  BMC_PASSWORD: $BMC_PASSWORD\nid_tokens: {A: {aud: https://vault}}\n"),
+    ("README.md", f"{TOKEN}\n"),
 ]
 LEAKS = [
     "{env: 'admin:CANARY'}",

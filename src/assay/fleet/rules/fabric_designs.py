@@ -119,6 +119,18 @@ def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(_place(draft, design, tier, number), message, "correct one of the two")
 
 
+@rule("ASY0263", "a design of a site where none of its nodes is", why="Tickets send technicians to the wrong site.")
+def foreign_site(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find designs whose `site` no node of theirs has."""
+    sites = {host.name: host.settings.site for host in draft.hosts if host.settings}
+    for design in draft.specs_of_model(FabricDesign).values() if draft.all_hosts_read else ():
+        found = {sites[name] for name in design.node_names() if name in sites}
+        if design.site and found and design.site not in found:
+            place = draft.find_position(f"FabricDesign/{design.name}", "site")
+            message = f"{design.name} is at {design.site}, but its nodes are at {format_few_names(sorted(found))}"
+            yield RuleFinding(place, message, "correct the site of the design, or of its nodes")
+
+
 @rule("ASY0086", "a fabric that is slower than its nodes require", why="Every HCA on every node fails its check.")
 def slow_design_rate(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find designs with a rate below the limit `hca_rate` of one of their node specs."""

@@ -35,8 +35,10 @@ DURATION_BOUNDS = {
 COUNT_BOUNDS = {
     "times": NumberBound(1, 100, "times"),
     "again": NumberBound(1, 100, "times"),
+    "reboots_per_hour": NumberBound(1, 600, "restarts"),
 }
 """By field: what happens more often in one window has no end."""
+FEW_RESTARTS = 60  # an hour: so many are a limit in a fleet of any size
 
 
 @rule(
@@ -88,7 +90,7 @@ def late_breaker(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     why="A window of 36 s forgets everything at once, and a thousand repeats are repairs without end.",
 )
 def impossible_policy_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find times of less than six minutes (or seconds) or more than ten years, and numbers of repeats above 100."""
+    """Find times of less than six minutes (or seconds) or more than ten years, repeats and restarts without end."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         for path, number in _list_numbers(policy, ()):
             name = next(step for step in reversed(path) if isinstance(step, str))
@@ -97,6 +99,16 @@ def impossible_policy_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                 message = f"{'.'.join(map(str, path))} is {number:g} {bound.unit}"
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path)
                 yield RuleFinding(place, message, f"use {bound.low:g} to {bound.high:,g} {bound.unit}")
+        yield from _restarts_of_all_nodes(draft, policy)
+
+
+def _restarts_of_all_nodes(draft: RepositoryDraft, policy: LifecyclePolicy) -> Iterator[RuleFinding]:
+    """Find a limit by which every node of the fleet may restart within an hour, which limits nothing."""
+    most, nodes = policy.limits.reboots_per_hour, len(draft.hosts)
+    if draft.all_hosts_read and max(FEW_RESTARTS, nodes) < most <= COUNT_BOUNDS["reboots_per_hour"].high:
+        place = draft.find_position(f"LifecyclePolicy/{policy.name}", "limits", "reboots_per_hour")
+        message = f"limits.reboots_per_hour is {most}: all {nodes} nodes may restart within an hour"
+        yield RuleFinding(place, message, f"use at most {max(FEW_RESTARTS, nodes // 2)}")
 
 
 def _list_numbers(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], float]]:

@@ -97,18 +97,23 @@ def impossible_number(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     why="A ticket sends a technician to a unit that no rack has, or asks for a cable that nobody makes.",
 )
 def impossible_place(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find nodes and switches above the top of the tallest racks, and cables beyond the reach of any optics."""
+    """Find nodes and switches above the top of their rack, and cables beyond the reach of any optics."""
+    racks = {(host.settings.site, host.settings.rack): host.settings for host in draft.hosts if host.settings}
     heights = {spec.name: spec.height_u for spec in draft.specs_of_model(NodeSpec).values()}
     for host in draft.hosts:
         top = host.settings.u + heights.get(host.settings.node_spec, 1) - 1 if host.settings else 0
-        if host.settings and top > TALLEST_RACK:
-            message = f"{host.name} fills U{host.settings.u} to U{top}, but no rack has more than {TALLEST_RACK} units"
-            yield RuleFinding(host.find_position("u"), message, "correct `u`, or `height_u` of the node spec")
+        if host.settings and top > (height := min(host.settings.rack_height_u, TALLEST_RACK)):
+            message = f"{host.name} fills U{host.settings.u} to U{top}, but its rack has {height} units"
+            fix = f"correct `u` or the spec's `height_u`, or give `rack_height_u` of a rack up to {TALLEST_RACK} units"
+            yield RuleFinding(host.find_position("u"), message, fix)
     for design in draft.specs_of_model(FabricDesign).values():
         for tier, number, switch in design.list_switch_places():
-            if switch.u > TALLEST_RACK:
-                message = f"{design.name}: a switch in U{switch.u}, but no rack has more than {TALLEST_RACK} units"
-                yield RuleFinding(_find_in_design(draft, design, tier, "at", number, "u"), message, "correct `u`")
+            neighbour = racks.get((design.site, switch.rack))
+            height = min(neighbour.rack_height_u, TALLEST_RACK) if neighbour else TALLEST_RACK
+            if switch.u > height:
+                message = f"{design.name}: a switch in U{switch.u}, but {switch.rack} has {height} units"
+                fix = "correct `u`, or give `rack_height_u` of the rack's nodes"
+                yield RuleFinding(_find_in_design(draft, design, tier, "at", number, "u"), message, fix)
         for path, length in _list_lengths(design):
             if length > LONGEST_CABLE_M:
                 message = f"{design.name}: a cable of {length:,g} m, but no optics reach {LONGEST_CABLE_M:,} m"

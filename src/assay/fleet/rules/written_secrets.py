@@ -26,6 +26,8 @@ from assay.fleet.secret_detection import (
 MAX_TEXT_BYTES = 8 * 1024 * 1024
 YAML_ENDINGS = (".yaml", ".yml", "")
 TEXT_ENDINGS = (*YAML_ENDINGS, ".py", ".csv", ".json", ".md", ".txt", ".cfg", ".ini", ".toml", ".j2", ".sh")
+CI_FOLDERS, CI_FILES = (".github", ".gitlab"), (".gitlab-ci.yml",)
+"""What the forges run, with everything in it."""
 PARSED_FOLDERS = ("inventory/", "specs/")
 """Values in YAML files of these folders are judged by their names already; here, only their comments are."""
 SECRET_WORDS = (
@@ -46,6 +48,8 @@ PRINTERS = ("echo", "printf")
 SHELL_PRINT = re.compile(r"\b(?:echo|printf)\s+(?:-\w+\s+)*[\"']?(?![\"'$<{%]|\$\()\S+")
 FIX = "remove it, and refer to it: {env: NAME}, {file: PATH}, {command: [PROGRAM, …]} or !vault; then change it"
 
+CI_FIX = "remove it, and refer to a secret of the forge: ${{ secrets.NAME }} or a masked variable; then change it"
+
 
 class WrittenSecret(NamedTuple):
     """A secret on a line of a file: what it is, without the secret."""
@@ -57,18 +61,22 @@ class WrittenSecret(NamedTuple):
 
 @rule(
     "ASY0247",
-    "a secret in a comment, a playbook, a suite or a list",
+    "a secret in a comment, a playbook, a suite, a list or a workflow",
     why="Git keeps it for ever, for everybody who can read the repository.",
 )
 def written_secret(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find secrets in the text of the declared folders, except in the values that ASY0090 to ASY0094 judge."""
-    for folder in DECLARED_FOLDERS:
-        for path in draft.tree.files(folder):
-            ending = path[path.rfind(".") :] if "." in path.rpartition("/")[2] else ""
-            if ending in TEXT_ENDINGS:
-                only_comments = ending in YAML_ENDINGS and path.startswith(PARSED_FOLDERS)
-                for found in _find_in_text(_read_text(draft, path), only_comments):
-                    yield RuleFinding((path, found.line, found.column), found.message, FIX)
+    """Find secrets in the text of the declared folders and of the forge's workflows.
+
+    ASY0090 to ASY0094 judge the values of specs and inventory.
+    """
+    paths = [path for folder in (*DECLARED_FOLDERS, *CI_FOLDERS) for path in draft.tree.files(folder)]
+    for path in (*paths, *CI_FILES):
+        ending = path[path.rfind(".") :] if "." in path.rpartition("/")[2] else ""
+        if ending in TEXT_ENDINGS:
+            only_comments = ending in YAML_ENDINGS and path.startswith(PARSED_FOLDERS)
+            fix = FIX if path in paths and not path.startswith(CI_FOLDERS) else CI_FIX
+            for found in _find_in_text(_read_text(draft, path), only_comments):
+                yield RuleFinding((path, found.line, found.column), found.message, fix)
 
 
 @rule(

@@ -113,8 +113,8 @@ class NodeIdentity(BaseModel):
     interface that the node boots from. `hca_guids` are in rail order.
 
     `node_spec`: the NodeSpec that it must match. `profile`: the ManagementProfile, what automation may do to it.
-    `site`: the building. `rack`: the rack. `u`: its lowest rack unit, counted from the bottom. `bmc_mac`: the MAC
-    address of its BMC. `bmc_address`: the BMC's IP address or host name.
+    `site`: the building. `rack`: the rack. `rack_height_u`: the rack's height. `u`: its lowest rack unit, counted from
+    the bottom. `bmc_mac`: the MAC address of its BMC. `bmc_address`: the BMC's IP address or host name.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
@@ -123,6 +123,7 @@ class NodeIdentity(BaseModel):
     profile: SpecName
     site: str
     rack: str
+    rack_height_u: int = Field(default=48, ge=4, le=60)
     u: int = Field(ge=1, le=60)
     serial_number: str = Field(min_length=1)
     mac: MacAddress | None = None
