@@ -7,13 +7,15 @@ import re
 
 from browser import measure_overflow, needs_browser, show
 
-from assay.results.report.overview_page import render_overview
+from assay.results.report.overview_page import PoolInSync, SyncNumbers, render_overview
 from assay.results.report.overview_phrases import headline, place, reach, where
 
 LINK = "suites/production/test_network.py::test_link_is_clean"
 MEMORY = "suites/seatrial/test_host.py::test_memory_size"
 NODES = [f"n{number:04}" for number in range(1, 17)]
 RACK = NODES[4:8]
+POOLS = (PoolInSync("h100-a", 16, 12, 0, 3, 0, 1, "40 min ago"), PoolInSync("byo-b", 4, 4, 0, 0, 0, 0))
+SYNC = SyncNumbers(POOLS, "c0ffee1234", 1_795_350_000.0)
 
 
 def text(page: str) -> str:
@@ -162,6 +164,7 @@ def test_the_page_fits_the_window_of_a_phone(runs):
     day(runs, -24, {})
     day(runs, 0, {MEMORY: RACK})
     assert measure_overflow(render_overview(runs.overview()), 360) == 0
+    assert measure_overflow(render_overview(runs.overview(), SYNC), 360) == 0
 
 
 def test_a_collector_that_died_is_no_quiet_day(runs):
@@ -171,3 +174,12 @@ def test_a_collector_that_died_is_no_quiet_day(runs):
     assert headline(one) == "16 outcomes on 16 places can no longer be judged since yesterday 12:00 UTC"
     assert where(one) == "everywhere (16 of 16 nodes)"
     assert "Nothing broke" not in text(render_overview(one))
+
+
+def test_the_page_says_how_far_each_pool_is_what_git_says(runs):
+    day(runs, 0, {})
+    page = text(render_overview(runs.overview(), SYNC))
+    assert "In sync with git, by pool" in page
+    assert "h100-a 12 0 3 0 1 40 min ago byo-b 4 0 0 0 0 –" in page
+    assert "Compared with c0ffee1234 at 2026-11-22" in page
+    assert "In sync with git" not in text(render_overview(runs.overview()))

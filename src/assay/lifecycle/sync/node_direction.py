@@ -19,8 +19,8 @@ def list_applying_states(policy: LifecyclePolicy) -> frozenset[str]:
 def is_rolling(node: str, node_state: NodeState | None, applying: Collection[str], rollout: Collection[str]) -> bool:
     """Whether a node is on its way to what is declared.
 
-    It is in a state that applies it (`applying`), or has a decision or an order to go there. Or it is among the nodes of
-    a `rollout` that has not proved them yet.
+    It is in a state that applies it (`applying`), or has a decision or an order to go there. Or it is among the nodes
+    of a `rollout` that has not proved them yet.
     """
     if node in rollout:
         return True

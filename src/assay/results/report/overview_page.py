@@ -70,8 +70,34 @@ class TrendLine:
     falling: bool
 
 
-def render_overview(overview: FleetOverview) -> str:
-    """Return the HTML, in one file whose links lead to the Allure report beside it. All text is escaped."""
+@dataclass(frozen=True, slots=True)
+class PoolInSync:
+    """How far a pool is what the fleet repository says: its nodes by state, and the age of the oldest difference."""
+
+    pool: str
+    nodes: int
+    in_sync: int
+    rolling: int
+    drifted: int
+    held: int
+    unknown: int
+    oldest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncNumbers:
+    """The pools, the revision that they are compared with, and the time of the comparison (Unix seconds)."""
+
+    pools: tuple[PoolInSync, ...]
+    revision: str
+    at: float
+
+
+def render_overview(overview: FleetOverview, sync: SyncNumbers | None = None) -> str:
+    """Return the HTML, in one file whose links lead to the Allure report beside it. All text is escaped.
+
+    Without `sync`, the page does not say how far the fleet is what its repository says.
+    """
     newly, lost = (0, 0) if overview.first else (len(overview.broke), len(overview.lost))
     nodes = [holder for holder in overview.holders if holder.node]
     size = len(overview.holders)
@@ -79,6 +105,7 @@ def render_overview(overview: FleetOverview) -> str:
         __package__,
         "overview.html.j2",
         overview=overview,
+        sync=sync,
         words=overview_phrases,
         link=partial(allure_link, run=overview.newest.run),
         pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders)),

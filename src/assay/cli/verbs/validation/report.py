@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.results.report.overview_page import SyncNumbers
 
 report_app = typer.Typer(add_completion=False)
 
@@ -32,13 +36,16 @@ def report(
 ) -> None:
     """Build the overview page (what broke and where) and the Allure report (every check, with its history by run).
 
+    The overview also shows how far each pool is what git says (`assay sync`), if the ledger can be read.
+
     Exit codes: 0 the pages are built; 2 they could not be built.
     """
     from assay.results.report.report_builder import build_reports
 
     workspace = Workspace(fleet.resolve())
     reports = workspace.reports_dir
-    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, points, since * 3600)
+    sync = _read_sync_numbers(workspace)
+    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, points, since * 3600, sync)
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
     if form == "json":
@@ -50,6 +57,35 @@ def report(
         _serve_reports(reports, opened=open_)
     elif form == "text":
         typer.echo("  → browsers load the Allure report over HTTP only: `assay report --open` serves both until Ctrl-C")
+
+
+def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
+    """Return how far the pools are in sync, None where that cannot be read; stderr says why."""
+    from assay.cli.recorded_node_states import format_ago
+    from assay.cli.render.sync_table import format_short_revision
+    from assay.cli.sync_inputs import load_sync_report
+    from assay.results.report.overview_page import PoolInSync, SyncNumbers
+
+    now = workspace.clock.now()
+    try:
+        report = load_sync_report(workspace)
+    except AssayError as error:
+        typer.echo(f"left out: how far the fleet is in sync: {error}", err=True)
+        return None
+    pools = tuple(
+        PoolInSync(
+            pool.pool,
+            pool.nodes,
+            in_sync=pool.counts["in_sync"],
+            rolling=pool.counts["rolling"],
+            drifted=pool.counts["drifted"],
+            held=pool.counts["held"],
+            unknown=pool.counts["unknown"],
+            oldest=format_ago(pool.oldest, now) if pool.oldest else "",
+        )
+        for pool in report.pools
+    )
+    return SyncNumbers(pools, format_short_revision(report.revision), now.timestamp())
 
 
 def _serve_reports(folder: Path, *, opened: bool) -> None:
