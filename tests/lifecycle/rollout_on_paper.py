@@ -45,7 +45,7 @@ class RolloutOnPaper:
         self.count += 1
         ident = f"rollout{self.count}"
         groups = [RolloutGroup(to, "bmc 1 → 2", "a" * 40, tuple(name for name in nodes if name not in under_way))]
-        groups += [RolloutGroup(to, "bmc 1 → 2", "a" * 40, tuple(under_way), True)] if under_way else []
+        groups += [RolloutGroup(to, "bmc 1 → 2", "a" * 40, tuple(under_way), "replaced")] if under_way else []
         entry = RolloutStartedEntry(ident, "a" * 40, "b" * 40, tuple(groups))
         self.paper.write(entry.make_entry(ident, self.paper.now.isoformat()))
         return ident

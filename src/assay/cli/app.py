@@ -82,6 +82,7 @@ VERBS = {
     "move": Verb("verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
     "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Bring a node's firmware and settings to the bundle again."),
     "certify": Verb("verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
+    "rollout": Verb("verbs.operate.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("verbs.operate.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
     "fabric": Verb(
         "fabric.compare_scan_evaluate_impact", FABRIC_AND_LAB, "Compare the InfiniBand fabric with its design."

@@ -15,12 +15,12 @@ from threading import Event
 from assay.controller.background_worker import BackgroundWorker, FailureLog, IntervalThrottle
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.effects.pending_effect_runner import run_effects
-from assay.controller.enrollment import enroll_nodes
 from assay.controller.fleet_reload import RELOAD_INTERVAL_S, FleetReloader, describe_change
 from assay.controller.ingest.node_and_fabric_collection import scan_fabrics
 from assay.controller.ingest.silent_nodes import read_last_observed, record_silence
 from assay.controller.rack_leases import RackAssignment
 from assay.controller.reconcile_pass import find_busy_nodes, observe_nodes, record_decisions
+from assay.controller.rollouts.commit_adoption import take_up_fleet
 from assay.controller.schedules.due_slots import SlotTask
 from assay.controller.schedules.poll_schedule import (
     PollSchedule,
@@ -51,7 +51,7 @@ DEFAULT_POLL_INTERVAL_S = 300.0
 JOB_WORKERS = 4
 STOP_GRACE_S = 10.0
 """How long running tasks may take to end when the loop stops."""
-IGNORED_KIND_PREFIXES = ("ticket.", "schedule.", "observe.", "commit.")
+IGNORED_KIND_PREFIXES = ("ticket.", "schedule.", "observe.", "commit.", "rollout.")
 """Kinds of entries that change nothing for decisions."""
 REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced")
 """Kinds of entries after which a node is polled at once, as after a repair."""
@@ -110,7 +110,7 @@ class ReconcileLoop:
         fleet_state = self._fleet_state
         accept_commit(fleet_state.context)
         fleet_state.take_new_entries()
-        enroll_nodes(fleet_state.context)
+        take_up_fleet(fleet_state.context)
         self._listener.on_entries(fleet_state.take_new_entries())
         self._last_seq = fleet_state.last_seq
         self._adopt_fleet(fleet_state.context.fleet, self._select_nodes(fleet_state.context.fleet))
@@ -270,7 +270,7 @@ class ReconcileLoop:
         context, names = replace(self._fleet_state.context, fleet=fleet), self._select_nodes(fleet)
         accept_commit(context)
         self._fleet_state.replace_context(context)
-        enroll_nodes(context)
+        take_up_fleet(context)
         self._adopt_fleet(fleet, names)
         self._throttle.reset("decide")
         count = format_count(len(names), "node")

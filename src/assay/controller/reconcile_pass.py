@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.effects.pending_effect_runner import run_effects
-from assay.controller.enrollment import enroll_nodes
 from assay.controller.ingest.fault_recording import record_faults
 from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, scan_fabrics
 from assay.controller.ingest.part_replacements import record_parts
 from assay.controller.ingest.silent_nodes import record_silence
 from assay.controller.ingest.suite_runs import run_due_suites
 from assay.controller.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_assignment
+from assay.controller.rollouts.commit_adoption import take_up_fleet
+from assay.controller.rollouts.rollout_advance import advance_rollout
 from assay.controller.signed_commit_gate import accept_commit
 from assay.controller.ticket_updates import update_tickets
 from assay.lifecycle import decision_and_fault_entries
@@ -79,7 +80,7 @@ def _run_pass(
     context = fleet_state.context
     at, start = context.now, context.ledger.head()
     accept_commit(context)
-    enroll_nodes(context)
+    take_up_fleet(context)
     reclose_opened_nodes(fleet_state, names, assignment)
     run_outstanding_effects(fleet_state, names)
     if scan_fabric:
@@ -116,8 +117,11 @@ def record_decisions(
     """Decide about `candidates`, all active nodes by default; append the decisions for `names` and return how many.
 
     Other nodes are only counted. The schedulers are asked before the decision lock is taken: one that hangs stops no
-    other controller. A node that becomes active in between waits for the next decision.
+    other controller. A node that becomes active in between waits for the next decision. A rollout goes on first, if the
+    decision is about all nodes: the nodes of its next wave get their orders.
     """
+    if candidates is None:
+        advance_rollout(fleet_state, assignment)
     readings = fleet_state.read_statuses(candidates or ())
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_snapshot(candidates or (), readings)

@@ -18,6 +18,7 @@ from assay.controller.cache.node_state_and_outcome_cache import (
     LedgerSubscription,
     open_node_state_cache,
 )
+from assay.controller.cache.rollout_cache import RolloutCache
 from assay.controller.cache.unknown_jobs import record_unknown_jobs
 from assay.controller.context import ControllerContext
 from assay.fabric.comparison.compare import FabricComparison
@@ -51,7 +52,7 @@ class FleetSnapshotCache:
         self._new_entries: list[LedgerEntry] = []
         self._outcomes, self._declared = LatestOutcomeCache(context.ledger), DeclaredOutcomes(context.fleet)
         self._hashes: JudgingHashes | None = None
-        self.fabric_comparisons = FabricComparisonCache()
+        self.fabric_comparisons, self.rollouts = FabricComparisonCache(), RolloutCache(context.ledger)
 
     def replace_context(self, context: ControllerContext) -> None:
         """Go on with another version of the fleet, on the same ledger."""
@@ -163,7 +164,7 @@ class FleetSnapshotCache:
     def _make_snapshot(
         self, now: datetime, views: tuple[NodeSnapshot, ...], quiet_counts: Counter[PoolRack]
     ) -> FleetSnapshot:
-        fleet = self.context.fleet
+        fleet, rollout = self.context.fleet, self.rollouts.find_active()
         return FleetSnapshot(
             now,
             self.context.policy,
@@ -173,6 +174,8 @@ class FleetSnapshotCache:
             fleet.observed_checks,
             quiet_counts=quiet_counts,
             traits=FaultWaveTraits(self.context),
+            running_rollouts=frozenset([rollout.id] if rollout and rollout.status == "running" else []),
+            rolling_nodes=rollout.unproven if rollout else frozenset(),
         )
 
     def _get_roster(self) -> NodeRoster:

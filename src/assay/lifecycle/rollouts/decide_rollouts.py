@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_ordered_out, is_out_of_service
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
@@ -14,7 +14,6 @@ from assay.lifecycle.rollouts.rollout_history import Rollout
 from assay.lifecycle.rollouts.rollout_waves import (
     RolloutCandidate,
     RolloutCapacity,
-    RolloutWave,
     WaveSchedule,
     measure_capacity,
     schedule_waves,
@@ -79,7 +78,7 @@ def _describe_pause(rollout: Rollout) -> str:
 
 def _find_wait(snapshot: FleetSnapshot, progress: Sequence[NodeProgress], waves: WaveSchedule) -> str:
     """Return what the next wave waits for, "" if it may go now."""
-    if absent := [one for one in progress if one.kind == "out" and (one.member.order or one.order_due)]:
+    if absent := [one for one in progress if one.kind == "out" and one.member.is_ordered_out]:
         return f"{_name(absent)} must come back and be proven first"
     if leaving := [one for one in progress if one.kind == "leaving" and _blocks(snapshot, one)]:
         return f"{_name(leaving)} must leave service first: {leaving[0].why}"
@@ -100,18 +99,28 @@ def _blocks(snapshot: FleetSnapshot, one: NodeProgress) -> bool:
     return waited < hours(snapshot.policy.rollouts.wait_hours)
 
 
-def _schedule(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> WaveSchedule:
+def forecast_waves(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> WaveSchedule:
+    """Return the waves that remain, if every node of the rollout that is out now comes back and is proven."""
+    absent = {one.node for one in progress if one.kind in ("out", "leaving")}
+    later = [replace(one, kind="proven") if one.node in absent else one for one in progress]
+    return _schedule(snapshot, later, absent)
+
+
+def _schedule(snapshot: FleetSnapshot, progress: Sequence[NodeProgress], but_for: Collection[str] = ()) -> WaveSchedule:
     """Return the waves of the nodes that wait, by today's limits; canaries of a kind first, until enough are proven."""
     nodes = {view.name: view.node for view in snapshot.nodes}
     waiting = [nodes[one.node] for one in progress if one.kind == "waiting"]
     proven = [nodes[one.node] for one in progress if one.kind == "proven" and one.node in nodes]
     kinds = Counter((node.spec, node.pool) for node in proven)
     candidates = [RolloutCandidate(one.name, one.pool, one.rack_place, one.spec, 0.0) for one in waiting]
-    return schedule_waves(candidates, measure_room(snapshot), snapshot.policy.rollouts.canaries, kinds)
+    return schedule_waves(candidates, measure_room(snapshot, but_for), snapshot.policy.rollouts.canaries, kinds)
 
 
-def measure_room(snapshot: FleetSnapshot) -> RolloutCapacity:
-    """Return how many more nodes may leave service now, counted as decisions count them. Every node is by name."""
+def measure_room(snapshot: FleetSnapshot, but_for: Collection[str] = ()) -> RolloutCapacity:
+    """Return how many more nodes may leave service now, counted as decisions count them. Every node is by name.
+
+    The nodes `but_for` count as back.
+    """
     policy = snapshot.policy
     views = [view for view in snapshot.nodes if view.node_state.state in policy.states]
     out = [
@@ -121,15 +130,11 @@ def measure_room(snapshot: FleetSnapshot) -> RolloutCapacity:
     ]
     gone = {node.name for node in out}
     serving = [view.node for view in views if view.name in gone or is_in_service(policy, view.node_state)]
-    return measure_capacity(policy.limits, [view.node for view in snapshot.nodes], serving, out)
+    still_out = [node for node in out if node.name not in but_for]
+    return measure_capacity(policy.limits, [view.node for view in snapshot.nodes], serving, still_out)
 
 
 def _is_leaving(view: NodeSnapshot) -> bool:
     """Whether a rollout has ordered the node out, and it has not left yet."""
     request = view.node_state.move_request
     return request is not None and bool(request.rollout)
-
-
-def find_next_wave(step: RolloutStep) -> RolloutWave | None:
-    """Return the wave that goes next, None without one."""
-    return step.waves.waves[0] if step.waves.waves else None

@@ -62,17 +62,14 @@ def list_returned_nodes(policy: LifecyclePolicy, rollout: Rollout, states: Mappi
 
 def is_on_way_back(policy: LifecyclePolicy, state: str) -> bool:
     """Whether automation alone brings a node from this state back into service, if everything passes."""
-    return any(policy.states[name].in_service for name in _list_way_back(policy, state))
-
-
-def _list_way_back(policy: LifecyclePolicy, state: str) -> list[str]:
-    """Return a state, and those to which a node passes from there, up to service."""
-    way: list[str] = []
+    seen = set[str]()
     current: str | None = state
-    while current in policy.states and current not in way:
-        way.append(current)
-        current = None if policy.states[current].in_service else policy.states[current].pass_to
-    return way
+    while current in policy.states and current not in seen:
+        if policy.states[current].in_service:
+            return True
+        seen.add(current)
+        current = policy.states[current].pass_to
+    return False
 
 
 Judgement = tuple[ProgressKind, str] | tuple[ProgressKind, str, bool]
@@ -94,7 +91,7 @@ def _judge_member(
         return "held", f"held by {node_state.hold.who}: {node_state.hold.reason}"
     if _serves(policy, node_state):
         return _judge_serving(snapshot, rollout, member, view)
-    return _judge_absent(policy, rollout, member, node_state)
+    return _judge_absent(policy, member, node_state)
 
 
 def _judge_serving(
@@ -109,7 +106,7 @@ def _judge_serving(
     if member.order:
         return "left alone", "somebody withdrew its order, and it serves as before"
     if member.to not in policy.states:
-        return "left alone", f"the policy has no state {member.to}"
+        return "left alone", f"the policy has no state {member.to or 'that brings the change'}"
     if not find_next_step(policy, node_state.state, member.to):
         return "left alone", f"the policy draws no way from {node_state.state} to {member.to}"
     if missing := sorted(set(policy.states[member.to].entry) - set(view.profile.actions)):
@@ -123,16 +120,13 @@ def _describe_wait(node_state: NodeState) -> str:
     return node_state.note or "its order is given"
 
 
-def _judge_absent(policy: LifecyclePolicy, rollout: Rollout, member: RolloutMember, node_state: NodeState) -> Judgement:
+def _judge_absent(policy: LifecyclePolicy, member: RolloutMember, node_state: NodeState) -> Judgement:
     """Return the progress of a node that does not serve."""
     state, request = node_state.state, node_state.move_request
     why = f"in {state}: {node_state.reason}" if node_state.reason else f"in {state}"
-    is_ordered = request is not None and request.rollout == rollout.id
+    is_ordered = request is not None and bool(request.rollout) and request.to == member.to
     if is_ordered or is_on_way_back(policy, state):
-        is_past = member.to not in _list_way_back(policy, state) and not _is_repaired(
-            policy, rollout, member, node_state
-        )
-        is_due = member.is_under_way and not member.order and request is None and is_past
+        is_due = member.is_under_way and not member.order and request is None and state != member.to
         return "out", why, is_due and bool(find_next_step(policy, state, member.to))
     if member.order:
         return "failed", why

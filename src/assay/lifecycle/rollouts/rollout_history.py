@@ -20,7 +20,7 @@ class RolloutMember:
     """One node of a rollout. `to` is the state that brings the change; `base` the commit that it was brought to before.
 
     `order` is the id of its order and `order_seq` that entry's number, "" and 0 before. `proof` says what proves that
-    the node has the change, "" before. `is_under_way`: an earlier rollout had taken it out of service.
+    the node has the change, "" before. `is_under_way`: an earlier rollout had taken it out, and it needs another order.
     """
 
     node: str
@@ -32,6 +32,11 @@ class RolloutMember:
     order_seq: int = 0
     ordered_at: str = ""
     proof: str = ""
+
+    @property
+    def is_ordered_out(self) -> bool:
+        """Whether this rollout, or the one that it replaces, ordered the node out of service."""
+        return bool(self.order) or self.is_under_way
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class RolloutHistory:
                 case CommitAdoptedEntry.kind:
                     self.adopted = entry
                 case RolloutStartedEntry.kind:
-                    started = _start(entry)
+                    started = _start(entry, self.find_active())
                     self.rollouts[started.id] = started
                 case MoveEntry.kind | ZapRequestedEntry.kind:
                     self._apply_order(entry)
@@ -133,14 +138,21 @@ class RolloutHistory:
             self.rollouts[rollout.id] = replace(rollout, members=renamed)
 
 
-def _start(entry: LedgerEntry) -> Rollout:
+def _start(entry: LedgerEntry, earlier: Rollout | None) -> Rollout:
+    """Return a rollout that begins. Orders that it keeps are those of the `earlier` one, which it replaces."""
     started = RolloutStartedEntry.read(entry)
-    members = {
-        name: RolloutMember(name, group.to, group.reason, group.base, group.is_under_way)
-        for group in started.groups
-        for name in group.nodes
-    }
+    members: dict[str, RolloutMember] = {}
+    for group in started.groups:
+        for name in group.nodes:
+            known = earlier.members.get(name) if earlier and group.earlier == "kept" else None
+            is_replaced = group.earlier == "replaced"
+            fresh = RolloutMember(name, group.to, group.reason, group.base, is_replaced)
+            members[name] = _keep_order(fresh, known) if known else fresh
     return Rollout(started.rollout, started.base, started.commit, entry.at, entry.seq, members, started.plan)
+
+
+def _keep_order(member: RolloutMember, known: RolloutMember) -> RolloutMember:
+    return replace(member, order=known.order, order_seq=known.order_seq, ordered_at=known.ordered_at)
 
 
 def _pause(rollout: Rollout, entry: LedgerEntry) -> Rollout:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
 
+EarlierOrder = Literal["", "kept", "replaced"]
 PauseRule = Literal["", "failures", "hold", "breaker"]
 """The rule that paused a rollout, "" for a person."""
 
@@ -16,24 +17,25 @@ PauseRule = Literal["", "failures", "hold", "breaker"]
 class RolloutGroup:
     """Nodes that go to the state `to` for the same reason. `base` is the commit that they were brought to before.
 
-    `is_under_way`: an earlier rollout, which this one replaces, has taken them out of service.
+    `earlier`: the rollout that this one replaces had taken them out of service. Its order is `kept` if it brings all
+    that they need, and `replaced` by a new one at once if it does not; "" without such an order.
     """
 
     to: str
     reason: str
     base: str
     nodes: tuple[str, ...]
-    is_under_way: bool = False
+    earlier: EarlierOrder = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
         plain: dict[str, Any] = {"to": self.to, "reason": self.reason, "base": self.base, "nodes": list(self.nodes)}
-        return {**plain, "under_way": True} if self.is_under_way else plain
+        return {**plain, "earlier": self.earlier} if self.earlier else plain
 
 
 def _parse_groups(groups: Iterable[Mapping[str, Any]]) -> tuple[RolloutGroup, ...]:
     return tuple(
-        RolloutGroup(one["to"], one["reason"], one["base"], tuple(one["nodes"]), one.get("under_way", False))
+        RolloutGroup(one["to"], one["reason"], one["base"], tuple(one["nodes"]), one.get("earlier", ""))
         for one in groups
     )
 

@@ -34,6 +34,7 @@ MOVE_KINDS = frozenset(
         "zap.asked",
         "part.replaced",
         "breaker.cleared",
+        "rollout.proven",
     )
 )
 _RESULTS = "Results of all runs"

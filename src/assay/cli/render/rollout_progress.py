@@ -1,0 +1,105 @@
+"""Rollouts as JSON and as lines: for `assay rollout`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.recorded_node_states import format_ago
+from assay.lifecycle.rollouts.next_entries import shorten_id
+from assay.lifecycle.rollouts.node_progress import PROGRESS_KINDS
+from assay.lifecycle.rollouts.rollout_history import Rollout
+from assay.model.text_lists import format_count, format_nodes
+
+if TYPE_CHECKING:
+    from assay.controller.rollouts.rollout_report import RolloutReport
+
+BAR_WIDTH = 30
+NODES_SHOWN = 12
+"""So many nodes of each kind of progress have a line of their own."""
+
+
+def rollout_as_json(one: Rollout) -> dict[str, Any]:
+    """Return a rollout as the object that `assay rollout --format json` prints."""
+    pause = one.pause
+    return {
+        "id": one.id,
+        "base": one.base,
+        "commit": one.commit,
+        "status": one.status,
+        "started_at": one.started_at,
+        "ended_at": one.ended_at,
+        "nodes": len(one.members),
+        "proven": len(one.members) - len(one.unproven),
+        "paused_by": {"who": pause.who, "reason": pause.reason, "at": pause.at, "rule": pause.rule} if pause else None,
+        "reason": one.end_reason,
+        "replaced_by": one.replaced_by,
+    }
+
+
+def report_as_json(report: RolloutReport) -> dict[str, Any]:
+    """Return a report as the object that `assay rollout show --format json` prints."""
+    rollout, step = report.rollout, report.step
+    progress = {one.node: one for one in step.progress} if step else {}
+    nodes = [
+        {
+            "node": name,
+            "progress": progress[name].kind if name in progress else "proven" if member.proof else "",
+            "why": progress[name].why if name in progress else member.proof,
+            "to": member.to,
+            "change": member.reason,
+            "ordered_at": member.ordered_at,
+        }
+        for name, member in rollout.members.items()
+    ]
+    waves = [{"number": one.number + 1, "canary": one.canary, "nodes": list(one.nodes)} for one in report.waves]
+    waits_for = step.waits_for if step else ""
+    shown = {**rollout_as_json(rollout), "waits_for": waits_for, "hours_left": report.hours_left}
+    return {"rollout": shown, "nodes": nodes, "waves": waves}
+
+
+def format_rollout(one: Rollout, now: datetime) -> str:
+    """Return a rollout in one line."""
+    proven = len(one.members) - len(one.unproven)
+    when = f"ended {format_ago(one.ended_at, now)}" if one.ended_at else f"since {format_ago(one.started_at, now)}"
+    why = f"paused by {one.pause.who}: {one.pause.reason}" if one.pause else one.end_reason
+    head = f"{shorten_id(one.id)}  {one.base[:8]} → {one.commit[:8]}  {one.status}, {when}"
+    return f"{head}  {proven} of {format_count(len(one.members), 'node')} proven{f'  {why}' if why else ''}"
+
+
+def format_report(report: RolloutReport, now: datetime) -> str:
+    """Return a report as lines for people."""
+    return "\n".join(_format_lines(report, now))
+
+
+def _format_lines(report: RolloutReport, now: datetime) -> Iterator[str]:
+    rollout, step = report.rollout, report.step
+    yield format_rollout(rollout, now)
+    total, proven = len(rollout.members), len(rollout.members) - len(rollout.unproven)
+    filled = BAR_WIDTH * proven // max(1, total)
+    bar = f"{'█' * filled}{'░' * (BAR_WIDTH - filled)}"
+    if step is None:
+        yield f"  {bar}  {proven} of {total} proven"
+        return
+    counts = Counter(one.kind for one in step.progress)
+    yield f"  {bar}  {', '.join(f'{counts[kind]} {kind}' for kind in PROGRESS_KINDS if counts[kind])}"
+    if step.waits_for:
+        yield f"  waits: {step.waits_for}"
+    yield f"  {format_count(len(report.waves), 'wave')} to go, about {report.hours_left or 0:.0f} h"
+    for wave in report.waves[:NODES_SHOWN]:
+        yield f"  wave {wave.number + 1}{' (canary)' if wave.canary else ''}: {format_nodes(list(wave.nodes))}"
+    for kind in PROGRESS_KINDS:
+        yield from _format_nodes_of_kind(report, kind)
+
+
+def _format_nodes_of_kind(report: RolloutReport, kind: str) -> Iterator[str]:
+    """Yield a line for each node of which there is something to say; those that wait or are proven are only counted."""
+    step = report.step
+    if step is None or kind in ("waiting", "proven"):
+        return
+    nodes = [one for one in step.progress if one.kind == kind]
+    yield from (f"  {one.node}  {kind}  {one.why}" for one in nodes[:NODES_SHOWN])
+    if len(nodes) > NODES_SHOWN:
+        yield f"  and {len(nodes) - NODES_SHOWN} more {kind}"

@@ -1,0 +1,191 @@
+"""`assay rollout`: how far merged changes are on their way to the nodes; pauses, resumes and aborts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.operator_orders import OperatorIdentity, Reason, Who, identify_operator
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.render.rollout_progress import format_report, format_rollout, report_as_json, rollout_as_json
+from assay.cli.workspace import Workspace
+from assay.ledger.location import read_all_entries
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.lifecycle.rollouts.next_entries import shorten_id
+from assay.lifecycle.rollouts.rollout_history import Rollout, project_rollouts
+from assay.model.entries.decision_entries import DecisionWithdrawnEntry
+from assay.model.entries.rollout_entries import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry, derive_id
+
+rollout_app = typer.Typer(add_completion=False)
+
+RolloutId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The rollout: the first characters of its id are enough.", show_default=False),
+]
+
+
+@rollout_app.callback(invoke_without_command=True)
+def rollout(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """List the rollouts: merged changes for which nodes must leave service, the newest first.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    context.obj = fleet
+    if context.invoked_subcommand is None:
+        _print_list(fleet, form)
+
+
+@rollout_app.command("list")
+def list_all(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """List the rollouts, the newest first. `assay rollout` does the same.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    _print_list(_pick_fleet(context, fleet), form)
+
+
+@rollout_app.command()
+def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+    """Show how far a rollout is: each node, the waves to come, what it waits for, and an estimate.
+
+    Exit codes: 0 shown; 2 there is no such rollout, or the ledger or the fleet cannot be read.
+    """
+    from assay.controller.rollouts.rollout_report import report_rollout
+
+    workspace = Workspace(_pick_fleet(context, fleet).resolve())
+    entries = read_all_entries(workspace.ledger_location)
+    found = _find_rollout(entries, ident)
+    now = workspace.clock.now()
+    report = report_rollout(workspace.fleet, workspace.ledger_for_reading, entries, found, now)
+    typer.echo(json.dumps(report_as_json(report), ensure_ascii=False) if form == "json" else format_report(report, now))
+
+
+@rollout_app.command()
+def pause(
+    context: typer.Context,
+    ident: RolloutId,
+    reason: Reason,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Pause a rollout: no more nodes leave service for it. Nodes that are out finish their way.
+
+    Exit codes: 0 paused; 2 nothing was recorded.
+    """
+    workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
+    if found.status == "paused" and found.pause:
+        raise AssayError(f"it is paused already, by {found.pause.who}: {found.pause.reason}")
+    entry = RolloutPausedEntry(found.id, operator.who, operator.reason)
+    paused = entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
+    _record(workspace, found, form, "is paused: nodes that are out finish their way", paused)
+
+
+@rollout_app.command()
+def resume(
+    context: typer.Context,
+    ident: RolloutId,
+    reason: Reason,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Resume a paused rollout. You accept the failures, holds and breakers because of which it was paused.
+
+    Exit codes: 0 resumed; 2 nothing was recorded.
+    """
+    workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
+    if found.status != "paused":
+        raise AssayError("it is not paused", fix=f"assay rollout show {shorten_id(found.id)}")
+    entry = RolloutResumedEntry(found.id, operator.who, operator.reason)
+    resumed = entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
+    _record(workspace, found, form, "goes on in the next round", resumed)
+
+
+@rollout_app.command()
+def abort(
+    context: typer.Context,
+    ident: RolloutId,
+    reason: Reason,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """End a rollout for good. Nodes that are out finish their way; the others keep what they have.
+
+    To bring the nodes back to what they had, merge a `git revert`: that is a rollout too.
+
+    Exit codes: 0 aborted; 2 nothing was recorded.
+    """
+    workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
+    entry = RolloutAbortedEntry(found.id, operator.who, operator.reason)
+    aborted = entry.make_entry(derive_id(entry.kind, found.id), operator.at)
+    states = project_node_states(read_all_entries(workspace.ledger_location))
+    _record(workspace, found, form, "is aborted", aborted, *_withdraw_orders(workspace, found, operator, states))
+
+
+def _withdraw_orders(
+    workspace: Workspace, found: Rollout, operator: OperatorIdentity, states: dict[str, NodeState]
+) -> list[LedgerEntry]:
+    """Return the withdrawal of each order whose node still serves."""
+    serving = {name for name, state in workspace.fleet.policy.states.items() if state.in_service}
+    why = f"rollout {shorten_id(found.id)} is aborted"
+    return [
+        DecisionWithdrawnEntry(state.move_request.id, why, who=operator.who).make_entry(
+            derive_id("rollout aborted", state.move_request.id), operator.at, state.node
+        )
+        for state in states.values()
+        if state.state in serving and state.move_request and state.move_request.rollout == found.id
+    ]
+
+
+def _pick_fleet(context: typer.Context, fleet: Path) -> Path:
+    """Return the folder that was named after the command, else the one before it."""
+    before: Path = context.obj
+    return before if fleet == Path() else fleet
+
+
+def _print_list(fleet: Path, form: str) -> None:
+    workspace = Workspace(fleet.resolve())
+    rollouts = [*project_rollouts(read_all_entries(workspace.ledger_location)).rollouts.values()][::-1]
+    if form == "json":
+        typer.echo(json.dumps({"rollouts": [rollout_as_json(one) for one in rollouts]}, ensure_ascii=False))
+        return
+    now = workspace.clock.now()
+    typer.echo("\n".join(format_rollout(one, now) for one in rollouts) or "no merged change took nodes out of service")
+
+
+def _find_rollout(entries: list[LedgerEntry], ident: str) -> Rollout:
+    """Return the rollout whose id begins so. Raises AssayError unless there is exactly one."""
+    rollouts = project_rollouts(entries).rollouts
+    found = [one for one in rollouts.values() if ident and one.id.startswith(ident)]
+    if len(found) != 1:
+        what = "there is no rollout" if not found else f"{len(found)} rollouts begin with"
+        raise AssayError(f"{what} {ident}", fix="`assay rollout` lists them")
+    return found[0]
+
+
+def _prepare_order(
+    context: typer.Context, fleet: Path, ident: str, who: str, reason: str
+) -> tuple[Workspace, Rollout, OperatorIdentity]:
+    """Return what an order needs. Raises AssayError for a rollout that has ended."""
+    workspace = Workspace(_pick_fleet(context, fleet).resolve())
+    operator = identify_operator(workspace, who, reason)
+    found = _find_rollout(read_all_entries(workspace.ledger_location), ident)
+    if not found.is_active:
+        raise AssayError(f"rollout {shorten_id(found.id)} has ended: {found.end_reason}")
+    return workspace, found, operator
+
+
+def _record(workspace: Workspace, found: Rollout, form: str, text: str, *entries: LedgerEntry) -> None:
+    new = workspace.ledger.append(*entries)
+    if form == "json":
+        typer.echo(json.dumps({"rollout": found.id, "new": new[0], **entries[0].body}, ensure_ascii=False))
+        return
+    typer.echo(f"rollout {shorten_id(found.id)} {text}")

@@ -1,0 +1,126 @@
+"""Adopts a new commit of the fleet, and starts the rollout that brings the nodes there.
+
+The ledger says which commit was adopted last. The first commit starts no rollout: nobody knows what the nodes had
+before. A working tree that is not as committed starts none either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
+from assay.controller.context import ControllerContext
+from assay.controller.enrollment import enroll_nodes
+from assay.controller.plan_revisions import load_plan_revisions
+from assay.controller.rollouts.rollout_nodes import NodesByBase, group_rollout_nodes
+from assay.fleet.signed_commits import commit_trust
+from assay.lifecycle.rollouts.next_entries import shorten_id
+from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.model.entries.rollout_entries import (
+    CommitAdoptedEntry,
+    RolloutGroup,
+    RolloutPausedEntry,
+    RolloutStartedEntry,
+    RolloutSupersededEntry,
+)
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.text_lists import format_count
+from assay.plan.service_exits import find_service_exits
+
+
+def take_up_fleet(context: ControllerContext) -> None:
+    """Enrol the machines that are new, and adopt the commit if it is new."""
+    enroll_nodes(context)
+    adopt_commit(context)
+
+
+def adopt_commit(context: ControllerContext) -> None:
+    """Record the fleet's commit as adopted, and start its rollout if any node must leave service for it.
+
+    All entries are appended together, and their ids follow from the entry before: a second controller adds nothing.
+    """
+    history, commit = project_rollouts(context.ledger.entries(kinds=ROLLOUT_KINDS)), context.fleet.commit
+    last = CommitAdoptedEntry.read(history.adopted).commit if history.adopted else ""
+    if not commit or commit == last:
+        return
+    if why := _find_obstacle(context, last):
+        context.progress(f"commit {commit[:12]} starts no rollout: {why}")
+        return
+    adopted = CommitAdoptedEntry(commit, last)
+    ident = derive_id(adopted.kind, history.adopted.id if history.adopted else "", commit)
+    entries = [adopted.make_entry(ident, context.now)]
+    if last:
+        entries += _make_rollout_entries(context, history, last, ident)
+    context.ledger.append(*entries)
+
+
+def _find_obstacle(context: ControllerContext, last: str) -> str:
+    """Return why the commit is not adopted, "" if it may be."""
+    root = context.fleet.root
+    if changed := commit_trust.find_uncommitted(root):
+        return f"{changed[0]} is not as committed"
+    if last and commit_trust.is_descendant(root, last, context.fleet.commit):
+        return f"{last[:12]}, which is newer, was adopted before it. To go back, merge a `git revert`"
+    return ""
+
+
+def _make_rollout_entries(
+    context: ControllerContext, history: RolloutHistory, last: str, adopted: str
+) -> list[LedgerEntry]:
+    """Return the entries that start a rollout and end the one before, none if no node must leave service."""
+    active = history.find_active()
+    try:
+        exits = _compare_commits(context, last, active)
+    except AssayError as error:
+        context.progress(f"no rollout: {last[:12]} and {context.fleet.commit[:12]} cannot be compared: {error}")
+        return []
+    if not exits[last]:
+        return []
+    groups = group_rollout_nodes(context.policy, exits, last, active, read_node_states(context.ledger))
+    rollout = derive_id("rollout", last, context.fleet.commit, adopted)
+    start = _make_start(context, rollout, last, groups)  # it comes before the end: it reads the orders of the other
+    end = _make_superseded_entry(context, active, rollout, groups)
+    return [*start, *end, *_carry_pause(context, active, rollout, groups)]
+
+
+def _compare_commits(context: ControllerContext, last: str, active: Rollout | None) -> NodesByBase:
+    """Return the nodes that must leave service, by the commit that they had before."""
+    earlier = {member.base for member in active.members.values() if not member.proof} if active else set[str]()
+    found: NodesByBase = {}
+    for base in sorted({last, *earlier}):
+        before, after = load_plan_revisions(context.fleet.root, base, context.fleet.commit)
+        found[base] = find_service_exits(before, after)
+    return found
+
+
+def _make_start(
+    context: ControllerContext, rollout: str, last: str, groups: tuple[RolloutGroup, ...]
+) -> Iterator[LedgerEntry]:
+    if groups:
+        started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups)
+        yield started.make_entry(derive_id(started.kind, rollout), context.now)
+
+
+def _make_superseded_entry(
+    context: ControllerContext, active: Rollout | None, rollout: str, groups: tuple[RolloutGroup, ...]
+) -> Iterator[LedgerEntry]:
+    """Yield the end of the rollout that goes over into the new one."""
+    if active is None:
+        return
+    moved = {name for group in groups for name in group.nodes} & active.unproven
+    rest = len(active.unproven) - len(moved)
+    said = [f"{format_count(len(moved), 'node')} of it go on in rollout {shorten_id(rollout)}"] if moved else []
+    said += [f"{format_count(rest, 'node')} need nothing more"] if rest else []
+    reason = f"commit {context.fleet.commit[:12]}: {', '.join(said) or 'every node of it was proven'}"
+    ended = RolloutSupersededEntry(active.id, rollout if groups else "", reason)
+    yield ended.make_entry(derive_id(ended.kind, active.id), context.now)
+
+
+def _carry_pause(
+    context: ControllerContext, active: Rollout | None, rollout: str, groups: tuple[RolloutGroup, ...]
+) -> Iterator[LedgerEntry]:
+    """Yield the pause of a new rollout, if a person had paused the one before it."""
+    if groups and active and active.pause and not active.pause.rule:
+        paused = RolloutPausedEntry(rollout, active.pause.who, active.pause.reason)
+        yield paused.make_entry(derive_id(paused.kind, rollout, "0"), context.now)

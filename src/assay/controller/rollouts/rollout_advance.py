@@ -1,0 +1,55 @@
+"""Takes the running rollout forward: reads what proves its nodes, decides its next step, and records that step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes
+from assay.controller.rack_leases import WHOLE_FLEET, RackAssignment
+from assay.fabric.topology.node_cables import digest_node_cables
+from assay.fleet.spec_values_read_by_checks import JudgingHashes
+from assay.ledger.store import Ledger
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.rollouts.decide_rollouts import decide_rollouts
+from assay.lifecycle.rollouts.next_entries import make_rollout_entries
+from assay.lifecycle.rollouts.node_progress import list_returned_nodes
+from assay.lifecycle.rollouts.rollout_history import Rollout, RolloutHistory
+from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.model.fleet import Fleet
+
+
+def advance_rollout(fleet_state: FleetSnapshotCache, assignment: RackAssignment = WHOLE_FLEET) -> None:
+    """Decide the next step of the active rollout, and append its entries.
+
+    Nothing is done by a controller whose fleet is not at the adopted commit: it would judge by another spec.
+    """
+    context, history = fleet_state.context, fleet_state.rollouts.read()
+    if history.find_active() is None or _find_adopted(history) != context.fleet.commit:
+        return
+    with assignment.hold_decision_lock():
+        snapshot = fleet_state.build_states_snapshot()
+        if rollout := fleet_state.rollouts.find_active():
+            step = decide_rollouts(add_proof(context.fleet, context.ledger, snapshot, rollout), rollout)
+            context.ledger.append(*make_rollout_entries(rollout, step, snapshot.now))
+
+
+def _find_adopted(history: RolloutHistory) -> str:
+    return CommitAdoptedEntry.read(history.adopted).commit if history.adopted else ""
+
+
+def add_proof(fleet: Fleet, ledger: Ledger, snapshot: FleetSnapshot, rollout: Rollout) -> FleetSnapshot:
+    """Return the snapshot with the newest outcomes, and today's hashes, of the nodes that are back and not proven."""
+    states: dict[str, NodeState] = {view.name: view.node_state for view in snapshot.nodes}
+    returned = set(list_returned_nodes(snapshot.policy, rollout, states))
+    if not returned:
+        return snapshot
+    latest, hashes = read_latest_outcomes(ledger, returned), JudgingHashes(fleet, digest_node_cables)
+
+    def prove(view: NodeSnapshot) -> NodeSnapshot:
+        if view.name not in returned:
+            return view
+        return replace(view, latest=latest[view.name], judging_hashes=hashes.of_node(view.name))
+
+    return replace(snapshot, nodes=tuple(prove(view) for view in snapshot.nodes))

@@ -1,0 +1,70 @@
+"""Puts together what people see of a rollout: its progress as of now, what it waits for, and how long it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assay.controller.plan_facts import median_action_durations, median_state_durations
+from assay.controller.rollouts.rollout_advance import add_proof
+from assay.ledger.store import Ledger
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.lifecycle.rollouts.decide_rollouts import RolloutStep, decide_rollouts, forecast_waves
+from assay.lifecycle.rollouts.rollout_history import Rollout
+from assay.lifecycle.rollouts.rollout_waves import RolloutWave
+from assay.model.decision import REPAIR_ACTIONS
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.plan.current_fleet_state import FleetFacts
+from assay.plan.repair_routes import estimate_stays, find_shortest_route
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutReport:
+    """A rollout, its next step, the waves to come, and the hours until it is finished if nothing stops it.
+
+    Without a step, and with None for hours, it has ended.
+    """
+
+    rollout: Rollout
+    step: RolloutStep | None = None
+    waves: tuple[RolloutWave, ...] = ()
+    hours_left: float | None = None
+
+
+def report_rollout(
+    fleet: Fleet, ledger: Ledger, entries: Sequence[LedgerEntry], rollout: Rollout, now: datetime
+) -> RolloutReport:
+    """Return the report on a rollout. `entries` are all of the ledger. Nothing is written."""
+    if not rollout.is_active:
+        return RolloutReport(rollout)
+    states = project_node_states(entries)
+    views = tuple(
+        NodeSnapshot(node, fleet.profile_of(name), states[name], jobs=None)
+        for name, node in fleet.nodes.items()
+        if name in states
+    )
+    snapshot = FleetSnapshot(
+        now, fleet.policy, views, fleet.lines, fleet.known_issues, fleet.observed_checks, rolling_nodes=rollout.unproven
+    )
+    step = decide_rollouts(add_proof(fleet, ledger, snapshot, rollout), rollout)
+    waves = forecast_waves(snapshot, step.progress).waves
+    facts = FleetFacts(states, median_action_durations(entries), median_state_durations(entries))
+    is_out = any(one.kind in ("out", "leaving") for one in step.progress)
+    hours = _estimate_wave(fleet.policy, facts, rollout) * (len(waves) + is_out)
+    return RolloutReport(rollout, step, waves, hours)
+
+
+def _estimate_wave(policy: LifecyclePolicy, facts: FleetFacts, rollout: Rollout) -> float:
+    """Return the hours that a wave takes, by the longest way of the rollout's nodes."""
+    targets = {member.to for member in rollout.members.values() if member.to in policy.states}
+    return max((_estimate_way(policy, facts, to) for to in targets), default=0.0)
+
+
+def _estimate_way(policy: LifecyclePolicy, facts: FleetFacts, to: str) -> float:
+    repairs = REPAIR_ACTIONS & set(policy.states[to].entry)
+    route = find_shortest_route(policy, policy.service_state, frozenset(repairs))
+    return sum(stay.hours for stay in estimate_stays(policy, facts, route))

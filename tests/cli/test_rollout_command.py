@@ -1,0 +1,105 @@
+"""`assay rollout` lists, shows, pauses, resumes and aborts; each order has a name and a reason, and counts once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assay.cli.app import app
+from assay.ledger.store import Ledger
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.entries.node_entries import NodeEnrolledEntry
+from assay.model.entries.operator_entries import MoveEntry
+from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+
+ROOT = Path(__file__).resolve().parents[2]
+NODES = ("n0001", "n0002", "n0003", "n0004")
+IDENT, BASE, COMMIT = "1a2b3c4d00000000", "a" * 40, "b" * 40
+
+
+def at(minute: int) -> str:
+    return f"2026-11-21T12:{minute:02}:00+00:00"
+
+
+def history() -> list[LedgerEntry]:
+    started = RolloutStartedEntry(IDENT, BASE, COMMIT, (RolloutGroup("zap", "bmc 1 → 2", BASE, NODES),))
+    return [
+        *(NodeEnrolledEntry("h100-a", "production").make_entry(f"e-{name}", at(0), name) for name in NODES),
+        started.make_entry("started", at(1)),
+        NodeProvenEntry(IDENT, "9 checks passed").make_entry("p1", at(3), "n0001"),
+        MoveEntry("zap", "rollout 1a2b3c4d", "bmc 1 → 2", rollout=IDENT).make_entry("o2", at(4), "n0002"),
+    ]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    for part in ("inventory", "specs", "firmware"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    with_ledger(tmp_path, *history())
+    return tmp_path
+
+
+def with_ledger(fleet: Path, *entries: LedgerEntry) -> list[LedgerEntry]:
+    ledger = Ledger.open(fleet / ".assay" / "ledger.sqlite")
+    ledger.append(*entries)
+    try:
+        return ledger.entries()
+    finally:
+        ledger.close()
+
+
+def test_list_and_show_say_how_far_it_is_and_what_it_waits_for(ask):
+    for words in ((), ("list",)):
+        assert "1a2b3c4d aaaaaaaa → bbbbbbbb running, since" in " ".join(ask("rollout", *words).split())
+    (listed,) = json.loads(ask("rollout", "--format", "json"))["rollouts"]
+    assert (listed["id"], listed["nodes"], listed["proven"], listed["status"]) == (IDENT, 4, 1, "running")
+    text = ask("rollout", "show", "1a2b")
+    assert "1 proven, 1 leaving, 2 waiting" in text
+    assert "n0002  leaving  its order is given" in text
+    shown = json.loads(ask("rollout", "show", "1a2b", "--format", "json"))
+    assert {one["node"]: one["progress"] for one in shown["nodes"]} == {
+        "n0001": "proven", "n0002": "leaving", "n0003": "waiting", "n0004": "waiting",
+    }  # fmt: skip
+    assert shown["rollout"]["hours_left"] > 24, "there is a burn-in of a day"
+    assert [name for wave in shown["waves"] for name in wave["nodes"]] == ["n0003", "n0004"]
+
+
+def test_pause_resume_and_abort_are_recorded_with_who_and_why(ask, fleet):
+    assert ask("rollout", "pause", "1a2b", "--reason", "look first") == (
+        "rollout 1a2b3c4d is paused: nodes that are out finish their way\n"
+    )
+    assert "paused by ann: look first" in ask("rollout")
+    with pytest.raises(AssayError, match="paused already, by ann: look first"):
+        refused("pause", fleet)
+    assert json.loads(ask("rollout", "resume", "1a2b", "--reason", "fine", "--format", "json"))["new"] is True
+    with pytest.raises(AssayError, match="it is not paused"):
+        refused("resume", fleet)
+    ask("rollout", "abort", "1a2b", "--reason", "wrong image")
+    assert "aborted by ann: wrong image" in ask("rollout", "show", "1a2b")
+    states = project_node_states(with_ledger(fleet))
+    assert states["n0002"].move_request is None, "the order of a node that still serves is withdrawn"
+    with pytest.raises(AssayError, match="has ended: aborted by ann: wrong image"):
+        refused("abort", fleet)
+
+
+def refused(verb: str, fleet: Path, ident: str = "1a2b") -> None:
+    words = ["rollout", verb, ident, "--fleet", str(fleet), *(["--reason", "x"] if verb != "show" else [])]
+    error = CliRunner().invoke(app, words).exception
+    assert error is not None
+    raise error
+
+
+def test_an_unknown_rollout_is_refused_with_where_to_look(fleet):
+    with pytest.raises(AssayError, match="there is no rollout ffff"):
+        refused("show", fleet, "ffff")
+
+
+def test_without_a_ledger_there_is_no_rollout(ask, fleet):
+    shutil.rmtree(fleet / ".assay")
+    assert ask("rollout") == "no merged change took nodes out of service\n"

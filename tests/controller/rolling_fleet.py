@@ -1,0 +1,150 @@
+"""Four small nodes in a real git repository, on a real ledger; effects and checks are faked, decisions are real."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+from pathlib import Path
+
+from quiet_site import Far, Hands
+from signed_fleet import SignedFleet
+
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.context import ControllerContext
+from assay.controller.reconcile_pass import record_decisions
+from assay.controller.rollouts.commit_adoption import take_up_fleet
+from assay.fabric.topology.node_cables import digest_node_cables
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.spec_values_read_by_checks import JudgingHashes
+from assay.harness.selection.declared_outcomes import list_declared_outcomes
+from assay.ledger.store import Ledger
+from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.model.evidence import EvidenceBasis
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.outcome import Outcome, SuiteRun
+from assay.model.timestamps import format_time
+from assay.observe.evidence_store import EvidenceStore
+
+POLICY = """
+kind: LifecyclePolicy
+name: policy
+sources: [us]
+states:
+  production: {summary: in use, in_service: true, entry: [uncordon], watch: [production]}
+  draining: {summary: leaves, entry: [cordon, drain-now], until_idle: true, pass_to: triage}
+  zap: {summary: firmware, entry: [zap], pass_to: test, effect_failed_to: triage}
+  test:
+    summary: proof
+    requires: [{phase: production, fresh_hours: 24}]
+    pass_to: production
+    fail_to: triage
+  triage: {summary: a person looks, entry: [ticket], certified_to: test}
+edges:
+  production: [draining]
+  draining: [zap, triage]
+  zap: [test, triage]
+  test: [production, triage, zap]
+  triage: [test, zap]
+faults:
+  any: {timing: record, remedy: ticket}
+ladder: {window_hours: 1, rungs: {}}
+limits: {pool_percent: 50, rack_concurrent: 2, reboots_per_hour: 9}
+breaker: {percent: 50, min_nodes: 3, window_minutes: 5, drift: [gpu.hot]}
+holds: {remind_hours: 99}
+settle_minutes: 0
+"""
+NODE = "{{node_spec: small, profile: managed, site: lab, rack: r{0}, u: {0}, serial_number: S{0}}}"
+
+
+class RollingFleet:
+    """The repository at `root`, and a controller that works with its commits."""
+
+    def __init__(self, root: Path, keys: Path) -> None:
+        self.git, self.clock, self.far, self.serial = SignedFleet(root, keys), Hands(), Far(), itertools.count()
+        self.git.lay_out()
+        self.git.write("specs/policy.yaml", POLICY)
+        profile = self.git.text("specs/profile.yaml")
+        self.git.write("specs/profile.yaml", profile.replace("[reboot]", "[cordon, uncordon, drain-now, zap, ticket]"))
+        hosts = "".join(f"    n{one}: {NODE.format(one)}\n" for one in range(1, 5))
+        self.git.write("inventory/pool.yml", f"pool-a:\n  hosts:\n{hosts}")
+        self.ledger = Ledger.open(root / ".assay" / "ledger.sqlite")
+        self.told: list[str] = []
+        self.ledger.append(
+            *(make_enrolled_entry(f"n{one}", "pool-a", "production", self.clock.at, f"S{one}") for one in range(1, 5))
+        )
+
+    def set_version(self, version: str) -> str:
+        """Merge another version of the firmware; return the commit."""
+        bundle = self.git.text("specs/bundle.yaml").splitlines()
+        lines = [f'    version: "{version}"' if line.strip().startswith("version:") else line for line in bundle]
+        self.git.write("specs/bundle.yaml", "\n".join(lines) + "\n")
+        return self.git.commit()
+
+    def context(self) -> ControllerContext:
+        root, home = self.git.root, self.git.root / ".assay"
+        store = EvidenceStore(home / "evidence")
+        return ControllerContext(
+            load_fleet(root),
+            self.ledger,
+            store,
+            self.clock,
+            home,
+            root / "reports",
+            lambda _: self.far,
+            self.told.append,
+        )
+
+    def take_up(self) -> None:
+        take_up_fleet(self.context())
+
+    def turn(self, failing: str = "") -> None:
+        """Let a controller that has just started go once round."""
+        context = self.context()
+        take_up_fleet(context)
+        memory = FleetSnapshotCache(context)
+        record_decisions(memory)
+        for name in context.fleet.nodes:
+            self._settle(memory, name, "failed" if name == failing else "verified")
+            self._judge(memory, name)
+        self.clock.at += timedelta(minutes=1)
+
+    def _settle(self, memory: FleetSnapshotCache, name: str, zap: str) -> None:
+        state = memory.node_states()[name]
+        for one in list_outstanding_effects(memory.context.policy, state):
+            effect, at = derive_id(one.decision, one.action), format_time(self.clock.at)
+            standing = zap if one.action == "zap" else "verified"
+            about = {"effect": effect, "action": one.action, "decision": one.decision, "reason": "", "facts": {}}
+            begun = LedgerEntry(effect, at, "effect.intent", name, about | {"before": {}, "params": {}})
+            self.ledger.append(begun, LedgerEntry(derive_id(effect, standing), at, f"effect.{standing}", name, about))
+
+    def _judge(self, memory: FleetSnapshotCache, name: str) -> None:
+        fleet, at = memory.context.fleet, self.clock.at.isoformat()
+        hashes, basis = JudgingHashes(fleet, digest_node_cables).of_node(name), EvidenceBasis(self.ledger.head())
+        told = [
+            Outcome(
+                check.id, str(subject), name, "pass", phases=tuple(check.phases), evidence_at=at, basis=basis,
+                judged_by=hashes.get(check.id, ""),
+            )
+            for check, subject in list_declared_outcomes(fleet, name, ["production"])
+        ]  # fmt: skip
+        self.ledger.record(SuiteRun(f"run-{next(self.serial)}", at), told)
+
+    @property
+    def history(self) -> RolloutHistory:
+        return project_rollouts(self.ledger.entries(kinds=ROLLOUT_KINDS))
+
+    @property
+    def rollout(self) -> Rollout:
+        return list(self.history.rollouts.values())[-1]
+
+    def kinds(self) -> list[str]:
+        return [entry.kind for entry in self.ledger.entries(kinds=ROLLOUT_KINDS)]
+
+    def states(self) -> dict[str, str]:
+        return {name: state.state for name, state in FleetSnapshotCache(self.context()).node_states().items()}
+
+    def say(self, kind: str, **body: str) -> None:
+        body = {"rollout": self.rollout.id, "who": "ann", "reason": "as planted", **body}
+        self.ledger.append(LedgerEntry(f"{kind}-{next(self.serial)}", format_time(self.clock.at), kind, "", body))

@@ -1,0 +1,130 @@
+"""A merged change becomes a rollout: from the adopted commit through waves to its end, once, whoever is killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from rolling_fleet import RollingFleet
+
+
+@pytest.fixture
+def rolling(tmp_path):
+    made = RollingFleet(tmp_path / "fleet", tmp_path)
+    made.git.commit()
+    made.take_up()
+    yield made
+    made.ledger.close()
+
+
+def finish(rolling: RollingFleet, turns: int = 40, failing: str = "") -> None:
+    for _ in range(turns):
+        rolling.turn(failing)
+        if not rolling.rollout.is_active:
+            return
+
+
+def test_a_first_start_adopts_the_commit_and_rolls_nothing_out(rolling):
+    assert rolling.kinds() == ["commit.adopted"]
+    rolling.take_up()
+    assert rolling.kinds() == ["commit.adopted"]
+
+
+def test_new_firmware_reaches_every_node_canary_first(rolling):
+    base, commit = rolling.history.adopted.body["commit"], rolling.set_version("2")
+    rolling.turn()
+    assert (rolling.rollout.base, rolling.rollout.commit) == (base, commit)
+    assert {member.reason for member in rolling.rollout.members.values()} == {"bmc 1 → 2"}
+    assert Counter(rolling.states().values()) == {"production": 3, "draining": 1}
+    finish(rolling)
+    assert rolling.rollout.end_reason == "4 of 4 nodes proven"
+    assert rolling.kinds().count("move") == 4
+    assert set(rolling.states().values()) == {"production"}
+
+
+def test_a_change_that_needs_no_exit_and_a_dirty_tree_roll_nothing_out(rolling):
+    rolling.git.write("specs/node.yaml", rolling.git.text("specs/node.yaml").replace("value: 85", "value: 86"))
+    rolling.take_up()
+    assert rolling.kinds() == ["commit.adopted"], "it is not committed"
+    rolling.git.commit()
+    rolling.take_up()
+    assert rolling.kinds() == ["commit.adopted", "commit.adopted"]
+    rolling.set_version("2")
+    rolling.git.write("specs/node.yaml", rolling.git.text("specs/node.yaml").replace("value: 86", "value: 87"))
+    rolling.take_up()
+    assert "specs/node.yaml is not as committed" in rolling.told[-1]
+    assert "rollout.started" not in rolling.kinds()
+
+
+def test_an_older_commit_does_not_roll_the_fleet_back_and_a_revert_does(rolling):
+    rolling.set_version("2")
+    rolling.take_up()
+    rolling.git.git("checkout", "--quiet", "HEAD~1")
+    rolling.turn()
+    assert "merge a `git revert`" in rolling.told[-1]
+    assert rolling.kinds().count("rollout.started") == 1
+    assert "move" not in rolling.kinds(), "a controller with another commit gives no orders"
+    rolling.git.git("checkout", "--quiet", "main")
+    finish(rolling)
+    rolling.git.git("revert", "--no-edit", "HEAD")
+    rolling.turn()
+    assert {member.reason for member in rolling.rollout.members.values()} == {"bmc 2 → 1"}
+    finish(rolling)
+    assert rolling.rollout.end_reason == "4 of 4 nodes proven"
+
+
+def test_a_failing_canary_pauses_and_a_person_aborts(rolling):
+    rolling.set_version("2")
+    for _ in range(8):
+        rolling.turn(failing="n1")
+    assert rolling.rollout.pause.rule == "failures"
+    assert Counter(rolling.states().values()) == {"production": 3, "triage": 1}
+    rolling.say("rollout.aborted")
+    for _ in range(3):
+        rolling.turn()
+    assert rolling.kinds().count("move") == 1
+    assert rolling.rollout.status == "aborted"
+
+
+def test_a_later_merge_folds_in_and_a_revert_leaves_alone_what_never_left(rolling):
+    rolling.set_version("2")
+    for _ in range(2):
+        rolling.turn()
+    assert rolling.states()["n1"] == "zap"
+    rolling.set_version("3")
+    rolling.turn()
+    first, second = rolling.history.rollouts.values()
+    assert (first.status, first.replaced_by) == ("superseded", second.id)
+    assert first.end_reason.endswith(f"4 nodes of it go on in rollout {second.id[:8]}")
+    assert {member.node: member.reason for member in second.members.values()} == {
+        "n1": "bmc 2 → 3", "n2": "bmc 1 → 3", "n3": "bmc 1 → 3", "n4": "bmc 1 → 3",
+    }  # fmt: skip
+    rolling.set_version("1")
+    rolling.turn()
+    assert set(rolling.rollout.members) == {"n1"}, "the others have version 1"
+    finish(rolling)
+    assert rolling.rollout.end_reason == "1 of 1 node proven"
+
+
+def test_a_merge_that_changes_nothing_for_the_nodes_lets_a_paused_rollout_be(rolling):
+    rolling.set_version("2")
+    rolling.take_up()
+    rolling.say("rollout.paused")
+    rolling.git.write("specs/node.yaml", rolling.git.text("specs/node.yaml").replace("value: 85", "value: 86"))
+    rolling.git.commit()
+    rolling.turn()
+    assert (rolling.rollout.status, rolling.kinds().count("rollout.started")) == ("paused", 1)
+
+
+def test_a_controller_that_was_killed_at_any_entry_does_nothing_twice(rolling, tmp_path):
+    rolling.set_version("2")
+    finish(rolling)
+    entries = rolling.ledger.entries()
+    for twice in (1, 2):
+        assert not any(rolling.ledger.append(*entries)), f"what was written is there, time {twice}"
+        rolling.turn()
+    moves = Counter(entry.node for entry in rolling.ledger.entries(kinds=["move"]))
+    assert moves == {"n1": 1, "n2": 1, "n3": 1, "n4": 1}
+    assert Counter(rolling.kinds())["rollout.finished"] == 1
+    zaps = [entry for entry in rolling.ledger.entries(kinds=["effect.intent"]) if entry.body["action"] == "zap"]
+    assert Counter(entry.node for entry in zaps) == moves
