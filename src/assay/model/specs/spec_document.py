@@ -69,7 +69,7 @@ class CodeOwners(SpecDocument):
 
     kind: Literal["CodeOwners"]
     teams: dict[str, Annotated[list[Reviewer], Field(min_length=1)]] = Field(min_length=1)
-    paths: dict[RepositoryPath, str] = Field(default={})
+    paths: dict[RepositoryPath, str] = Field(default={}, json_schema_extra={"additionalProperties": False})
 
 
 SPEC_KINDS = {
