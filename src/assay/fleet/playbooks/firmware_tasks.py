@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import yaml
 
@@ -184,7 +185,9 @@ def _check_depth(text: str) -> None:
     for event in iter(yaml.CSafeLoader(text).get_event, None):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
+            raise yaml.MarkedYAMLError(
+                problem="nested too deeply", problem_mark=cast("yaml.error.Mark", event.start_mark)
+            )
 
 
 def _read_firmware_task(arguments: yaml.Node, more: yaml.Node | None, scope: _TaskScope) -> FirmwareTask:
