@@ -16,6 +16,36 @@ PROBE_AREAS = (
     "kernel_log",
 )  # fmt: skip
 """The first branches of the channel `probe`, in the order in which the probe prints them."""
+READ_SYSCTLS = (
+    "fs.file-max",
+    "fs.inotify.max_user_instances",
+    "fs.inotify.max_user_watches",
+    "kernel.hung_task_panic",
+    "kernel.hung_task_timeout_secs",
+    "kernel.numa_balancing",
+    "kernel.panic",
+    "kernel.panic_on_oops",
+    "kernel.perf_event_paranoid",
+    "kernel.pid_max",
+    "kernel.softlockup_panic",
+    "kernel.threads-max",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_max",
+    "net.ipv4.conf.all.arp_announce",
+    "net.ipv4.conf.all.arp_ignore",
+    "net.ipv4.conf.all.rp_filter",
+    "net.ipv4.ip_forward",
+    "vm.max_map_count",
+    "vm.min_free_kbytes",
+    "vm.nr_hugepages",
+    "vm.overcommit_memory",
+    "vm.panic_on_oom",
+    "vm.swappiness",
+    "vm.zone_reclaim_mode",
+)
+"""The sysctls that the probe reads."""
 
 ReadingKind = Literal["value", "absent", "unsupported", "failed"]
 READING_KINDS: tuple[ReadingKind, ...] = get_args(ReadingKind)

@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.model.reading import ReadingTree, absent, value
+from assay.model.reading import READ_SYSCTLS, ReadingTree, absent, value
 from assay.probe.cpu import count_cpu_list
 from assay.probe.node_access import LazyTree, NodeRoot, leaf_for_error
 
 HUGE = "/sys/kernel/mm/hugepages"
 VERSIONED = ("nvidia", "mlx5_core", "gdrdrv")
-SYSCTLS = (
-    "fs.file-max",
-    "fs.inotify.max_user_instances",
-    "fs.inotify.max_user_watches",
-    "kernel.hung_task_panic",
-    "kernel.hung_task_timeout_secs",
-    "kernel.numa_balancing",
-    "kernel.panic",
-    "kernel.panic_on_oops",
-    "kernel.perf_event_paranoid",
-    "kernel.pid_max",
-    "kernel.softlockup_panic",
-    "kernel.threads-max",
-    "net.core.netdev_max_backlog",
-    "net.core.rmem_max",
-    "net.core.somaxconn",
-    "net.core.wmem_max",
-    "net.ipv4.conf.all.arp_announce",
-    "net.ipv4.conf.all.arp_ignore",
-    "net.ipv4.conf.all.rp_filter",
-    "net.ipv4.ip_forward",
-    "vm.max_map_count",
-    "vm.min_free_kbytes",
-    "vm.nr_hugepages",
-    "vm.overcommit_memory",
-    "vm.panic_on_oom",
-    "vm.swappiness",
-    "vm.zone_reclaim_mode",
-)
 TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that mean that something went wrong
     2: "a processor out of its specification",
     4: "a machine check",
@@ -53,7 +24,9 @@ def read_kernel(root: NodeRoot) -> LazyTree:
     return {
         "modules": root.defer_read("/proc/modules", parse_modules),
         "versions": {name: root.defer_read(f"/sys/module/{name}/version") for name in VERSIONED},
-        "sysctl": {name: root.defer_read(f"/proc/sys/{name.replace('.', '/')}", normalize_spaces) for name in SYSCTLS},
+        "sysctl": {
+            name: root.defer_read(f"/proc/sys/{name.replace('.', '/')}", normalize_spaces) for name in READ_SYSCTLS
+        },
         "hugepages": partial(_hugepages, root),
         "transparent_hugepages": root.defer_read("/sys/kernel/mm/transparent_hugepage/enabled", parse_bracketed_choice),
         "swap_bytes": root.defer_read("/proc/swaps", parse_swap_bytes),

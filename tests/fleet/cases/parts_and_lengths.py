@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases.case import FABRIC, NODE, Case, pool, replaced
+from cases.case import FABRIC, NODE, SMALLEST, Case, pool, replaced
 
 HCAS = 'hcas: [{{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}}, {{name: {}, rail: 1, pci: "{}"}}]'
 
@@ -10,6 +10,14 @@ HCAS = 'hcas: [{{name: mlx5_0, rail: 0, pci: "0000:18:00.0"}}, {{name: {}, rail:
 def hcas(name: str, pci: str) -> dict[str, str | None]:
     return replaced("specs/node.yaml", NODE, "hcas: []", HCAS.format(name, pci))
 
+
+PROFILE = (SMALLEST / "specs/profile.yaml").read_text()
+ZAP = "- hosts: all\n  tasks: [{assay.fleet.firmware: {}}]\n"
+ZAPPED: dict[str, str | None] = {
+    **replaced("specs/profile.yaml", PROFILE, "actions: [", "actions: [zap, "),
+    "playbooks/zap.yml": ZAP,
+}
+CONFIGURE = "- hosts: all\n  roles: [assay.fleet.gpu_driver]\n"
 
 CASES: dict[str, Case] = {
     "ASY0239": Case(hcas("mlx5_1", "1B:00.0"), hcas("mlx5_1", "0001:1b:00.0"), "specs/node.yaml:6:78"),
@@ -19,9 +27,22 @@ CASES: dict[str, Case] = {
         replaced("specs/node.yaml", NODE, "nics: []", "nics: [{name: eth0, speed_mbps: 100000, mtu: 9000}]"),
         "specs/node.yaml:7:41",
     ),
+    "ASY0272": Case(
+        ZAPPED | {"playbooks/configure.yml": CONFIGURE.replace("gpu_driver", "sysctls")},
+        ZAPPED | {"playbooks/configure.yml": CONFIGURE},
+        "specs/node.yaml:14:1",
+    ),
+    "ASY0273": Case(
+        replaced("specs/node.yaml", NODE, "limits:", 'host: {sysctls: {vm.swapiness: "1"}}\nlimits:'),
+        replaced("specs/node.yaml", NODE, "limits:", 'host: {sysctls: {vm.swappiness: "1"}}\nlimits:'),
+        "specs/node.yaml:16:18",
+    ),
     "ASY0242": Case(pool("u: 2", "u: 53"), pool("u: 2", "u: 52, rack_height_u: 52"), "inventory/pool.yml:5:67"),
 }
 MISTAKES: list[tuple[str, dict[str, str | None]]] = [
+    ("ASY0272", ZAPPED),
+    ("ASY0272", ZAPPED | {"playbooks/configure.yml": "- hosts: [\n"}),
+    ("ASY0272", ZAPPED | {"playbooks/configure.yml": CONFIGURE.replace("assay.fleet.", "site.")}),
     ("ASY0241", replaced("specs/node.yaml", NODE, "memory_gib: 4", "memory_gib: 4000000")),
     (
         "ASY0241",

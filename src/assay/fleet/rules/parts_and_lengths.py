@@ -1,13 +1,21 @@
-"""Parts of node specs that are given twice, and numbers of nodes and fabrics that no hardware has."""
+"""Parts of node specs that are given twice, settings that nobody brings, and numbers that no hardware has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from assay.fleet.playbooks.configuring_roles import BRINGS, CONFIGURE_PLAYBOOK, list_configuring_roles
+from assay.fleet.playbooks.firmware_tasks import find_yaml_error
+from assay.fleet.playbooks.firmware_users import ZAP_PLAYBOOK
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
+from assay.fleet.rules.dangling_names import suggest_name
+from assay.fleet.yaml_document import YAML_FIX
+from assay.model.configuration.declared_settings import SETTING_ROLES, list_declared_settings
 from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.reading import READ_SYSCTLS
+from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node_spec import NodeSpec
 
 EntryPath = tuple[str | int, ...]
@@ -149,6 +157,62 @@ def _list_lengths(design: FabricDesign) -> Iterator[tuple[EntryPath, float]]:
         yield ("lengths", tier), getattr(design.lengths, tier)
     for number, cable in enumerate(design.cables):
         yield ("cables", number), cable.length_m
+
+
+@rule(
+    "ASY0272",
+    "a declared setting that no role brings",
+    why="Zap leaves the setting as it is, and fails when it compares the node with its spec.",
+    needs=(NodeSpec, ManagementProfile),
+)
+def unbrought_setting(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find settings of specs in use whose role is not in playbooks/configure.yml, where zap needs it."""
+    playbooks = draft.tree.files("playbooks")
+    if ZAP_PLAYBOOK not in playbooks:
+        return
+    if CONFIGURE_PLAYBOOK in playbooks and (error := find_yaml_error(draft.tree, CONFIGURE_PLAYBOOK)):
+        message = f"nobody knows what this playbook brings: it is no YAML: {error[1]}"
+        yield RuleFinding(error[0], message, YAML_FIX)
+    roles = list_configuring_roles(draft.tree)
+    for spec, with_host in _list_zapped_specs(draft).values():
+        for setting in list_declared_settings(spec):
+            role = SETTING_ROLES[setting]
+            if role.role not in roles and (with_host or role.home == "bmc"):
+                message = f"{setting}: no role of {CONFIGURE_PLAYBOOK} brings it"
+                fix = (
+                    f"add the role assay.fleet.{role.role} there, or `{BRINGS}: [{role.role}]` to the vars of your own"
+                )
+                yield RuleFinding(_find(draft, spec, tuple(setting.split("."))), message, fix)
+
+
+def _list_zapped_specs(draft: RepositoryDraft) -> dict[str, tuple[NodeSpec, bool]]:
+    """Return the specs of nodes that automation may zap, and whether it also brings the operating system's settings."""
+    specs, profiles = draft.specs_of_model(NodeSpec), draft.specs_of_model(ManagementProfile)
+    found: dict[str, tuple[NodeSpec, bool]] = {}
+    for host in draft.hosts:
+        if host.settings is None:
+            continue
+        spec, profile = specs.get(host.settings.node_spec), profiles.get(host.settings.profile)
+        if spec is not None and profile is not None and "zap" in profile.actions:
+            found[spec.name] = (spec, found.get(spec.name, (spec, False))[1] or profile.host_settings)
+    return found
+
+
+@rule(
+    "ASY0273",
+    "a sysctl that the probe does not read",
+    why="Nobody can tell whether a node has the value, and what is unknown is never as declared.",
+    needs=(NodeSpec,),
+)
+def unread_sysctl(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find sysctls in node specs that are not among those that the probe reads."""
+    for spec in draft.specs_of_model(NodeSpec).values():
+        for name in spec.host.sysctls:
+            if name not in READ_SYSCTLS:
+                message = f"the probe does not read {name}"
+                yield RuleFinding(
+                    _find(draft, spec, ("host", "sysctls", name)), message, suggest_name(name, READ_SYSCTLS)
+                )
 
 
 def _find(draft: RepositoryDraft, spec: NodeSpec, path: EntryPath) -> FilePosition:
