@@ -15,8 +15,8 @@ DRAWN_DESIGN = "compute"
 
 def build_reference(root: Path) -> dict[str, str]:
     """Return every generated file below `docs/` by its path: the pages of all kinds, and the pictures of the design."""
-    design = load_fleet(root).designs[DRAWN_DESIGN]
-    drawings = {f"docs/{name}": draw(design) for name, draw in DRAWINGS.items()}
+    design = load_fleet(root).designs.get(DRAWN_DESIGN)
+    drawings = {f"docs/{name}": draw(design) for name, draw in DRAWINGS.items() if design and design.fat_tree}
     return drawings | {f"{FOLDER}/{name}": text for name, text in build_pages(root).items()}
 
 
