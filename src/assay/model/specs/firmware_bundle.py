@@ -56,7 +56,8 @@ class FirmwareComponent(StrictModel):
 class FirmwareBundle(SpecDocument):
     """Components and their versions. They are installed in `order` and read back after each reset.
 
-    `components`: what belongs together.
+    `components`: what belongs together. A bundle that extends another one may change some of them by name:
+    `components: {bios: {version: "2.8.0"}}`.
     """
 
     kind: Literal["FirmwareBundle"]
