@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from assay.model.errors import AssayError
 from assay.redfish.bmc_client import BmcClient, open_bmc
-from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task
+from assay.redfish.firmware_push_and_tasks import ImageServer, RedfishTask, parse_task
 
 NODE = "n0003"
 
@@ -57,6 +58,18 @@ def test_an_image_arrives_byte_for_byte_and_its_version_is_read_back(
     assert versions["HCA_0"] != {"value": f"9.9-{how}"}
     flashed = rehearsal.world.load(NODE)["flashes"][-1]
     assert flashed["image_sha256"] == hashlib.sha256(push.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_bmc_fetches_an_image_over_ipv4_and_ipv6(address: str, tmp_path: Path) -> None:
+    push = tmp_path / "own.bin"
+    push.write_bytes(b"image")
+    try:
+        server = ImageServer(push, address)
+    except OSError:
+        pytest.skip(f"this machine has no {address}")
+    with server, urllib.request.urlopen(server.uri) as answer:
+        assert answer.read() == b"image"
 
 
 def test_an_image_that_the_bmc_can_fetch_by_itself_is_only_named(bmc: BmcClient, tmp_path: Path) -> None:

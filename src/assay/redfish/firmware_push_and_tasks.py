@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from assay.model.specs.firmware_bundle import FirmwarePush
 from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.session import RedfishSession, Resource
+from assay.redfish.tls_connection import format_url_host
 
 SIMPLE_UPDATE = "#UpdateService.SimpleUpdate"
 UPLOAD_TIMEOUT_S = 300.0
@@ -164,6 +166,10 @@ def list_task_messages(resource: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [message for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
 
 
+class _Ipv6Server(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
 class ImageServer:
     """Serves `image` alone over HTTP on `address`, at a path that cannot be guessed; `uri` is its address.
 
@@ -173,9 +179,10 @@ class ImageServer:
     def __init__(self, image: Path, address: str) -> None:
         self.downloaded = Event()
         path = f"/{secrets.token_hex(8)}/{image.name}"
-        self._server = ThreadingHTTPServer((address, 0), _handler(image, path, self.downloaded))
+        server = _Ipv6Server if ":" in address else ThreadingHTTPServer
+        self._server = server((address, 0), _handler(image, path, self.downloaded))
         self._server.daemon_threads = True
-        self.uri = f"http://{address}:{self._server.server_port}{path}"
+        self.uri = f"http://{format_url_host(address)}:{self._server.server_port}{path}"
 
     def __enter__(self) -> ImageServer:
         Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

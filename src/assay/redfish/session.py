@@ -23,7 +23,7 @@ from assay.redfish.errors import (
     error_for_response,
 )
 from assay.redfish.quirks import BmcDialect, BmcQuirkSet
-from assay.redfish.tls_connection import CertificateTrust, DeadlineHttpAdapter
+from assay.redfish.tls_connection import CertificateTrust, DeadlineHttpAdapter, format_url_host
 
 Resource = dict[str, Any]
 """The JSON object of one Redfish resource."""
@@ -47,8 +47,7 @@ class RedfishSession:
         self, node: Node, credentials: UserPassword, trust: CertificateTrust, quirks: BmcQuirkSet = NO_QUIRKS
     ) -> None:
         self.node = node
-        host = f"[{node.bmc_address}]" if ":" in node.bmc_address else node.bmc_address
-        self.address = f"{host}:{node.settings.bmc_port}"
+        self.address = f"{format_url_host(node.bmc_address)}:{node.settings.bmc_port}"
         self.where = f"{node.name} BMC {self.address}"
         self._connection = DeadlineHttpAdapter(_tls_context(trust, self.where), trust.fingerprint)
         self._authority = trust.description

@@ -44,6 +44,11 @@ def make_pinned_context() -> ssl.SSLContext:
     return context
 
 
+def format_url_host(address: str) -> str:
+    """Return an IP address or host name as a URL writes it: an IPv6 address in brackets."""
+    return f"[{address}]" if ":" in address else address
+
+
 class DeadlineHttpAdapter(HTTPAdapter):
     """The connections of one client to one service. Any thread can `cut` them, which ends their requests.
 
