@@ -143,6 +143,8 @@ def _describe_other_reason(situation: CustomerSituation) -> str:
     """Return why a node left or leaves service where no fault is the reason, with a space before; "" if unknown."""
     if is_waiting_for_rack(situation.state):
         return " Its rack works as one machine, and too many other nodes of the rack are out of service."
+    if "rollout" in situation.cause_kinds:
+        return " It gets new firmware or settings, as planned, like the other nodes of its kind."
     moved_by_hand = situation.absence and not situation.absence.transitions[0].decision
     if "person" in situation.cause_kinds or moved_by_hand:
         return (

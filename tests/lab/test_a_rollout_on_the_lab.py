@@ -1,0 +1,153 @@
+"""New firmware is committed, and reaches the virtual fleet: a canary, then the others; killed in between; or paused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+import yaml
+from forked_assay import run_assay
+
+from assay.lab.bmc.planned_flash_faults import plan_flash_fault
+from assay.lab.firmware_images import make_image
+from assay.lab.world import LabWorld
+from assay.ledger.store import Ledger
+
+ROOT = Path(__file__).parents[2]
+NODES = ["n0001", "n0002", "n0003"]
+BUNDLE = "specs/firmware/hgx-h100-2026-10.yaml"
+GIT = ("git", "-c", "user.name=ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
+ROUNDS = 14
+"""More rounds than a rollout of three nodes needs."""
+
+
+def assay(home: Path, *words: str) -> CompletedProcess[str]:
+    done = run_assay(*words, "--fleet", home, cwd=home)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done
+
+
+def commit(home: Path) -> None:
+    subprocess.run([*GIT, "add", "--all"], cwd=home, check=True)
+    subprocess.run([*GIT, "commit", "--quiet", "--message", "change"], cwd=home, check=True)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Three nodes that serve, each in a rack of its own, in a git repository; their burn-in takes no day."""
+    root = tmp_path_factory.mktemp("fleet")
+    for folder in ("specs", "suites", "firmware", "playbooks"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
+    shutil.copy(ROOT / "ansible.cfg", root)
+    (root / ".gitignore").write_text(".assay/\nreports/\n__pycache__/\n")
+    policy = yaml.safe_load((root / "specs/lifecycle/default.yaml").read_text())
+    policy["states"]["test"]["soak_hours"] = 0
+    policy["limits"]["pool_percent"] = 70
+    (root / "specs/lifecycle/default.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
+    (root / "inventory").mkdir()
+    hosts = {}
+    for number, name in enumerate(NODES, 1):
+        guids = [f"0xa088c20401{rail:02x}00{number:02x}" for rail in range(8)]
+        place = {"rack": f"r{number}", "u": 1, "serial_number": f"S000{number}", "bmc_address": f"192.0.2.{number}"}
+        hosts[name] = {**place, "hca_guids": guids}
+    start = {"service_import": {"nodes": NODES, "reason": "they serve", "expires": "2999-01-01"}}
+    variables = {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1", **start}
+    (root / "inventory/a.yml").write_text(yaml.safe_dump({"a": {"vars": variables, "hosts": hosts}}))
+    subprocess.run([*GIT, "init", "--quiet"], cwd=root, check=True)
+    commit(root)
+    assay(root, "lab", "up")
+    assay(root, "reconcile", "--once")
+    yield root
+    assay(root, "lab", "down")
+
+
+def merge_bmc(home: Path, version: str) -> None:
+    """Commit a bundle with another image of the BMC."""
+    image, name = make_image("bmc", version, ["BMC"]), f"firmware/bmc-{version}.bin"
+    (home / name).write_bytes(image)
+    bundle = yaml.safe_load((home / BUNDLE).read_text())
+    bundle["components"][0] |= {"version": version, "artifact": name, "sha256": hashlib.sha256(image).hexdigest()}
+    (home / BUNDLE).write_text(yaml.safe_dump(bundle, sort_keys=False))
+    commit(home)
+
+
+def newest(home: Path) -> dict[str, Any]:
+    rollout: dict[str, Any] = json.loads(assay(home, "rollout", "--format", "json").stdout)["rollouts"][0]
+    return rollout
+
+
+def go_on(home: Path, until: str) -> dict[str, Any]:
+    """Let rounds pass until the newest rollout has this status; return it."""
+    for _ in range(ROUNDS):
+        assay(home, "reconcile", "--once")
+        if (rollout := newest(home))["status"] == until:
+            return rollout
+    shown = assay(home, "rollout", "show", rollout["id"]).stdout
+    raise AssertionError(f"{shown}\n{assay(home, 'reconcile', '--once').stdout}")
+
+
+def flashes(home: Path) -> dict[str, list[str]]:
+    world = LabWorld(home / ".assay/lab")
+    return {name: [flash["component"] for flash in world.load(name)["flashes"]] for name in NODES}
+
+
+def kill_while_flashing(home: Path) -> None:
+    """Run rounds until a BMC writes an image; then SIGKILL the controller, with all that it started."""
+    world = LabWorld(home / ".assay/lab")
+    for _ in range(ROUNDS):
+        command = [sys.executable, "-m", "assay", "reconcile", "--once", "--fleet", str(home)]
+        running = subprocess.Popen(command, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while running.poll() is None:
+            if any(world.load(name)["tasks"] for name in NODES):
+                os.kill(running.pid, signal.SIGKILL)
+                running.wait()
+                return
+            time.sleep(0.2)
+    raise AssertionError("no BMC ever wrote an image")
+
+
+@pytest.mark.slow
+def test_new_firmware_reaches_every_node_once_though_the_controller_is_killed(home: Path) -> None:
+    assert newest_or_none(home) is None, "the first start rolls nothing out"
+    merge_bmc(home, "01.05.12")
+    kill_while_flashing(home)
+    out = json.loads(assay(home, "rollout", "show", newest(home)["id"], "--format", "json").stdout)
+    assert Counter(one["progress"] for one in out["nodes"]) == {"out": 1, "waiting": 2}, "the canary is alone"
+    done = go_on(home, "finished")
+    assert (done["reason"], done["proven"]) == ("3 of 3 nodes proven", 3)
+    assert flashes(home) == {name: ["bmc"] for name in NODES}, "each image was sent once"
+    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    assert Counter(entry.node for entry in ledger.entries(kinds=["move"])) == dict.fromkeys(NODES, 1)
+    ledger.close()
+
+
+@pytest.mark.slow
+def test_a_canary_that_fails_pauses_and_a_person_ends_it(home: Path) -> None:
+    for name in NODES:
+        with LabWorld(home / ".assay/lab").change(name) as state:
+            plan_flash_fault(state, "bmc", "rolls-back", after_s=0)
+    merge_bmc(home, "01.05.13")
+    paused = go_on(home, "paused")
+    assert paused["paused_by"]["rule"] == "failures"
+    assert "zap failed" in paused["paused_by"]["reason"]
+    assay(home, "rollout", "abort", paused["id"], "--reason", "a bad image", "--who", "ann")
+    assay(home, "reconcile", "--once")
+    assert "aborted by ann: a bad image" in assay(home, "rollout", "show", paused["id"]).stdout
+    assert sum(len(done) for done in flashes(home).values()) == len(NODES) + 1, "only the canary was touched"
+
+
+def newest_or_none(home: Path) -> dict[str, Any] | None:
+    rollouts = json.loads(assay(home, "rollout", "--format", "json").stdout)["rollouts"]
+    return rollouts[0] if rollouts else None
