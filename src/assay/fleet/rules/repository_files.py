@@ -97,7 +97,7 @@ def ignored_declaration(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule(
     "ASY0260",
     "a drafted spec that nobody has reviewed to its end",
-    why="`assay specs learn` marks what it did not read on the node: the value may be that of another kind of node.",
+    why="A draft marks what it copied or guessed: the value may be that of another kind of node, or of none.",
     severity="warning",
 )
 def unreviewed_draft(draft: RepositoryDraft) -> Iterator[RuleFinding]:
@@ -106,7 +106,7 @@ def unreviewed_draft(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         marks = _list_marks(draft, path) if path.endswith(YAML_ENDINGS) else []
         if marks:
             others = f", the last in line {marks[-1]}" if marks[1:] else ""
-            message = f"{format_count(len(marks), 'line')} with the mark `# review:`{others}: values not read on a node"
+            message = f"{format_count(len(marks), 'line')} with the mark `# review:`{others}: values that a draft copied or guessed"
             fix = "compare each with the hardware or its documents, then remove its mark"
             yield RuleFinding((path, marks[0], 0), message, fix)
 
