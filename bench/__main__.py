@@ -31,6 +31,7 @@ from bench import (
     report,
     results,
     starting,
+    sync,
     week,
 )
 from bench.measurement import Measurement
@@ -46,6 +47,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "replay": replay.measurements,
     "report": report.measurements,
     "results": results.measurements,
+    "sync": sync.measurements,
     "history": history.measurements,
     "faults": faults.measurements,
     "week": week.measurements,

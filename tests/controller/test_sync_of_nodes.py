@@ -10,6 +10,7 @@ import pytest
 from quiet_site import FLEET, START, Site
 
 from assay.controller.sync_reading import ExpectedChecks, read_sync
+from assay.lifecycle.decision_and_fault_entries import make_enrolled_entry
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.sync.sync_report import NodeSync, SyncReport
 from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
@@ -37,17 +38,19 @@ class SyncedSite(Site):
         without: str = "",
         judged_by: str = "",
         age_h: float = 0,
+        phase: str = "",
     ) -> None:
         """Record a run on the node: everything passes, but what is `said` by check, or by check and part."""
         at = (self.clock.at - timedelta(hours=age_h)).isoformat()
         node, number = FLEET.nodes[NODE], next(self.serial)
         told = []
-        for expected in EXPECTED.of_node(node):
+        for expected in [one for one in EXPECTED.of_node(node) if not phase or phase in one.check.phases]:
+            judged_today = EXPECTED.find_own_hash(expected.check.id, node)
             for part in expected.parts:
                 check = expected.check
                 verdict, reason = said.get(f"{check.id}[{part}]", said.get(check.id, ("pass", "")))
                 if check.id != without:
-                    subject, hash_ = f"{node.subject}/{part}".rstrip("/"), judged_by or expected.judged_by
+                    subject, hash_ = f"{node.subject}/{part}".rstrip("/"), judged_by or judged_today
                     phases = tuple(check.phases)
                     told.append(
                         Outcome(
@@ -60,7 +63,7 @@ class SyncedSite(Site):
                             phases,
                             evidence="e",
                             evidence_at=at,
-                            judged_by=hash_ or "",
+                            judged_by=hash_,
                         )
                     )
         self.ledger.record(SuiteRun(f"sync-{number}", at, spec_commit=commit), told, self.clock.at)
@@ -106,6 +109,19 @@ def test_a_difference_is_named_with_its_place_and_its_begin(synced):
     assert (persistence.what, persistence.wanted) == ("gpu3 persistence is on", "")
     assert persistence.where.startswith("specs/checks/")
     assert persistence.since == synced.clock.at.isoformat()
+
+
+@pytest.mark.parametrize(
+    ("check", "reason", "path"),
+    [
+        ("suites/zap/test_settings.py::test_secure_boot", "secure boot is on", "boot"),
+        ("suites/production/test_kernel.py::test_kernel_version", "kernel 5.15, expected 6.8", "host.kernel"),
+    ],
+)
+def test_a_check_of_one_value_has_the_place_of_that_value(synced, check, reason, path):
+    synced.check({check: ("fail", reason)})
+    (item,) = synced.see().items
+    assert item.where == FLEET.lines[f"NodeSpec/{FLEET.nodes[NODE].spec}", path]
 
 
 def test_the_begin_is_after_the_last_pass_and_of_the_same_difference(synced):
@@ -178,6 +194,18 @@ def test_a_hold_keeps_a_drifted_node_until_it_ends(synced):
     assert (synced.see().state, synced.see().held_by) == ("held", "ann: as planted")
     synced.later(minutes=31)
     assert synced.see().state == "drifted"
+
+
+def test_a_node_before_service_is_unknown_until_the_checks_of_service_have_run(synced):
+    name = next(iter(set(FLEET.nodes) - {NODE}))
+    states = project_node_states(
+        [make_enrolled_entry(NODE, "h100-a", "seatrial", START), make_enrolled_entry(name, "h100-a", "retired", START)]
+    )
+    synced.check(phase="seatrial")
+    (node,) = read_sync(FLEET, synced.ledger, states, synced.clock.at, [NODE, name]).nodes
+    assert (node.node, node.state) == (NODE, "unknown")
+    synced.check()
+    assert read_sync(FLEET, synced.ledger, states, synced.clock.at, [NODE]).is_in_sync
 
 
 def test_a_hold_on_a_node_in_sync_changes_nothing(synced):

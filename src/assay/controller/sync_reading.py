@@ -81,5 +81,12 @@ class ExpectedChecks:
             parts = frozenset(subject.part for subject in list_node_subjects(self._fleet, node.name, check.subject))
             shared = self._hashes.is_shared(check.id)
             judged_by = self._hashes.of_check(check.id, node.name) if shared else None
-            found.append(ExpectedCheck(check, parts, judged_by, where=self._lines[check.id]))
+            found.append(ExpectedCheck(check, parts, judged_by, where=self._find_place(check.id, node)))
         return found
+
+    def _find_place(self, check: str, node: Node) -> str:
+        """Return the line of the one value of the spec that a check reads, or of its parent; else the check's own."""
+        path = self._hashes.find_only_path(check)
+        while path and (f"NodeSpec/{node.spec}", path) not in self._fleet.lines:
+            path = path.rpartition(".")[0]
+        return self._fleet.lines[f"NodeSpec/{node.spec}", path] if path else self._lines[check]

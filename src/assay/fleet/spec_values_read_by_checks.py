@@ -250,14 +250,15 @@ class JudgingHashes:
             self._known_by_check[key] = self._hash(self._checks[check], node)
         return self._known_by_check[key]
 
+    def find_only_path(self, check: str) -> str:
+        """Return the path of the one value below `spec` that a check reads, "" if it reads none, several, or limits."""
+        reads = self._reads.get(check)
+        return next(iter(reads.spec)) if reads and len(reads.spec) == 1 and not reads.limits else ""
+
     def is_shared(self, check: str) -> bool:
         """Whether all nodes with the same spec and profile have the same hash of a check."""
         reads = self._reads.get(check)
-        if reads is None:
-            return True
-        return not (
-            reads.has_cables or ("hca", "guid") in reads.declared or any(root == "node" for root, _ in reads.declared)
-        )
+        return not reads or not (reads.has_cables or {root for root, _ in reads.declared} & {"node", "hca"})
 
     @cached_property
     def _cables(self) -> Mapping[str, str]:

@@ -26,16 +26,15 @@ class UnknownReason(NamedTuple):
 
 
 def list_phases(policy: LifecyclePolicy, state: str) -> PhaseAges:
-    """Return the phases that count in a state: those that it watches or requires.
+    """Return the phases that count in a state: what a node in service needs, and what the state watches or requires.
 
-    In a state without any, those count that states in service watch. A requirement says how old evidence may be. For a
-    watched phase, the longest counts that a state of the policy allows for it.
+    A requirement says how old evidence may be. For any other phase, the longest counts that a state of the policy
+    allows for it.
     """
     declared = policy.states.get(state)
     required: PhaseAges = {want.phase: want.fresh_hours for want in declared.requires} if declared else {}
-    watched = list(declared.watch) if declared else []
-    if not required and not watched:
-        watched = [phase for other in policy.states.values() if other.in_service for phase in other.watch]
+    watched = [phase for other in policy.states.values() if other.in_service for phase in other.watch]
+    watched += declared.watch if declared else []
     return {phase: _find_longest_hours(policy, phase) for phase in watched} | required
 
 

@@ -25,7 +25,8 @@ class ExpectedCheck(NamedTuple):
     """A check that a node needs: the parts that it judges ("" for the node itself), and what judges it today.
 
     `judged_by` is the hash that its outcomes must have, "" for any, None where each node has its own. `max_hours` is
-    how old its evidence may be, None for any age. `where` is the `file:line` that declares the check.
+    how old its evidence may be, None for any age. `where` is the `file:line` of
+    the one value of the spec that it reads, or that declares the check.
     """
 
     check: CheckDeclaration
@@ -101,9 +102,7 @@ class NodeDifferences:
     def _list_items(self, expected: ExpectedCheck, part: str, failure: StandingFailure) -> Iterator[DriftItem]:
         for one in read_differences(expected.check.id, failure.recorded.outcome.reason):
             what = f"{part} {one.what}" if part else one.what
-            where = self.lines.find(self.node.spec, one.what, one.where) if one.where else ""
-            if not one.wanted:
-                where = where or expected.where
+            where = self.lines.find(self.node.spec, one.what, one.where) if one.where else expected.where
             yield DriftItem(what, one.wanted, one.seen, where, find_first_time_of(expected.check.id, failure, one))
 
     def _add_unknown(self, check: CheckDeclaration, why: UnknownReason) -> None:
