@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from lab_room import Room, wish
 
-from assay.actions import zap
+from assay.actions import reboot, zap
 from assay.actions.configuration import find_configuration_mismatches
+from assay.fleet.fleet_loader import load_fleet
 
 
 def run_configure(room: Room, node: str, *options: str) -> str:
@@ -109,3 +111,21 @@ def test_the_operating_system_of_an_unmanaged_node_is_left_alone(room: Room):
     (mismatch,) = find_configuration_mismatches(room.fleet, "n0017")
     assert mismatch.name == "bios.ACSControl"
     room.fresh("n0017")
+
+
+@pytest.mark.slow
+def test_a_node_whose_root_is_in_memory_gets_its_settings_after_each_boot_and_no_files(room: Room):
+    room.fresh("n0006")
+    room.change("n0006", lambda state: state["host"]["sysctls"].update({"vm.zone_reclaim_mode": "1"}))
+    spec = room.root / "specs/nodes/hgx-h100.yaml"
+    before = spec.read_text()
+    spec.write_text(before.replace("\n  governor: performance", "\n  root: memory\n  governor: performance"))
+    try:
+        fleet = load_fleet(room.root, [room.world.home / "inventory.yml"])
+        context = replace(room.context(), fleet=fleet)
+        reboot.run(context, wish("reboot", "n0006", before={"boot_id": room.state("n0006")["boot"]["id"]}))
+    finally:
+        spec.write_text(before)
+    assert find_configuration_mismatches(fleet, "n0006") == []
+    assert room.state("n0006")["boot"]["count"] == 2
+    assert not root_of(room, "n0006", "etc/sysctl.d/90-assay.conf").exists()

@@ -1,7 +1,12 @@
-"""Reads all settings that a node's spec declares: BIOS and boot by Redfish, the operating system's by the probe."""
+"""Reads all settings that a node's spec declares: BIOS and boot by Redfish, the operating system's by the probe.
+
+A node whose root is in memory loses its settings at each boot, so a restart applies them again.
+"""
 
 from __future__ import annotations
 
+from assay.actions.action import ActionContext, EffectIntent
+from assay.actions.ansible_playbook import run_playbook
 from assay.actions.host_settings_read_back import HostSettingsReadBack
 from assay.actions.system_settings_update import SystemSettingsUpdate
 from assay.model.configuration.setting_mismatch import SettingMismatch
@@ -18,3 +23,15 @@ def find_configuration_mismatches(fleet: Fleet, name: str) -> list[SettingMismat
     node = fleet.nodes[name]
     by_redfish = SystemSettingsUpdate(fleet, node, READ_S).find_mismatches()
     return [*by_redfish, *HostSettingsReadBack(fleet, node).find_mismatches()]
+
+
+def configure_after_boot(context: ActionContext, intent: EffectIntent) -> None:
+    """Run configure.yml on a node whose root is in memory, if a setting reads otherwise. Leave other nodes alone."""
+    if context.fleet.spec_of(intent.node).host.root == "memory":
+        bring_configuration(context, intent)
+
+
+def bring_configuration(context: ActionContext, intent: EffectIntent) -> None:
+    """Run configure.yml if a declared setting reads otherwise. Raises AssayError."""
+    if find_configuration_mismatches(context.fleet, intent.node):
+        run_playbook(context, intent, "configure.yml", {})

@@ -11,6 +11,7 @@ from assay.actions.boot import (
     verify_boot,
     wait_for_boot,
 )
+from assay.actions.configuration import configure_after_boot
 from assay.ledger.file_locks import hold_node_lock
 from assay.redfish.bmc_client import open_fleet_bmc
 
@@ -30,11 +31,12 @@ def run(context: ActionContext, intent: EffectIntent) -> None:
     fleet, before_boot = context.fleet, str(intent.before.get("boot_id", ""))
     node = fleet.nodes[intent.node]
     with hold_node_lock(context.home, intent.node, WAIT_S):
-        if has_restarted_since(node, fleet, before_boot, WAIT_S) or has_reset_since(node, fleet, intent.before):
-            return
-        with open_fleet_bmc(fleet, node) as bmc:
-            force_off_and_on(bmc, WAIT_S)
-        wait_for_boot(node, before_boot, WAIT_S)
+        restarted = has_restarted_since(node, fleet, before_boot, WAIT_S)
+        if not restarted and not has_reset_since(node, fleet, intent.before):
+            with open_fleet_bmc(fleet, node) as bmc:
+                force_off_and_on(bmc, WAIT_S)
+            wait_for_boot(node, before_boot, WAIT_S)
+    configure_after_boot(context, intent)
 
 
 def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:

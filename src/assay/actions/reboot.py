@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
 from assay.actions.boot import has_reset_since, read_boot_facts, verify_boot
+from assay.actions.configuration import configure_after_boot
 
 patience_s = 1800.0
 undone_by = ""
@@ -18,9 +19,9 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 
 def run(context: ActionContext, intent: EffectIntent) -> None:
     """Run the playbook, which restarts the node only if it still runs the boot from before."""
-    if has_reset_since(context.fleet.nodes[intent.node], context.fleet, intent.before):
-        return
-    run_playbook(context, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
+    if not has_reset_since(context.fleet.nodes[intent.node], context.fleet, intent.before):
+        run_playbook(context, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
+    configure_after_boot(context, intent)
 
 
 def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
-from assay.actions.configuration import find_configuration_mismatches
+from assay.actions.configuration import bring_configuration, find_configuration_mismatches
 from assay.actions.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
 from assay.actions.redfish_update_service import RedfishFirmwareUpdater
 from assay.model.configuration.host_settings import is_unknown
@@ -28,8 +28,7 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 def run(context: ActionContext, intent: EffectIntent) -> None:
     """Run zap.yml, and then configure.yml if a declared setting reads otherwise. Both leave alone what is equal."""
     run_playbook(context, intent, "zap.yml", {})
-    if find_configuration_mismatches(context.fleet, intent.node):
-        run_playbook(context, intent, "configure.yml", {})
+    bring_configuration(context, intent)
 
 
 def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
