@@ -186,9 +186,9 @@ class Judge:
                 found = []
             elif entry.kind == "decision.withdrawn" and entry.body["reason"] == OVER:
                 because = self.paper.log[entry.body["decision"]].body["because"]
-                found += [
-                    max(gone[last[one["id"]]] for one in because if one["id"] in last and last[one["id"]] in gone)
-                ]
+                causes = [last[one["id"]] for one in because if one["id"] in last]
+                ends = [gone[cause] for cause in causes if cause in gone]  # none: people replaced the part
+                found += [max(ends)] if ends else []
         return sum(at > now - timedelta(hours=168) for at in found)
 
     def can_be_wave(self, pool):
