@@ -32,6 +32,7 @@ kind: LifecyclePolicy
 name: policy
 sources: [us]
 states:
+  onboard: {summary: new, certified_to: production}
   production: {summary: in use, in_service: true, entry: [uncordon], watch: [production]}
   draining: {summary: leaves, entry: [cordon, drain-now], until_idle: true, pass_to: triage}
   zap: {summary: firmware, entry: [zap], pass_to: test, effect_failed_to: triage}
@@ -42,6 +43,7 @@ states:
     fail_to: triage
   triage: {summary: a person looks, entry: [ticket], certified_to: test}
 edges:
+  onboard: [production]
   production: [draining]
   draining: [zap, triage]
   zap: [test, triage]

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from threading import Barrier, Thread
 
 import pytest
 from rolling_fleet import RollingFleet
+
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.fleet_reload import FleetReloader
+from assay.controller.rack_leases import WHOLE_FLEET
+from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
+from assay.controller.rollouts.commit_adoption import take_up_fleet
+from assay.fleet.fleet_loader import load_fleet
+from assay.model.clock import SystemClock
 
 
 @pytest.fixture
@@ -128,3 +137,32 @@ def test_a_controller_that_was_killed_at_any_entry_does_nothing_twice(rolling, t
     assert Counter(rolling.kinds())["rollout.finished"] == 1
     zaps = [entry for entry in rolling.ledger.entries(kinds=["effect.intent"]) if entry.body["action"] == "zap"]
     assert Counter(entry.node for entry in zaps) == moves
+
+
+def test_of_two_controllers_that_adopt_a_commit_at_once_one_starts_the_rollout(rolling):
+    rolling.set_version("2")
+    both, gate = [rolling.context(), rolling.context()], Barrier(2)
+
+    def adopt(context) -> None:
+        gate.wait()
+        take_up_fleet(context)
+
+    threads = [Thread(target=adopt, args=[context]) for context in both]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rolling.kinds() == ["commit.adopted", "commit.adopted", "rollout.started"]
+
+
+def test_the_running_loop_follows_a_merge_and_orders_the_canary(rolling):
+    root, said = rolling.git.root, rolling.told
+    reloader = FleetReloader(root, lambda: load_fleet(root), SystemClock(), said.append)
+    listener = LoopListener(lambda _: None, said.append)
+    memory = FleetSnapshotCache(rolling.context())
+    loop = ReconcileLoop(memory, WHOLE_FLEET, reloader, lambda _: [], listener)
+    loop.begin()
+    commit = rolling.set_version("2")
+    loop.run_everything_due()
+    assert rolling.rollout.commit == commit, said
+    assert rolling.kinds()[-1] == "move"

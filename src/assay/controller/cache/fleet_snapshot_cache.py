@@ -158,8 +158,14 @@ class FleetSnapshotCache:
         state = self.context.policy.states.get(node_state.state)
         if state is None or not state.requires:
             return {}
-        self._hashes = self._hashes or JudgingHashes(self.context.fleet, digest_node_cables)
-        return self._hashes.of_node(node_state.node)
+        return self.judging_hashes.of_node(node_state.node)
+
+    @property
+    def judging_hashes(self) -> JudgingHashes:
+        """What outcomes must have been judged by today, for any node."""
+        with self._lock:
+            self._hashes = self._hashes or JudgingHashes(self.context.fleet, digest_node_cables)
+            return self._hashes
 
     def _make_snapshot(
         self, now: datetime, views: tuple[NodeSnapshot, ...], quiet_counts: Counter[PoolRack]

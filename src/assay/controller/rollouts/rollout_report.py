@@ -8,6 +8,8 @@ from datetime import datetime
 
 from assay.controller.plan_facts import median_action_durations, median_state_durations
 from assay.controller.rollouts.rollout_advance import add_proof
+from assay.fabric.topology.node_cables import digest_node_cables
+from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.ledger.store import Ledger
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state_projection import project_node_states
@@ -50,7 +52,9 @@ def report_rollout(
     snapshot = FleetSnapshot(
         now, fleet.policy, views, fleet.lines, fleet.known_issues, fleet.observed_checks, rolling_nodes=rollout.unproven
     )
-    step = decide_rollouts(add_proof(fleet, ledger, snapshot, rollout), rollout)
+    step = decide_rollouts(
+        add_proof(ledger, lambda: JudgingHashes(fleet, digest_node_cables), snapshot, rollout), rollout
+    )
     waves = forecast_waves(snapshot, step.progress).waves
     facts = FleetFacts(states, median_action_durations(entries), median_state_durations(entries))
     is_out = any(one.kind in ("out", "leaving") for one in step.progress)
