@@ -106,7 +106,8 @@ def unreviewed_draft(draft: RepositoryDraft) -> Iterator[RuleFinding]:
         marks = _list_marks(draft, path) if path.endswith(YAML_ENDINGS) else []
         if marks:
             others = f", the last in line {marks[-1]}" if marks[1:] else ""
-            message = f"{format_count(len(marks), 'line')} with the mark `# review:`{others}: values that a draft copied or guessed"
+            count = format_count(len(marks), "line")
+            message = f"{count} with the mark `# review:`{others}: values that a draft copied or guessed"
             fix = "compare each with the hardware or its documents, then remove its mark"
             yield RuleFinding((path, marks[0], 0), message, fix)
 

@@ -53,7 +53,7 @@ def _name_type(annotation: Any) -> str:
     if origin is Literal:
         return _join_options(f"`{part}`" for part in parts)
     if origin is dict:
-        return f"{_name_type(parts[1])}, by name" if parts[0] is str else f"{_name_type(parts[1])}, by key"
+        return f"{_name_type(parts[1])}, by name"
     if origin in (list, tuple):
         return f"list of {_name_type(parts[0])}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -24,6 +24,8 @@ from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_
 FOLDER = "docs/reference"
 INDEX, INVENTORY = "README.md", "inventory.md"
 LINE_WIDTH = 120
+SHORT_MEANING = 60
+"""Longer sentences that explain several fields stand only at the first of them."""
 COMMAND = "python -m assay.cli.render.reference_pages"
 HEADER = ("| field | type | unit | default | meaning |", "|---|---|---|---|---|")
 INDEX_NOTE = f"""These pages are generated from the models that read the files (`{COMMAND}`). Editors show the same
@@ -102,11 +104,14 @@ def _describe(model: type[BaseModel]) -> Iterator[str]:
 
 def _table(model: type[BaseModel], fields: Iterable[str]) -> Iterator[str]:
     yield from HEADER
-    meanings = describe_fields(model)
+    meanings, told = describe_fields(model), dict[str, str]()
     for name in fields:
         field = model.model_fields[name]
+        first = told.setdefault(meanings[name], name)
+        is_repeated = first != name and len(meanings[name]) > SHORT_MEANING
+        meaning = f"See `{first}`." if is_repeated else meanings[name]
         unit = find_unit(model, name) if is_number(field.annotation) else ""
-        cells = (f"`{name}`", format_type(field), unit, format_default(field), meanings[name])
+        cells = (f"`{name}`", format_type(field), unit, format_default(field), meaning)
         escaped = [cell.replace("|", r"\|") for cell in cells]
         yield f"| {' | '.join(escaped)} |"
 
