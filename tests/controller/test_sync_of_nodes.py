@@ -104,6 +104,8 @@ def test_a_difference_is_named_with_its_place_and_its_begin(synced):
     driver, persistence = sorted(seen.items)
     assert (seen.state, seen.revision) == ("drifted", "before")
     assert (driver.what, driver.wanted, driver.seen) == ("driver", "570", "1.2")
+    rule = FLEET.lines["LifecyclePolicy/default", "faults.for-people"]
+    assert seen.remedies == (f"host.config.drift: noted, ticket [{rule} for-people]",)
     assert driver.where == FLEET.lines[f"NodeSpec/{FLEET.nodes[NODE].spec}", "driver"]  # where it is now
     assert driver.since == first.isoformat()
     assert (persistence.what, persistence.wanted) == ("gpu3 persistence is on", "")
@@ -167,6 +169,7 @@ def test_what_nobody_knows_is_never_in_sync(synced, run, what, why):
     report = synced.report()
     (item,) = report.nodes[0].items
     assert (report.nodes[0].state, report.is_in_sync) == ("unknown", False)
+    assert report.nodes[0].remedies == ()
     assert (item.wanted, item.seen, item.where) == ("", f"unknown: {why}", "")
     assert what is None or item.what == what
 
@@ -182,7 +185,7 @@ def test_evidence_from_before_a_repair_proves_nothing(synced):
     synced.check()
     synced.later(minutes=1)
     synced.say("certified", NODE)
-    assert synced.see().state == "unknown"
+    assert (synced.see().state, synced.see().revision) == ("unknown", "c0ffee")
     synced.later(minutes=1)
     synced.check()
     assert synced.see().state == "in_sync"

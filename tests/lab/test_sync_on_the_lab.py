@@ -30,6 +30,7 @@ def test_what_differs_on_a_node_is_shown_until_it_is_judged_by_todays_spec(home:
     assay(home, "reconcile", "--once")
     code, node = sync(home)
     bios = next(item for item in node["items"] if item["what"] == "BIOS")
+    assert "remedy of firmware.drift: noted, ticket [specs/lifecycle/" in assay(home, "sync")
     assert (code, node["state"], bios["wanted"], bios["seen"]) == (1, "drifted", WANTED, OLD)
     bundle, line = bios["where"].split(":")
     assert WANTED in (home / bundle).read_text().splitlines()[int(line) - 1]
@@ -46,3 +47,30 @@ def test_what_differs_on_a_node_is_shown_until_it_is_judged_by_todays_spec(home:
     spec.write_text(spec.read_text().replace("governor: performance", "governor: powersave"))
     unknown = [item for item in sync(home)[1]["items"] if item["seen"].startswith("unknown: ")]
     assert [item["what"] for item in unknown] == ["frequency governor"]
+
+
+RULE = """faults:
+  old-firmware: {classes: [firmware.drift], states: [production], timing: pending, to: zap}
+"""
+POLICY = (
+    ("    entry: [zap]\n", "    entry: [cordon, drain-now, zap]\n"),
+    ("test, draining]\n", "test, draining, zap]\n"),
+    ("faults:\n", RULE),
+)
+
+
+@pytest.mark.slow
+def test_a_rule_of_the_policy_brings_drifted_firmware_back_by_zap(home: Path) -> None:  # noqa: F811
+    policy = home / "specs/lifecycle/default.yaml"
+    text = policy.read_text()
+    for old, new in POLICY:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    policy.write_text(text)
+    assay(home, "reconcile", "--once")
+    assay(home, "lab", "inject", "firmware.old", "--node", NODE, "--with", "ids=BIOS", "--with", f"version={OLD}")
+    assay(home, "reconcile", "--once")
+    assert sync(home)[1]["state"] == "rolling"
+    assay(home, "reconcile", "--once")
+    assay(home, "reconcile", "--once")
+    assert sync(home) == (0, {"node": NODE, "state": "in_sync", "items": []})

@@ -65,6 +65,7 @@ def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:
             yield f"{STATE_WORDS[state]}: {format_count(len(nodes), 'node')}: {_format_names(nodes)}"
             yield from _format_holders(nodes)
             yield from _format_items(nodes)
+            yield from _format_remedies(nodes)
     yield ""
     yield f"compared with {format_short_revision(report.revision) or 'files outside of git'}"
 
@@ -75,6 +76,7 @@ def format_node_sync(node: NodeSync) -> Iterator[str]:
         if item.is_known:
             since = f", since {format_minute(item.since)}" if item.since else ""
             yield f"{STATE_WORDS[node.state]}: {item.what}: {format_difference(item)}{since}"
+    yield from (f"remedy of {remedy}" for remedy in node.remedies)
     unknown = [item for item in node.items if not item.is_known]
     if unknown:
         more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
@@ -126,6 +128,17 @@ def _format_holders(nodes: Sequence[NodeSync]) -> Iterator[str]:
         if node.state == "held":
             by_holder[node.held_by].append(node)
     yield from (f"  held by {holder}: {_format_names(held)}" for holder, held in by_holder.items())
+
+
+def _format_remedies(nodes: Sequence[NodeSync]) -> Iterator[str]:
+    """Yield what the policy does about each class of differences, with the nodes if it is not all of them."""
+    by_remedy: dict[str, list[NodeSync]] = defaultdict(list)
+    for node in nodes:
+        for remedy in node.remedies:
+            by_remedy[remedy].append(node)
+    for remedy, some in by_remedy.items():
+        shown = f" (on {_format_names(some)})" if len(some) < len(nodes) else ""
+        yield f"  remedy of {remedy}{shown}"
 
 
 def _format_items(nodes: Sequence[NodeSync]) -> Iterator[str]:

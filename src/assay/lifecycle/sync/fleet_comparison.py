@@ -10,6 +10,7 @@ from typing import Protocol
 
 from assay.lifecycle.node_entry import find_start_state
 from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.sync.drift_remedy import DriftRemedies
 from assay.lifecycle.sync.evidence_age import EvidenceWindow, PhaseAges, UnknownReason, find_max_hours, list_phases
 from assay.lifecycle.sync.node_differences import ExpectedCheck, NodeDifferences
 from assay.lifecycle.sync.node_direction import is_rolling, list_applying_states
@@ -79,7 +80,7 @@ class _FleetComparison:
 
     def __init__(self, inputs: SyncInputs) -> None:
         self._inputs, self._policy = inputs, inputs.fleet.policy
-        self._lines = SettingLines(inputs.fleet)
+        self._lines, self._remedies = SettingLines(inputs.fleet), DriftRemedies(inputs.fleet)
         self._applying = list_applying_states(self._policy)
         self._phases: dict[str, PhaseAges] = {}
         self._counting: dict[tuple[str, int], tuple[Sequence[ExpectedCheck], list[ExpectedCheck]]] = {}
@@ -99,7 +100,11 @@ class _FleetComparison:
         found = self._find_differences(node, state, EvidenceWindow.of_node(node_state, self._inputs.now))
         standing, holder = self._find_state(node, node_state, found), _find_holder(node_state, self._inputs.now)
         revision = self._inputs.revision if standing == "in_sync" else found.last_revision
-        return NodeSync(node.name, node.pool, standing, found.items, revision, holder)
+        remedies = self._list_remedies(node, state, found) if standing == "drifted" else ()
+        return NodeSync(node.name, node.pool, standing, found.items, revision, holder, remedies)
+
+    def _list_remedies(self, node: Node, state: str, found: NodeDifferences) -> tuple[str, ...]:
+        return tuple(text for fault in found.faults for text in self._remedies.describe(state, node.profile, fault))
 
     def _find_state(self, node: Node, node_state: NodeState | None, found: NodeDifferences) -> SyncState:
         rolling = is_rolling(node.name, node_state, self._applying, self._inputs.rollout)

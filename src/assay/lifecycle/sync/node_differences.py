@@ -40,7 +40,8 @@ class ExpectedCheck(NamedTuple):
 class NodeDifferences:
     """What is found on one node.
 
-    `differences` count today. `old_differences` were seen, and may have changed since. `unknown` are checks by reason.
+    `differences` count today, `faults` are their classes. `old_differences` were seen, and may have changed since.
+    `unknown` are checks by reason.
     `passed_before` are the last passes of what is not in sync now: date (Unix seconds, 0 for never) and revision.
     """
 
@@ -48,6 +49,7 @@ class NodeDifferences:
     window: EvidenceWindow
     lines: SettingLines
     differences: list[DriftItem] = field(default_factory=list)
+    faults: dict[str, None] = field(default_factory=dict)
     old_differences: list[DriftItem] = field(default_factory=list)
     unknown: dict[UnknownReason, list[str]] = field(default_factory=dict)
     passed_before: list[tuple[float, str]] = field(default_factory=list)
@@ -63,6 +65,7 @@ class NodeDifferences:
                 self.passed_before.append((passed.recorded_s, passed.revision))
             elif why := self.window.object_to_pass(passed, expected.max_hours):
                 because = why
+                self.passed_before.append((passed.recorded_s, passed.revision))
             else:
                 left -= passed.subjects
         for part, failure in failures.items():
@@ -71,6 +74,7 @@ class NodeDifferences:
                 self._add_failure(expected, part, failure)
         if left > 0:
             self._add_unknown(expected.check, because)
+            self.passed_before += [(0.0, "")] if because == NEVER_JUDGED else []
 
     @property
     def items(self) -> tuple[DriftItem, ...]:
@@ -98,6 +102,7 @@ class NodeDifferences:
             self._add_unknown(expected.check, why)
         else:
             self.differences += items
+            self.faults.setdefault(outcome.fault)
 
     def _list_items(self, expected: ExpectedCheck, part: str, failure: StandingFailure) -> Iterator[DriftItem]:
         for one in read_differences(expected.check.id, failure.recorded.outcome.reason):

@@ -37,7 +37,10 @@ UNKNOWN_PREFIX = "unknown: "
 
 @dataclass(frozen=True, slots=True)
 class NodeSync:
-    """One node. `revision` is the last one that it is known to have been in sync with, "" where that is not known."""
+    """One node. `revision` is the last one that it is known to have been in sync with, "" where that is not known.
+
+    `held_by` says who holds it. `remedies` say what the policy does about the differences of a drifted node.
+    """
 
     node: str
     pool: str
@@ -45,6 +48,7 @@ class NodeSync:
     items: tuple[DriftItem, ...] = ()
     revision: str = ""
     held_by: str = ""
+    remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
