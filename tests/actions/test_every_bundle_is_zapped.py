@@ -65,6 +65,7 @@ TROUBLES: dict[str, tuple[str, dict[str, Any], str]] = {
         {},
         "Watchdog restart of the BMC while bios was being written; the BMC restarted in the middle of it",
     ),
+    "one that goes on writing": ("flash.bmc-restarts", {"forgets": True, "breaks": False}, ""),
     "one that forgets the task": ("flash.bmc-restarts", {"forgets": True}, "the BMC restarted in the middle of it"),
 }
 

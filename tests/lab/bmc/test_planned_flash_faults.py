@@ -74,6 +74,13 @@ def test_a_bmc_that_restarts_in_the_middle_breaks_the_update(healthy: dict[str, 
     assert end["tasks"][0]["message"] == "Watchdog restart of the BMC while bios was being written"
 
 
+def test_an_update_may_survive_the_restart_of_its_bmc(healthy: dict[str, Any]) -> None:
+    state = apply_elapsed_time(flashed(healthy, "flash.bmc-restarts", forgets=True, breaks=False), after(45))
+    assert not is_bmc_ready(state, after(50))
+    assert tasks(view(state, after(50)))["Members"] == []
+    assert apply_elapsed_time(state, after(90))["staged"]["BIOS"]["version"] == "new"
+
+
 def test_a_fault_happens_once_and_to_its_component_only(healthy: dict[str, Any]) -> None:
     FLASH_FAULTS["flash.second-reset"](healthy, START, "gpu")
     state = flashed(healthy, "flash.second-reset")

@@ -5,7 +5,7 @@
 | second-reset | – | `resets: 2`: the second reset activates the version |
 | rolls-back | `after_s` | `rolls_back_s`: so long after its activation, the old version runs again |
 | task-lost | `at_percent`, `written` | `lost_at`: from then on, the BMC does not know the task |
-| bmc-restarts | `at_percent`, `forgets` | `restart_at`: the BMC restarts, and may forget the task |
+| bmc-restarts | `at_percent`, `forgets`, `breaks` | `restart_at`: the BMC restarts, may forget and break the update |
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ def start_faults(faults: list[FlashFault], now: datetime, flash_s: float) -> dic
             case "task-lost":
                 carried |= {"lost_at": at, "written": fault["written"]}
             case "bmc-restarts":
-                carried |= {"restart_at": at, "forgets": fault["forgets"]}
+                carried |= {"restart_at": at, "forgets": fault["forgets"], "breaks": fault["breaks"]}
     return carried

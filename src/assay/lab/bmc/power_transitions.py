@@ -79,8 +79,14 @@ def _lose_task(state: VirtualNodeState, task: UpdateTask, at: datetime) -> Virtu
 
 
 def _restart_bmc_in_task(state: VirtualNodeState, task: UpdateTask, at: datetime) -> VirtualNodeState:
+    """Return the state of a BMC that restarts in the middle of an update; the update goes on unless that `breaks` it."""
     state = _edit_task(state, task["id"], restart_at=None, forgotten=task["forgets"])
-    return reset_bmc(state, at, "Watchdog restart of the BMC")
+    if task["breaks"]:
+        return reset_bmc(state, at, "Watchdog restart of the BMC")
+    number = [other["id"] for other in state["tasks"]].index(task["id"])
+    others = [*state["tasks"][:number], *state["tasks"][number + 1 :]]
+    after = reset_bmc({**state, "tasks": others}, at, "Watchdog restart of the BMC")
+    return {**after, "tasks": [*after["tasks"][:number], state["tasks"][number], *after["tasks"][number:]]}
 
 
 def _edit_task(state: VirtualNodeState, task_id: str, **changes: Any) -> VirtualNodeState:

@@ -34,10 +34,16 @@ def flash_task_lost(
 
 
 def flash_bmc_restarts(
-    state: VirtualNodeState, now: datetime, component: str, at_percent: int = 50, forgets: bool = False
+    state: VirtualNodeState,
+    now: datetime,
+    component: str,
+    at_percent: int = 50,
+    forgets: bool = False,
+    breaks: bool = True,
 ) -> None:
-    """A BMC that restarts in the middle of a component's next update, and perhaps forgets the task."""
-    plan_flash_fault(state, component, "bmc-restarts", at_percent=_percent(at_percent), forgets=forgets)
+    """A BMC that restarts in the middle of a component's next update: it may forget the task, and break the update."""
+    arguments = {"at_percent": _percent(at_percent), "forgets": forgets, "breaks": breaks}
+    plan_flash_fault(state, component, "bmc-restarts", **arguments)
 
 
 def _percent(number: int) -> int:
