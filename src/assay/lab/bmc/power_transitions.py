@@ -79,7 +79,7 @@ def _lose_task(state: VirtualNodeState, task: UpdateTask, at: datetime) -> Virtu
 
 
 def _restart_bmc_in_task(state: VirtualNodeState, task: UpdateTask, at: datetime) -> VirtualNodeState:
-    """Return the state of a BMC that restarts in the middle of an update. Unless that `breaks` it, the update goes on."""
+    """Return the state of a BMC that restarts in the middle of an update. It breaks the update only if it `breaks`."""
     state = _edit_task(state, task["id"], restart_at=None, forgotten=task["forgets"])
     if task["breaks"]:
         return reset_bmc(state, at, "Watchdog restart of the BMC")
