@@ -1,6 +1,6 @@
 """A node with a real sshd, whose root is an overlay of this machine's, with mounts and processes of its own.
 
-Its kernel is made of the files of a virtual node of the lab, in /node ($ASSAY_ROOT), so nothing of this machine changes.
+Its kernel is made of files in /node ($ASSAY_ROOT): those of a virtual node of the lab. Nothing of this machine changes.
 It needs root, sshd and unshare.
 """
 
