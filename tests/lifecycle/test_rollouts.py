@@ -265,7 +265,7 @@ def histories(examples: int):
     return lambda test: settings(max_examples=examples, deadline=None, suppress_health_check=checks)(drawn(test))
 
 
-@histories(4)
+@histories(5)
 def test_whatever_happens_a_rollout_stays_inside_its_bounds_and_ends_or_says_why_not(new_paper, size, canaries, events):
     _live_through(new_paper, size, canaries, events)
 
@@ -280,6 +280,8 @@ def _live_through(new_paper, size: int, canaries: int, events: list[tuple[str, i
     paper, bad = new_paper(), set()
     for number, name in enumerate(names("n", size)):
         paper.add(name, rack=f"r{number // 3}")
+    half = paper.policy.limits.model_copy(update={"pool_percent": 50.0})
+    paper.policy = paper.policy.model_copy(update={"limits": half})
     roll = RolloutOnPaper(paper, canaries=canaries, wait_hours=8760)
     roll.start(names("n", size))
     for event, number in events:
@@ -316,7 +318,9 @@ def _let_happen(roll: RolloutOnPaper, event: str, name: str, bad: set[str]) -> N
 
 def _check(roll: RolloutOnPaper, size: int, canaries: int) -> None:
     """Hold the fleet to what must be true at any time."""
-    assert len(roll.counted_out()) <= max(1, size // 4), "more nodes are out than the pool may miss"
+    out = roll.counted_out()
+    assert len(out) <= max(1, size // 2), "more nodes are out than the pool may miss"
+    assert max(Counter(roll.paper.nodes[name].rack for name in out).values(), default=0) <= 2, "or the rack"
     for rollout in roll.history.rollouts.values():
         own = [one for one in rollout.members.values() if one.order_seq > rollout.started_seq and not one.is_under_way]
         proofs = sorted(entry.seq for entry in roll.proofs(rollout.id))
