@@ -14,9 +14,14 @@ def test_bios_is_the_specs(bmc, spec):
     wrong = [
         f"{name} is {bmc.bios[name]}, expected {value} ({value.source})"
         for name, value in spec.bios.items()
-        if bmc.bios[name] != value
+        if not _is_same(bmc.bios[name], value)
     ]
     assert not wrong, "; ".join(wrong)
+
+
+def _is_same(seen, wanted):
+    """Compare an attribute, which may be a text, a number or a boolean, with the text of the spec."""
+    return str(seen).lower() == wanted.lower() if isinstance(seen, bool) else str(seen) == wanted
 
 
 @pytest.mark.fault("host.config.drift")
