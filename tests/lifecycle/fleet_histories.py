@@ -155,6 +155,18 @@ class Histories(JudgedFleet):
                 self.paper.judge(here, phase)
         self.check()
 
+    @rule(name=anybody)
+    def passes_of_the_boot_before_a_repair_come_late(self, name):
+        """Judge evidence that was read after a repair, according to the ledger, though the boot is the one before."""
+        for here in self._here([name]):
+            boot = self.paper.boots[here]
+            self.paper.fault(here, "gpu.xid.79", "gpu1")
+            self.check()
+            self.paper.settle(here)
+            for phase in ("test", "production"):
+                self.paper.judge(here, phase, basis=EvidenceBasis(len(self.paper.log), boot))
+        self.check()
+
     @rule(name=anybody, number=st.integers(0, 5))
     def a_message_about_a_fault_is_repeated(self, name, number):
         for known in [one for one in self.paper.log.values() if one.kind == "fault" and one.node == name][number:][:1]:
