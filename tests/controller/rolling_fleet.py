@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from quiet_site import Far, Hands
 from signed_fleet import SignedFleet
@@ -13,6 +15,7 @@ from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.reconcile_pass import record_decisions
 from assay.controller.rollouts.commit_adoption import take_up_fleet
+from assay.controller.ticket_updates import update_tickets
 from assay.fabric.topology.node_cables import digest_node_cables
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
@@ -146,6 +149,11 @@ class RollingFleet:
 
     def states(self) -> dict[str, str]:
         return {name: state.state for name, state in FleetSnapshotCache(self.context()).node_states().items()}
+
+    def tickets(self, what: str) -> list[Mapping[str, Any]]:
+        """Bring the tickets up to date; return all that were opened or closed."""
+        update_tickets(self.context())
+        return [entry.body for entry in self.ledger.entries(kinds=[f"ticket.{what}"])]
 
     def say(self, kind: str, **body: str) -> None:
         body = {"rollout": self.rollout.id, "who": "ann", "reason": "as planted", **body}

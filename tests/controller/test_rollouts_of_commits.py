@@ -88,11 +88,14 @@ def test_a_failing_canary_pauses_and_a_person_aborts(rolling):
         rolling.turn(failing="n1")
     assert rolling.rollout.pause.rule == "failures"
     assert Counter(rolling.states().values()) == {"production": 3, "triage": 1}
+    (told,) = [one for one in rolling.tickets("opened") if one["title"].startswith("rollout ")]
+    assert (told["node"], told["seen"][:27]) == ("n1", "canary n1 failed: in triage")
     rolling.say("rollout.aborted")
     for _ in range(3):
         rolling.turn()
     assert rolling.kinds().count("move") == 1
     assert rolling.rollout.status == "aborted"
+    assert "the rollout goes on, or has ended" in {one["by"] for one in rolling.tickets("closed")}
 
 
 def test_a_later_merge_folds_in_and_a_revert_leaves_alone_what_never_left(rolling):

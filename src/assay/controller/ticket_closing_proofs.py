@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.controller.desired_tickets import BREAKER_TICKET_KIND, FOREIGN_TICKET_KIND
+from assay.controller.rollouts.paused_rollout_ticket import ROLLOUT_TICKET_KIND
 from assay.fabric.comparison.compare import FabricComparison
 from assay.lifecycle.fleet_snapshot import NodeSnapshot
 from assay.model.outcome import RecordedOutcome
@@ -58,6 +59,8 @@ def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
     """Return the transition, replacement or cordon after which the ticket has no work any more."""
     kind, _, rest = ticket.key.partition("/")
     state = view.node_state
+    if kind == ROLLOUT_TICKET_KIND:
+        return "the rollout goes on, or has ended"
     if kind == BREAKER_TICKET_KIND:
         return "the breaker holds nothing back any more"
     if kind == FOREIGN_TICKET_KIND and view.cordon is not None and not view.foreign_cordon:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.desired_tickets import TechnicianNotes, list_desired_tickets
+from assay.controller.rollouts.paused_rollout_ticket import make_paused_ticket
 from assay.controller.ticket_closing_proofs import ClosingProofs
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.tickets.ticket_lifecycle import TICKET_KINDS, diff_tickets, read_ticket_statuses
@@ -18,9 +19,13 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     scanned = fleet_state.fabric_comparisons.get_all(context)
     comparisons = {name: one.comparison for name, one in scanned.items()}
     known = read_ticket_statuses(context.ledger.entries(kinds=TICKET_KINDS))
-    snapshot = fleet_state.build_snapshot({one.ticket.node for one in known.values() if not one.closed_by})
+    told = {one.ticket.node for one in known.values() if not one.closed_by}
+    rollout = fleet_state.rollouts.find_active()
+    paused = rollout.pause.nodes if rollout and rollout.pause else ()
+    snapshot = fleet_state.build_snapshot({*told, *paused})
     decisions = context.ledger.entries(kinds=["decision"])
     desired = list_desired_tickets(snapshot, decisions, comparisons, _read_technician_notes(context))
+    desired += make_paused_ticket(snapshot, rollout)
     views = {view.name: view for view in snapshot.nodes}
     proofs = ClosingProofs(views, comparisons, {name: one.scanned_at for name, one in scanned.items()})
     window = timedelta(days=context.policy.reopen_days)
