@@ -169,3 +169,22 @@ def test_the_running_loop_follows_a_merge_and_orders_the_canary(rolling):
     loop.run_everything_due()
     assert rolling.rollout.commit == commit, said
     assert rolling.kinds()[-1] == "move"
+
+
+def test_a_shallow_clone_waits_for_its_history_and_a_rewritten_history_starts_over(rolling):
+    base = rolling.git.git("rev-parse", "HEAD").strip()
+    rolling.set_version("2")
+    grafted = rolling.git.root / ".git" / "shallow"
+    head = rolling.git.git("rev-parse", "HEAD")
+    grafted.write_text(head)
+    rolling.git.git("reflog", "expire", "--expire=now", "--all")
+    rolling.git.git("gc", "--quiet", "--prune=now")
+    rolling.take_up()
+    assert f"does not have {base[:12]}" in rolling.told[-1]
+    assert rolling.kinds() == ["commit.adopted"]
+    grafted.unlink()
+    rolling.git.git("checkout", "--quiet", "--orphan", "rewritten")
+    rolling.git.commit()
+    rolling.take_up()
+    assert "cannot be compared" in rolling.told[-1]
+    assert rolling.kinds() == ["commit.adopted", "commit.adopted"]

@@ -58,8 +58,14 @@ def adopt_commit(context: ControllerContext) -> None:
 def _find_obstacle(context: ControllerContext, last: str) -> str:
     """Return why the commit is not adopted, "" if it may be."""
     root = context.fleet.root
-    if changed := commit_trust.find_uncommitted(root):
+    try:
+        changed = commit_trust.find_uncommitted(root)
+    except AssayError as error:
+        return error.what
+    if changed:
         return f"{changed[0]} is not as committed"
+    if last and not commit_trust.has_commit(root, last) and not commit_trust.has_whole_history(root):
+        return f"this clone does not have {last[:12]}, which was adopted before it: fetch the whole history"
     if last and commit_trust.is_descendant(root, last, context.fleet.commit):
         return f"{last[:12]}, which is newer, was adopted before it. To go back, merge a `git revert`"
     return ""

@@ -97,6 +97,16 @@ def is_descendant(root: Path, commit: str, ancestor: str) -> bool:
     return run_git(root, "merge-base", "--is-ancestor", ancestor, commit).returncode == 0
 
 
+def has_commit(root: Path, commit: str) -> bool:
+    """Whether git has a commit."""
+    return run_git(root, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+
+def has_whole_history(root: Path) -> bool:
+    """Whether git has all commits, because the clone is not shallow."""
+    return run_git(root, "rev-parse", "--is-shallow-repository").stdout.strip() == b"false"
+
+
 def find_uncommitted(root: Path) -> list[str]:
     """Return the declared files that differ from the commit, including files that git is configured to ignore.
 
