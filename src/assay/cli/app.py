@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from assay.model.errors import AssayError
 from assay.model.gc_pause import collect_rarely
@@ -92,7 +92,17 @@ VERBS = {
 
 
 class LazyVerbGroup(TyperGroup):
-    """Imports only the module of the requested verb, so that `assay status` starts quickly."""
+    """Imports only the module of the requested verb, and none to list them all, so that every verb starts quickly."""
+
+    is_listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of the verbs, which `VERBS` has all of."""
+        self.is_listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.is_listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 — the signature is click's
         """Return the verbs in the order of `VERBS`."""
@@ -103,6 +113,8 @@ class LazyVerbGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         verb = VERBS[cmd_name]
+        if self.is_listing:
+            return TyperCommand(cmd_name, short_help=verb.help, rich_help_panel=verb.group)
         verb_app: typer.Typer = getattr(importlib.import_module(f"assay.cli.{verb.module}"), f"{cmd_name}_app")
         command: Any = typer.main.get_command(verb_app)
         command.name, command.short_help, command.rich_help_panel = cmd_name, verb.help, verb.group
