@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from assay.actions.boot import read_boot_id, restart_node
@@ -13,15 +14,20 @@ from assay.model.node import Node
 from assay.observe.transports.transport_choice import run_remote_probe
 
 PROBE_S = 60.0
+POLL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostSettingsReadBack:
-    """The work on one node. `deadline_s` limits the wait for a restart."""
+    """The work on one node. `deadline_s` limits the wait for a restart.
+
+    `settle_s`: how long services may take to start, and everything else after a boot.
+    """
 
     fleet: Fleet
     node: Node
     deadline_s: float = 3600.0
+    settle_s: float = 120.0
 
     def find_mismatches(self) -> list[SettingMismatch]:
         """Return the settings that read otherwise now; none where the profile leaves the operating system alone."""
@@ -38,8 +44,17 @@ class HostSettingsReadBack:
     def restart(self) -> str:
         """Restart the host, and return its new boot id. Raises AssayError if settings still differ."""
         _, boot = restart_node(self.node, self.fleet, "ForceRestart", read_boot_id(self.node), self.deadline_s)
-        self.require_no_mismatch(self.find_mismatches())
+        self.require_no_mismatch(self.settle(""))
         return boot
+
+    def settle(self, slow: str = "host.services.") -> list[SettingMismatch]:
+        """Return what differs, after a wait if nothing else than settings whose names begin with `slow` differs."""
+        ends_at = time.monotonic() + self.settle_s
+        while found := self.find_mismatches():
+            if time.monotonic() >= ends_at or not all(mismatch.name.startswith(slow) for mismatch in found):
+                break
+            time.sleep(POLL_S)
+        return found
 
     def require_no_mismatch(self, found: list[SettingMismatch]) -> None:
         """Raise AssayError if there are mismatches."""

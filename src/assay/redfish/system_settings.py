@@ -152,7 +152,8 @@ def _order_bios(bmc: BmcClient, system: Resource, wanted: Mapping[str, str]) -> 
     when = APPLY_TIME if "OnReset" in (bios[SETTINGS].get("SupportedApplyTimes") or []) else {}
     _patch(bmc, path, {"Attributes": attributes} | when)
     taken = bmc.get(path).get("Attributes")
-    refused = [name for name, value in attributes.items() if isinstance(taken, dict) and taken.get(name) != value]
+    taken = taken if isinstance(taken, dict) else {}  # some BMCs show no orders; the reading after the reset decides
+    refused = [name for name, value in attributes.items() if name in taken and taken[name] != value]
     if refused:
         raise AssayError(f"the BMC took the order, but not for {', '.join(refused)}", where=bmc.where)
 

@@ -20,8 +20,8 @@ def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
 
 
 def needs_restart(mismatches: Iterable[SettingMismatch]) -> bool:
-    """Say whether a mismatch may end with a restart of the host."""
-    return any(mismatch.name in RESTART_SETTINGS for mismatch in mismatches)
+    """Say whether a mismatch may end with a restart of the host. A setting that nobody could read is no reason."""
+    return any(mismatch.name in RESTART_SETTINGS and not is_unknown(mismatch) for mismatch in mismatches)
 
 
 def is_unknown(mismatch: SettingMismatch) -> bool:

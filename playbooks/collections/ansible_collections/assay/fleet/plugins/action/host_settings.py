@@ -35,7 +35,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
     def _read_back(self, variables: dict[str, Any], deadline_s: float, *, restart: bool) -> dict[str, Any]:
         fleet, node = find_task_node(variables)
         work = HostSettingsReadBack(fleet, node, deadline_s)
-        found = work.find_mismatches()
+        found = work.find_mismatches() if self._task.check_mode else work.settle()
         waits = restart and work.is_restart_needed(found)
         if self._task.check_mode:
             return {"changed": waits, "msg": f"reads otherwise: {format_setting_mismatches(found)}" if found else ""}

@@ -1,0 +1,66 @@
+"""Settings are read back with patience for what starts, and without it for what will not change by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from assay.actions import host_settings_read_back
+from assay.actions.host_settings_read_back import HostSettingsReadBack
+from assay.model.configuration.setting_mismatch import SettingMismatch
+from assay.model.errors import AssayError
+
+STARTING = SettingMismatch("host.services.chrony", "active", "activating")
+SYSCTL = SettingMismatch("host.sysctls.vm.swappiness", "10", "60")
+KERNEL = SettingMismatch("host.kernel", "6.8", "6.5")
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HostSettingsReadBack]:
+    """Return what makes the work on a node whose readings come in this order; the last one stays."""
+
+    def make(*readings: list[SettingMismatch], root: str = "disk", managed: bool = True) -> HostSettingsReadBack:
+        left = list(readings)
+        spec, profile = SimpleNamespace(host=SimpleNamespace(root=root)), SimpleNamespace(host_settings=managed)
+        fleet: Any = SimpleNamespace(spec_of=lambda _: spec, profile_of=lambda _: profile)
+        node: Any = SimpleNamespace(name="n1")
+        monkeypatch.setattr(host_settings_read_back, "run_remote_probe", lambda *_: {"probe": {}})
+        monkeypatch.setattr(
+            host_settings_read_back.host_settings,
+            "find_host_mismatches",
+            lambda *_: left.pop(0) if len(left) > 1 else left[0],
+        )
+        monkeypatch.setattr(host_settings_read_back.time, "sleep", lambda _: None)
+        return HostSettingsReadBack(fleet, node, settle_s=0.2)
+
+    return make
+
+
+def test_a_service_that_starts_is_waited_for(work: Callable[..., HostSettingsReadBack]):
+    assert work([STARTING], [STARTING], []).settle() == []
+
+
+def test_a_service_that_never_starts_is_told(work: Callable[..., HostSettingsReadBack]):
+    assert work([STARTING]).settle() == [STARTING]
+
+
+def test_nothing_waits_for_a_value_that_stays(work: Callable[..., HostSettingsReadBack]):
+    assert work([SYSCTL], []).settle() == [SYSCTL]
+    assert work([SYSCTL], []).settle("") == [], "after a boot, everything may be late"
+
+
+def test_only_a_disk_makes_a_restart_worthwhile(work: Callable[..., HostSettingsReadBack]):
+    assert work([]).is_restart_needed([KERNEL])
+    assert not work([]).is_restart_needed([SYSCTL])
+    image = work([], root="memory")
+    assert not image.is_restart_needed([KERNEL])
+    with pytest.raises(AssayError, match=r"host\.kernel is 6\.5, expected 6\.8") as trouble:
+        image.require_no_mismatch([KERNEL])
+    assert "image" in trouble.value.fix
+
+
+def test_a_profile_may_leave_the_operating_system_alone(work: Callable[..., HostSettingsReadBack]):
+    assert work([KERNEL], managed=False).find_mismatches() == []
