@@ -9,17 +9,26 @@ def told(made) -> set[tuple[str, str, str, str]]:
     return {(one.state, one.what, one.fault, one.to) for one in made.follows}
 
 
-def test_with_the_default_policy_drift_asks_for_a_technician_and_moves_nobody(repository) -> None:
+def test_with_the_default_policy_nodes_that_drift_wait_for_their_wave_and_ask_nobody(repository) -> None:
     made = repository.firmware("01.05.11", "01.05.12").plan()
     assert told(made) == {
-        ("production", "noted", "firmware.drift", ""),
+        ("production", "rolls", "firmware.drift", ""),
         ("production", "tracked", "firmware.drift", ""),
         ("onboard", "ahead", "", ""),
     }
+    rolling = next(one for one in made.follows if one.what == "rolls")
+    assert len(rolling.nodes) == 14
+    assert rolling.rule.endswith(" rollouts")
+    assert "they wait for their wave, and nobody is asked meanwhile" in format_plan_text(made)
+
+
+def test_drift_that_the_policy_does_not_name_asks_for_a_technician_and_moves_nobody(repository) -> None:
+    repository.policy("drift: [firmware.drift, host.config.drift]", "drift: []").commit()
+    made = repository.firmware("01.05.11", "01.05.12").plan()
     noted = next(one for one in made.follows if one.what == "noted")
     assert len(noted.nodes) == 14
     assert noted.rule.endswith(" for-people")
-    assert "moves no node: the waves are the order for the people who do it" in format_plan_text(made)
+    assert "the policy asks for a technician and moves no node" in format_plan_text(made)
 
 
 def test_a_policy_that_acts_on_drift_says_where_the_nodes_go(repository) -> None:
@@ -54,7 +63,7 @@ def test_a_drift_of_few_nodes_opens_no_breaker(repository) -> None:
         repository.edit("inventory/h100-a.yml", host := repository.host(name), f"{host}      node_spec: hgx-canary\n")
     made = repository.plan()
     assert made.notes == ()
-    assert next(one for one in made.follows if one.what == "noted").nodes == ("n0004", "n0008", "n0012")
+    assert next(one for one in made.follows if one.what == "rolls").nodes == ("n0004", "n0008", "n0012")
 
 
 def test_a_node_in_burn_in_fails_it_and_is_said_to(repository, known) -> None:

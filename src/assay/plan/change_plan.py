@@ -161,7 +161,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     alike = _group_alike(before, after, nodes, cables)
     standings = dict(_map_standings(before, after, facts, {new.name: old for old, new in nodes.renamed}))
     staleness = StaleCheckFinder(before, after)
-    following = predict_drift_responses(after, _group_drifting(alike, staleness, facts, standings))
+    following = predict_drift_responses(after, _group_drifting(after, alike, staleness, facts, standings))
     planned = plan_rollout(
         after.policy,
         facts,
@@ -242,7 +242,11 @@ def _list_node_rollouts(
 
 
 def _group_drifting(
-    alike: tuple[NodeGroup, ...], staleness: StaleCheckFinder, facts: FleetFacts, standings: Mapping[str, NodeStanding]
+    after: FleetRevision,
+    alike: tuple[NodeGroup, ...],
+    staleness: StaleCheckFinder,
+    facts: FleetFacts,
+    standings: Mapping[str, NodeStanding],
 ) -> Iterator[tuple[DriftGroup, list[str]]]:
     """Yield the nodes that differ from their new spec, grouped by their state."""
     for group in alike:
@@ -252,7 +256,9 @@ def _group_drifting(
             for name in group.names:
                 places[standings[name].state, _is_zapped(facts, name)].append(name)
             for (state, brought), names in places.items():
-                yield DriftGroup(state, group.key[3], stale, brought), names
+                serves = state in after.policy.states and after.policy.states[state].in_service
+                leaves = serves and group.pair.needs_service_exit
+                yield DriftGroup(state, group.key[3], stale, brought, leaves), names
 
 
 def _is_zapped(facts: FleetFacts, name: str) -> bool:

@@ -13,16 +13,17 @@ from assay.model.specs.policy_sections import LifecycleState
 from assay.plan.check_reruns import StaleCheck
 from assay.plan.fleet_revision import FleetRevision
 
-DriftResponseKind = Literal["moves", "noted", "tracked", "fails", "stays", "ahead", "unseen"]
+DriftResponseKind = Literal["rolls", "moves", "noted", "tracked", "fails", "stays", "ahead", "unseen"]
 
 
 @dataclass(frozen=True, slots=True)
 class DriftResponse:
     """What follows for nodes in one state. `fault` is the class under which the difference is seen, "" for none.
 
-    `what`: the policy `moves` the nodes, or only records the fault (`noted`); their profile does not act on faults
-    (`tracked`); the state's requirements fail and lead elsewhere (`fails`) or keep the node (`stays`); the nodes take
-    the change when they come to it (`ahead`); no check sees it (`unseen`). `to` is the state to which they go.
+    `what`: they wait for their wave of the rollout, and nobody is asked meanwhile (`rolls`); the policy `moves` the
+    nodes, or only records the fault (`noted`); their profile does not act on faults (`tracked`); the state's
+    requirements fail and lead elsewhere (`fails`) or keep the node (`stays`); the nodes take the change when they come
+    to it (`ahead`); no check sees it (`unseen`). `to` is the state to which they go.
     """
 
     nodes: tuple[str, ...]
@@ -37,12 +38,16 @@ class DriftResponse:
 
 @dataclass(frozen=True, slots=True)
 class DriftGroup:
-    """Nodes in one state that differ from their spec in the same way. `brought`: zap has already run on them."""
+    """Nodes in one state that differ from their spec in the same way.
+
+    `is_zapped`: zap has already run on them. `leaves`: they must leave service for the change, so a rollout takes them.
+    """
 
     state: str
     profile: str
     stale: tuple[StaleCheck, ...]
     is_zapped: bool
+    leaves: bool = False
 
 
 def predict_drift_responses(
@@ -76,6 +81,10 @@ def _predict_watched(after: FleetRevision, drift: DriftGroup, watched: list[Stal
     profile = after.fleet.profiles[drift.profile]
     for fault in dict.fromkeys(one.fault for one in watched):
         checks = tuple(one.check for one in watched if one.fault == fault)
+        if drift.leaves and profile.acts_on_faults and fault in after.policy.breaker.drift:
+            rule = f"{after.policy_line('rollouts')} rollouts"
+            yield DriftResponse((), drift.state, "rolls", fault, checks, rule=rule)
+            continue
         for said in dict.fromkeys(
             respond_to_class(after.policy, after.catalog, drift.state, fault, use) for use in (False, True)
         ):

@@ -89,6 +89,7 @@ def format_drift_responses(plan: ChangePlan) -> Iterator[str]:
 def _describe_drift_response(one: DriftResponse) -> str:
     seen = f"seen as {one.fault} by {format_list(map(shorten_test_name, one.checks), 2)}"
     said = {
+        "rolls": f"{seen}; they wait for their wave, and nobody is asked meanwhile [{one.rule}]",
         "moves": f"{seen}; {one.answer} [{one.rule}]",
         "noted": f"{seen}; {_noted(one.answer)} [{one.rule}]",
         "tracked": f"{seen}; tracked and never acted on, by their profile",
@@ -102,7 +103,7 @@ def _describe_drift_response(one: DriftResponse) -> str:
 
 def _noted(answer: PolicyResponse | None) -> str:
     asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
-    return f"the policy {asks} and moves no node: the waves are the order for the people who do it"
+    return f"the policy {asks} and moves no node"
 
 
 def format_policy_answers(plan: ChangePlan) -> Iterator[str]:
