@@ -34,7 +34,8 @@ SECRET_WORDS = (
     *("passw", "PASSW", "Passw", "secret", "SECRET", "Secret", "token", "TOKEN", "Token"),
     *("_key", "_KEY", "_pass", "_PASS", "passphrase", "api key", "API key", "community", "credential"),
 )
-NEEDLE = re.compile("|".join(map(re.escape, (*SHAPE_NEEDLES, *SECRET_WORDS))))
+NEEDLES = (*SHAPE_NEEDLES, *SECRET_WORDS)
+"""A line without any of these texts holds no secret that is known."""
 COMMENT = re.compile(r"(?:^|\s)#(.*)")
 TOLD = re.compile(r"([\w -]*\w)\s*(?::|=|\bis\b)\s*[\"'`]?([^\s\"'`,;)]+)[\"'`]?\s*(?:$|[.,;)])", re.IGNORECASE)
 """`bmc password: VALUE` at the end of a phrase."""
@@ -146,9 +147,7 @@ def _read_text(draft: RepositoryDraft, path: str) -> str:
 
 def _find_in_text(text: str, only_comments: bool) -> Iterator[WrittenSecret]:
     """Yield the secrets in a text, at most one a line."""
-    if "#" not in text if only_comments else not NEEDLE.search(text):
-        return
-    for number, line in _list_lines(text, "#" if only_comments else ""):
+    for number, line in _list_lines(text):
         comment = COMMENT.search(line)
         judged = comment[1] if only_comments and comment else "" if only_comments else line
         what = _describe_line(judged, comment[1] if comment else "", "" if only_comments else line)
@@ -156,23 +155,28 @@ def _find_in_text(text: str, only_comments: bool) -> Iterator[WrittenSecret]:
             yield WrittenSecret(number, len(line) - len(line.lstrip()) + 1, what)
 
 
-def _list_lines(text: str, needle: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line that holds the needle."""
-    if not needle:
-        yield from enumerate(text.splitlines(), 1)
-        return
-    at, number, counted = text.find(needle), 1, 0
+def _list_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that holds a needle. Forty searches for a text are faster than one pattern."""
+    starts = {text.rfind("\n", 0, at) + 1 for needle in NEEDLES for at in _find_all(needle, text)}
+    number, counted = 1, 0
+    for start in sorted(starts):
+        number += text.count("\n", counted, start)
+        counted = start
+        yield number, text[start : end if (end := text.find("\n", start)) >= 0 else len(text)]
+
+
+def _find_all(needle: str, text: str) -> Iterator[int]:
+    """Yield the first place of a needle on each line."""
+    at = text.find(needle)
     while at >= 0:
-        number += text.count("\n", counted, at)
-        start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-        counted = end = len(text) if end < 0 else end
-        yield number, text[start:end]
-        at = text.find(needle, end)
+        yield at
+        end = text.find("\n", at)
+        at = text.find(needle, end) if end >= 0 else -1
 
 
 def _describe_line(text: str, comment: str, code: str) -> str:
     """Return what a line holds: a known shape in the text, a secret told in the comment, or one given by the code."""
-    if not NEEDLE.search(text):
+    if not any(needle in text for needle in NEEDLES):
         return ""
     shape = find_secret_shape(text, SECRET_SHAPES)
     if shape is not None:
