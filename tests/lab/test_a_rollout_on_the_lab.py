@@ -141,7 +141,7 @@ def test_a_canary_that_fails_pauses_and_a_person_ends_it(home: Path) -> None:
     merge_bmc(home, "01.05.13")
     paused = go_on(home, "paused")
     assert paused["paused_by"]["rule"] == "failures"
-    assert "zap failed" in paused["paused_by"]["reason"]
+    assert paused["paused_by"]["reason"].startswith("canary n0001 failed: ")
     assay(home, "rollout", "abort", paused["id"], "--reason", "a bad image", "--who", "ann")
     assay(home, "reconcile", "--once")
     assert "aborted by ann: a bad image" in assay(home, "rollout", "show", paused["id"]).stdout
