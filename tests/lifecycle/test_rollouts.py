@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.lifecycle.rollouts.node_progress import judge_progress
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import RolloutHours
 
@@ -203,6 +205,23 @@ def test_a_node_that_serves_again_without_the_change_is_not_proven(fleet):
     roll.paper.judge("n00", "production", "fail")
     roll.paper.step()
     assert roll.kinds()["n00"] != "proven"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind"), [("pass", "proven"), ("error", "out"), ("skip", "out"), ("fail", "failed")]
+)
+def test_a_node_is_proven_only_when_every_check_of_drift_has_passed(fleet, verdict, kind):
+    roll = fleet(4)
+    roll.start(names("n", 4))
+    roll.turn()
+    roll.days(1)
+    assert (roll.states()["n00"], roll.rollout.members["n00"].proof) == ("production", "")
+    roll.paper.judge("n00", "zap", verdict)
+    hashes = {check.id: "" for check in roll.paper.checks.values()}
+    snapshot = roll.paper.situation()
+    views = tuple(replace(view, judging_hashes=hashes) for view in snapshot.nodes)
+    progress = judge_progress(replace(snapshot, nodes=views), roll.rollout)
+    assert [one.kind for one in progress if one.node == "n00"] == [kind]
 
 
 def test_drift_of_a_node_that_waits_asks_nobody_for_anything(fleet):

@@ -12,7 +12,9 @@ from assay.lifecycle.decisions.manual_moves import find_next_step
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.rollout_history import Rollout, RolloutMember
+from assay.model.outcome import Outcome
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text_lists import format_list
 
 ProgressKind = Literal["waiting", "leaving", "out", "proven", "failed", "held", "left alone"]
 PROGRESS_KINDS: tuple[ProgressKind, ...] = ("proven", "out", "leaving", "waiting", "held", "failed", "left alone")
@@ -102,7 +104,7 @@ def _judge_serving(
     if request and request.rollout == rollout.id:
         return "leaving", _describe_wait(node_state)
     if _is_repaired(policy, rollout, member, node_state):
-        return _judge_proof(snapshot, view)
+        return _judge_proof(snapshot, view, member.to)
     if member.order:
         return "left alone", "somebody withdrew its order, and it serves as before"
     if member.to not in policy.states:
@@ -133,8 +135,11 @@ def _judge_absent(policy: LifecyclePolicy, member: RolloutMember, node_state: No
     return "left alone", f"{why}; it takes the change on its way back into service"
 
 
-def _judge_proof(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[ProgressKind, str]:
-    """Return whether checks that are newer than the repair, and judged by today's spec, prove the node."""
+def _judge_proof(snapshot: FleetSnapshot, view: NodeSnapshot, target: str) -> tuple[ProgressKind, str]:
+    """Return whether checks that are newer than the repair, and judged by today's spec, prove the node.
+
+    One pass is not enough: every check of drift that the node's way from `target` into service runs must have passed.
+    """
     counting = drop_excused_outcomes(
         view.latest, view.node, snapshot.known_issues, snapshot.observing_checks, snapshot.now
     )
@@ -151,8 +156,18 @@ def _judge_proof(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[ProgressK
         return "failed", f"back in {view.node_state.state}, and fails: {', '.join(failed)}"
     if not passed:
         return "out", f"back in {view.node_state.state}; no check has passed since the repair"
+    drift = {one.outcome.check for one in counting if _shows_drift(snapshot.policy, view, target, one.outcome)}
+    if unproved := sorted(check.rpartition("::")[2] for check in drift - {one.outcome.check for one in passed}):
+        return "out", f"back in {view.node_state.state}; not passed since the repair: {format_list(unproved, 3)}"
     repair = view.node_state.repairs[-1].kind
     return "proven", f"{len(passed)} checks passed by today's spec, on evidence newer than its {repair}"
+
+
+def _shows_drift(policy: LifecyclePolicy, view: NodeSnapshot, target: str, outcome: Outcome) -> bool:
+    """Whether a check shows drift, and is run in the state that brings the change or while the node serves."""
+    phases = {*policy.states[view.node_state.state].watch, *(want.phase for want in policy.states[target].requires)}
+    is_declared = outcome.check in view.judging_hashes
+    return is_declared and outcome.fault in policy.breaker.drift and not phases.isdisjoint(outcome.phases)
 
 
 def _serves(policy: LifecyclePolicy, node_state: NodeState) -> bool:
