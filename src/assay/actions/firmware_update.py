@@ -1,8 +1,8 @@
 """Brings a firmware bundle onto a node, stage by stage: each image is pushed once, even if processes are killed.
 
 Only the BMC's inventory decides. A component with the right version is skipped, a running update is taken over, an
-update that waits for its reset is reset. Only then is an image pushed. A second push in one run happens only after an
-update of somebody else, which was taken over and brought another version.
+update that waits for its reset is reset. Only then is an image pushed, at most once in a run. If an update of somebody
+else was taken over and brought another version, the image is pushed after it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class TechnicianInspection(StrictModel):
 
 
 class Checklists(SpecDocument):
-    """What technicians check, by the state that waits for their word, and what they photograph of what goes back.
+    """What technicians check in each state that waits for them, and the photos of parts that go back to the vendor.
 
     A node in such a state has a ticket with these steps, whichever way it came there. `photos`: name → what must be
     seen on it; a file `NAME.jpg` in the dossier's folder answers it.

@@ -233,7 +233,7 @@ class NodeSettings(BaseModel):
 
 
 class NodeVariables(NodeSettings, NodeIdentity):
-    """Every Ansible variable of a node that assay reads, groups and host merged.
+    """Every Ansible variable that assay reads of a node, from its groups and from the host itself.
 
     `pool` is needed only for a host that several groups list.
     """

@@ -50,7 +50,7 @@ class SpecDocument(StrictModel):
     replaces the extended one (JSON Merge Patch, RFC 7396).
 
     `kind`: which of the kinds the document is. `name`: unique among the documents of its kind. `extends`: the document
-    that this one changes. `description`: what it is, for people. `owner`: the team that answers for it.
+    whose fields this one takes over. `description`: what it is, for people. `owner`: the team that answers for it.
     """
 
     kind: str
