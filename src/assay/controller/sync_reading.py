@@ -46,7 +46,7 @@ def list_rolling_nodes(ledger: Ledger) -> frozenset[str]:
 
 
 def format_revision(fleet: Fleet) -> str:
-    """Return the commit of a fleet, `<commit>-dirty` if its files differ from it, "" outside of git."""
+    """Return the commit of a fleet, `<commit>-dirty` if its files differ from it, "" without a commit."""
     return f"{fleet.commit}{CHANGED if fleet.dirty else ''}" if fleet.commit else ""
 
 

@@ -67,7 +67,7 @@ def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:
             yield from _format_items(nodes)
             yield from _format_remedies(nodes)
     yield ""
-    yield f"compared with {format_short_revision(report.revision) or 'files outside of git'}"
+    yield f"compared with {format_short_revision(report.revision) or 'files without a commit'}"
 
 
 def format_node_sync(node: NodeSync) -> Iterator[str]:
