@@ -65,7 +65,8 @@ def test_each_part_is_yaml_that_reads_back(root: Path) -> None:
     assert node["rack"] == "r1"
     assert spec["limits"]["gpu_temperature"] == {"value": 80, "unit": "°C", "source": "datasheet"}
     assert bundle == yaml.safe_load((root / "specs/bundle.yaml").read_text())
-    assert profile == yaml.safe_load((root / "specs/profile.yaml").read_text())
+    declared = yaml.safe_load((root / "specs/profile.yaml").read_text())
+    assert profile == {**declared, "host_settings": True}, "the default that applies is shown too"
 
 
 def test_secrets_are_not_shown_and_references_are(root: Path) -> None:
