@@ -7,6 +7,7 @@ from typing import Any
 
 from assay.fleet.secret_detection import find_secret_shape
 from assay.fleet.validation_problems import SECRET_NAME
+from assay.model.text_lists import format_count
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
 from assay.plan.operations.other_change import ChangeTopic, OtherChange, list_all_pools
 from assay.plan.policy_changes import UNCOMPARED_FIELDS, SettingDifference, compare_values
@@ -98,7 +99,7 @@ def _describe(
         value = "given otherwise" if is_secret else values
         yield OtherChange(topic, f"{title}: {one.path}: {value}", one.line, pools)
     if more := found[SHOWN_DIFFERENCES:]:
-        yield OtherChange(topic, f"{title}: {len(more)} more values", more[0].line, pools)
+        yield OtherChange(topic, f"{title}: {format_count(len(more), 'more value')}", more[0].line, pools)
 
 
 def find_shown_specs(
