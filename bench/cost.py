@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
+import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+MEASURED = """
+import json, os, sys
+silent = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
+pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=silent)
+_, status, usage = os.wait4(pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss]))
+"""
+"""A small process that starts the command: the peak memory of a process begins with that of the one that starts it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -25,11 +35,11 @@ def cost(command: Sequence[str], folder: Path, *, times: int = 3, well: Collecti
 
 def _once(command: Sequence[str], folder: Path, well: Collection[int]) -> Cost:
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in well:
+        starter = [sys.executable, "-I", "-S", "-c", MEASURED, *command]
+        done = subprocess.run(starter, cwd=folder, stdout=subprocess.PIPE, stderr=errors, check=True)
+        code, cpu_s, peak_kib = json.loads(done.stdout)
+        if code not in well:
             errors.seek(0)
             tail = errors.read()[-500:].decode(errors="replace")
-            raise RuntimeError(f"{' '.join(command)} ended {process.returncode}: {tail}")
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+            raise RuntimeError(f"{' '.join(command)} ended {code}: {tail}")
+    return Cost(cpu_s, peak_kib / 1024)
