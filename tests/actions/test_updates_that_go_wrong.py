@@ -198,7 +198,7 @@ BMCS = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(BMCS)
 def test_whatever_a_bmc_does_an_image_is_pushed_once_and_done_means_that_it_runs(tmp_path: Path, bmc: PaperBmc) -> None:
     work = work_on(bmc, tmp_path)

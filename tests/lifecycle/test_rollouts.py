@@ -280,8 +280,10 @@ def histories(examples: int):
     """Return what draws fleets and events."""
     strange = st.lists(st.tuples(EVENTS, st.integers(0, 8)), max_size=12)
     drawn = given(st.integers(2, 7), st.integers(1, 2), strange)
-    checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    return lambda test: settings(max_examples=examples, deadline=None, suppress_health_check=checks)(drawn(test))
+    chosen = settings(
+        max_examples=examples, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    )
+    return lambda test: chosen(drawn(test))
 
 
 @histories(5)
