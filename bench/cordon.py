@@ -71,7 +71,7 @@ def _make_fleet(root: Path, nodes: int) -> Path:
     policy = yaml.safe_load(path.read_text())
     policy["states"]["production-reboot"]["entry"] = ["cordon"]
     policy["limits"] |= {"pool_percent": 100, "rack_concurrent": nodes, "reboots_per_hour": nodes}
-    policy["breaker"] |= {"min_nodes": nodes + 1, "percent": 100}
+    policy["breaker"] |= {"min_nodes": nodes + 1, "percent": 100, "by_class": []}
     path.write_text(yaml.safe_dump(policy, sort_keys=False))
     return root
 
