@@ -194,8 +194,10 @@ def test_what_was_cancelled_or_on_a_node_that_failed_is_lost_in_slurms_words_and
     running.join(120)
     result = last(home)
     reasons = Counter(" ".join(one.reason.split()[:4]) for one in result.stored.outcomes(verdicts=["error"]))
-    lost = reasons["lost: Slurm says NODE_FAIL"]
-    assert reasons == {"lost: Slurm says CANCELLED": 1, "lost: Slurm says NODE_FAIL": lost}
+    assert reasons.pop("lost: Slurm says CANCELLED") == 1
+    # slurmd may end pytest alone first
+    assert reasons.keys() <= {"lost: Slurm says NODE_FAIL", "lost: pytest was killed"}
+    lost = reasons.total()
     assert 1 <= lost <= EACH  # the last second of a node that fails can be lost, and is judged anew
     assert (result.counts["error"], result.complete, live()) == (1 + lost, False, [])
     said("scontrol", "update", "nodename=n2", "state=resume")
