@@ -16,7 +16,6 @@ from assay.cli.recorded_node_states import format_ago, load_node_states_and_retu
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
 from assay.cli.render.open_breakers import breaker_as_json, format_breaker
 from assay.cli.workspace import Workspace
-from assay.fleet.repository_tree import require_inventory
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.text_lists import fold_names, format_list
@@ -54,6 +53,8 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
         show_nodes_without_ledger(workspace, error, form)
     if not states:
+        from assay.fleet.repository_tree import require_inventory
+
         require_inventory(workspace.root)
     if form == "json":
         unknown = _read_unknown_jobs(workspace)

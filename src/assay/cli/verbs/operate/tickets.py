@@ -13,7 +13,6 @@ import typer
 
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.fleet.repository_tree import require_inventory
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_minute
@@ -53,6 +52,8 @@ def tickets(
 
         show_tickets_without_ledger(workspace, error, form)
     if not entries:
+        from assay.fleet.repository_tree import require_inventory
+
         require_inventory(workspace.root)
     records = [record for record in list_tickets(entries) if all_ or not record.closed_at]
     for sink, why in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
