@@ -18,7 +18,7 @@ def find_start_state(policy: LifecyclePolicy, node: Node, now: datetime | None) 
     if is_imported(node, now):
         return policy.service_state
     start = node.settings.lifecycle_start
-    if start in policy.states and policy.states[start].in_service:
+    if policy.is_in_service(start):
         return _first_state_of_proof(policy)
     return start
 

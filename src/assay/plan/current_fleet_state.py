@@ -52,13 +52,9 @@ def find_node_standing(policy: LifecyclePolicy, facts: FleetFacts, node: Node) -
     node_state = facts.node_states.get(node.name)
     if node_state is None:
         state = find_start_state(policy, node, facts.now)
-        return NodeStanding(state, _serves(policy, state), False)
+        return NodeStanding(state, policy.is_in_service(state), False)
     is_out = node_state.state in policy.states and (
         is_out_of_service(policy, node_state) or is_ordered_out(policy, node_state)
     )
     held = f"held by {node_state.hold.who}: {node_state.hold.reason}" if node_state.hold else ""
-    return NodeStanding(node_state.state, _serves(policy, node_state.state), is_out, held)
-
-
-def _serves(policy: LifecyclePolicy, state: str) -> bool:
-    return state in policy.states and policy.states[state].in_service
+    return NodeStanding(node_state.state, policy.is_in_service(node_state.state), is_out, held)

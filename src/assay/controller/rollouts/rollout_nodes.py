@@ -57,7 +57,7 @@ def _fold_in(
     policy: LifecyclePolicy, exits: NodesByBase, last: str, member: RolloutMember, state: NodeState
 ) -> _FoldedNode:
     """Return what a node of the earlier rollout needs now."""
-    is_serving = state.state in policy.states and policy.states[state.state].in_service
+    is_serving = policy.is_in_service(state.state)
     is_repaired = any(repair.seq > member.order_seq for repair in state.repairs)
     if not member.order or (is_serving and not is_repaired):
         return _FoldedNode(exits[member.base].get(member.node), member.base)

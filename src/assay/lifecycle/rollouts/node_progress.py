@@ -58,7 +58,9 @@ def list_returned_nodes(policy: LifecyclePolicy, rollout: Rollout, states: Mappi
     """Yield the nodes that serve after a repair for this rollout, and that nothing proves yet."""
     for name, member in rollout.members.items():
         state = states.get(name)
-        if state and not member.proof and _serves(policy, state) and _is_repaired(policy, rollout, member, state):
+        if member.proof or state is None or not policy.is_in_service(state.state):
+            continue
+        if _is_repaired(policy, rollout, member, state):
             yield name
 
 
@@ -91,7 +93,7 @@ def _judge_member(
         return "left alone", f"profile {view.profile.name} lets automation take no node out of service"
     if node_state.hold:
         return "held", f"held by {node_state.hold.who}: {node_state.hold.reason}"
-    if _serves(policy, node_state):
+    if policy.is_in_service(node_state.state):
         return _judge_serving(snapshot, rollout, member, view)
     return _judge_absent(policy, member, node_state)
 
@@ -168,10 +170,6 @@ def _shows_drift(policy: LifecyclePolicy, view: NodeSnapshot, target: str, outco
     phases = {*policy.states[view.node_state.state].watch, *(want.phase for want in policy.states[target].requires)}
     is_declared = outcome.check in view.judging_hashes
     return is_declared and outcome.fault in policy.breaker.drift and not phases.isdisjoint(outcome.phases)
-
-
-def _serves(policy: LifecyclePolicy, node_state: NodeState) -> bool:
-    return node_state.state in policy.states and policy.states[node_state.state].in_service
 
 
 def _is_repaired(policy: LifecyclePolicy, rollout: Rollout, member: RolloutMember, node_state: NodeState) -> bool:

@@ -87,6 +87,10 @@ class LifecyclePolicy(SpecDocument):
         """The state in which customers use nodes: the first that is `in_service`."""
         return next(name for name, state in self.states.items() if state.in_service)
 
+    def is_in_service(self, state: str) -> bool:
+        """Whether customers use nodes in a state; not in one that the policy does not have."""
+        return state in self.states and self.states[state].in_service
+
     def has_edge(self, origin: str, target: str) -> bool:
         """Whether the policy has an edge from `origin` to `target`."""
         return target in self.edges.get(origin, ()) or target in self.anywhere
