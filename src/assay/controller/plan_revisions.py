@@ -17,29 +17,11 @@ from assay.fleet.spec_values_read_by_checks import read_check_inputs
 from assay.fleet.yaml_document import ParseCache
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
-from assay.model.fleet import Fleet
+from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.node import Node
 from assay.model.text_lists import format_count, format_nodes
 from assay.plan.fleet_revision import FleetRevision
 
-PLACES = {
-    "NodeSpec": "node_specs",
-    "FirmwareBundle": "bundles",
-    "FabricDesign": "designs",
-    "FaultCatalog": "fault_catalogs",
-    "LifecyclePolicy": "policies",
-    "ManagementProfile": "profiles",
-    "CheckCatalog": "check_catalogs",
-    "TicketRoute": "ticket_routes",
-    "BmcQuirks": "quirks",
-    "Monitoring": "monitorings",
-    "KnownIssues": "known_issue_lists",
-    "Gates": "gates",
-    "Checklists": "checklists",
-    "Schedules": "schedules",
-    "CostAssumptions": "cost_assumptions",
-}
-"""Where a Fleet has the specs of each kind."""
 Unread = tuple[str, str]
 """`file:line`, and why it cannot be read."""
 
@@ -98,7 +80,7 @@ def mend_fleet(
     for kind, fits in (("LifecyclePolicy", _has_one_policy), ("FaultCatalog", _has_one_catalog)):
         if why := fits(fleet):
             unread += [("specs", why)] if not draft.problems else []
-            fleet = replace(fleet, **{PLACES[kind]: getattr(head, PLACES[kind])})
+            fleet = replace(fleet, **{FIELD_OF_KIND[kind]: getattr(head, FIELD_OF_KIND[kind])})
     fleet, dangling = _take_dangling_nodes(fleet, head)
     return _take_unfit_designs(fleet, head, [*unread, *dangling])
 
@@ -111,7 +93,7 @@ def _take_refused_specs(fleet: Fleet, head: Fleet, draft: RepositoryDraft, head_
     lost = {f"{one.kind}/{one.name}" for one in draft.refused}
     lost |= {key for key, entry in head_draft.spec_files.items() if entry.document.file in files}
     found: dict[str, Mapping[str, Any]] = {}
-    for kind, place in PLACES.items():
+    for kind, place in FIELD_OF_KIND.items():
         own, theirs = getattr(fleet, place), getattr(head, place)
         found[place] = {**{name: spec for name, spec in theirs.items() if f"{kind}/{name}" in lost}, **own}
     return replace(fleet, **found)  # type: ignore[arg-type]  # each place holds specs of its own kind

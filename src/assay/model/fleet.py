@@ -27,6 +27,25 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.schedules import Schedules
     from assay.model.specs.ticket_route import TicketRoute
 
+FIELD_OF_KIND = {
+    "NodeSpec": "node_specs",
+    "FirmwareBundle": "bundles",
+    "FabricDesign": "designs",
+    "FaultCatalog": "fault_catalogs",
+    "LifecyclePolicy": "policies",
+    "ManagementProfile": "profiles",
+    "CheckCatalog": "check_catalogs",
+    "TicketRoute": "ticket_routes",
+    "BmcQuirks": "quirks",
+    "Monitoring": "monitorings",
+    "KnownIssues": "known_issue_lists",
+    "Gates": "gates",
+    "Checklists": "checklists",
+    "Schedules": "schedules",
+    "CostAssumptions": "cost_assumptions",
+}
+"""Where a Fleet has the specs of each kind."""
+
 
 @dataclass(frozen=True)
 class Fleet:

@@ -7,28 +7,16 @@ from typing import Any
 
 from assay.fleet.secret_detection import find_secret_shape
 from assay.fleet.validation_problems import SECRET_NAME
+from assay.model.fleet import FIELD_OF_KIND
 from assay.model.text_lists import format_count
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
 from assay.plan.operations.other_change import ChangeTopic, OtherChange, list_all_pools
 from assay.plan.policy_changes import UNCOMPARED_FIELDS, SettingDifference, compare_values
 
-COMPARED_KINDS: dict[str, str] = {
-    "TicketRoute": "ticket_routes",
-    "BmcQuirks": "quirks",
-    "Monitoring": "monitorings",
-    "Checklists": "checklists",
-    "CostAssumptions": "cost_assumptions",
-}
-"""Kinds that are compared here value by value, and where the fleet has them."""
-SHOWN_KINDS: dict[str, str] = {
-    "NodeSpec": "node_specs",
-    "FirmwareBundle": "bundles",
-    "FabricDesign": "designs",
-    "FaultCatalog": "fault_catalogs",
-    "LifecyclePolicy": "policies",
-    "ManagementProfile": "profiles",
-}
-"""Kinds that have sections of their own, and where the fleet has them."""
+COMPARED_KINDS = ("TicketRoute", "BmcQuirks", "Monitoring", "Checklists", "CostAssumptions")
+"""Kinds that are compared here value by value."""
+SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "LifecyclePolicy", "ManagementProfile")
+"""Kinds that have sections of their own."""
 SHOWN_DIFFERENCES = 5
 OF_NODES = ("NodeSpec", "FirmwareBundle", "ManagementProfile")
 """Kinds that touch only the nodes that use them. A change on a node has a section of its own."""
@@ -40,7 +28,8 @@ def list_other_spec_changes(
     before: FleetRevision, after: FleetRevision, shown: Collection[str]
 ) -> Iterator[OtherChange]:
     """Yield the changes. `shown` are the specs (`Kind/name`) whose changes other sections show."""
-    for kind, place in {**COMPARED_KINDS, **SHOWN_KINDS}.items():
+    for kind in (*COMPARED_KINDS, *SHOWN_KINDS):
+        place = FIELD_OF_KIND[kind]
         was, will = getattr(before.fleet, place), getattr(after.fleet, place)
         if was is not will:
             yield from _compare_kind(after, kind, was, will, shown)
@@ -110,7 +99,8 @@ def find_shown_specs(
     `settings` are the paths of changed values by kind, such as `compute.limits.symbol_errors`; `fabrics` are recabled.
     """
     shown = {f"FabricDesign/{name}" for name in fabrics}
-    for kind, place in SHOWN_KINDS.items():
+    for kind in SHOWN_KINDS:
+        place = FIELD_OF_KIND[kind]
         names = {*getattr(before.fleet, place), *getattr(after.fleet, place)}
         paths = tuple(settings.get(kind, ()))
         shown |= {f"{kind}/{name}" for name in names if any(path.startswith(f"{name}.") for path in paths)}
