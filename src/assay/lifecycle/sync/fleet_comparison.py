@@ -98,7 +98,8 @@ class _FleetComparison:
         if state in self._policy.states and self._policy.states[state].final:
             return None
         found = self._find_differences(node, state, EvidenceWindow.of_node(node_state, self._inputs.now))
-        standing, holder = self._find_state(node, node_state, found), _find_holder(node_state, self._inputs.now)
+        holder = _find_holder(node_state, self._inputs.now)
+        standing = self._find_state(node, node_state, found, holder)
         revision = self._inputs.revision if standing == "in_sync" else found.last_revision
         remedies = self._list_remedies(node, state, found) if standing == "drifted" else ()
         return NodeSync(node.name, node.pool, standing, found.items, revision, holder, remedies)
@@ -106,9 +107,9 @@ class _FleetComparison:
     def _list_remedies(self, node: Node, state: str, found: NodeDifferences) -> tuple[str, ...]:
         return tuple(text for fault in found.faults for text in self._remedies.describe(state, node.profile, fault))
 
-    def _find_state(self, node: Node, node_state: NodeState | None, found: NodeDifferences) -> SyncState:
+    def _find_state(self, node: Node, node_state: NodeState | None, found: NodeDifferences, holder: str) -> SyncState:
         rolling = is_rolling(node.name, node_state, self._applying, self._inputs.rollout)
-        if (rolling or found.differences) and _find_holder(node_state, self._inputs.now):
+        if (rolling or found.differences) and holder:
             return "held"
         if rolling:
             return "rolling"
