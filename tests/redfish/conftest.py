@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 from bmc_rehearsal import authority, ca_file, rehearsal, tiny
 
+from assay.redfish.bmc_client import BmcClient, open_bmc
+
 __all__ = ["authority", "ca_file", "rehearsal", "tiny"]
+
+NODE = "n0003"
+
+
+@pytest.fixture
+def bmc(rehearsal: Any) -> Iterator[BmcClient]:
+    """Yield a session with the BMC of a node that is put back afterwards."""
+    before = rehearsal.world.load(NODE)
+    with open_bmc(rehearsal.fleet.nodes[NODE], root=rehearsal.root) as session:
+        yield session
+    with rehearsal.world.change(NODE) as state:
+        state.clear()
+        state.update(before)

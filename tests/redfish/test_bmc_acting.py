@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,6 @@ from assay.redfish.bmc_client import BmcClient, open_bmc
 from assay.redfish.firmware_push_and_tasks import ImageServer, RedfishTask, parse_task
 
 NODE = "n0003"
-
-
-@pytest.fixture
-def bmc(rehearsal: Any) -> Iterator[BmcClient]:
-    """Yield a session with the BMC of a node that is put back afterwards."""
-    before = rehearsal.world.load(NODE)
-    with open_bmc(rehearsal.fleet.nodes[NODE], root=rehearsal.root) as session:
-        yield session
-    with rehearsal.world.change(NODE) as state:
-        state.clear()
-        state.update(before)
 
 
 def image(folder: Path, component: str, version: str, inventory: list[str]) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from assay.actions.system_settings_update import SystemSettingsUpdate
 from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.model.errors import AssayError
 from assay.model.specs.node_spec import BootSpec, NodeSpec
-from assay.redfish.bmc_client import BmcClient, open_bmc
+from assay.redfish.bmc_client import BmcClient
 from assay.redfish.system_settings import (
     compare_bios,
     compare_boot,
@@ -21,17 +20,6 @@ from assay.redfish.system_settings import (
 )
 
 NODE = "n0003"
-
-
-@pytest.fixture
-def bmc(rehearsal: Any) -> Iterator[BmcClient]:
-    """Yield a session with the BMC of a node that is put back afterwards."""
-    before = rehearsal.world.load(NODE)
-    with open_bmc(rehearsal.fleet.nodes[NODE], root=rehearsal.root) as session:
-        yield session
-    with rehearsal.world.change(NODE) as state:
-        state.clear()
-        state.update(before)
 
 
 def declared(rehearsal: Any, **more: Any) -> NodeSpec:
