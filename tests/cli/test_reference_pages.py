@@ -14,8 +14,8 @@ from assay.cli.render.reference_pages import DRAWINGS, build_reference, write_re
 from assay.fleet.json_schemas import build_schemas, build_spec_schema
 from assay.fleet.spec_reference.field_meanings import describe_fields, find_unit, list_models_below
 from assay.fleet.spec_reference.field_types import format_default, format_type
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.node_settings import NodeVariables
-from assay.model.specs.node_spec import NodeSpec
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, StrictModel, load_spec_model
 
 ROOT = Path(__file__).parents[2]

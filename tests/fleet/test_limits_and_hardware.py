@@ -12,7 +12,7 @@ from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.repository_check import list_problems
 from assay.fleet.rules.measurement_limits import GPU_MAXIMA, GPU_UNITS, LIMIT_BOUNDS, find_gpu_maximum
 from assay.model.fabric.ports_and_cables import find_next_slower_gbps, rate_to_gbps
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.units import UNITS
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

@@ -10,7 +10,7 @@ from plugin_distribution import PluginDistribution
 
 OWNED = """\
 from assay.fleet.repository_check import RuleFinding, rule
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 
 @rule("SITE0001", "a node spec without an owner", why="Nobody would answer for it.")

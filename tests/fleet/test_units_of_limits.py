@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.fleet.repository_check import list_problems
 from assay.fleet.suite_source import MeasureCall, find_measure_calls
-from assay.model.specs.node_spec import MetricLimit
+from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.units import READING_SUFFIXES, UNITS, convert_unit, describe_unit_fix, find_unit_in_name, suggest_units
 
 Write = Callable[[Mapping[str, "str | None"]], Path]

@@ -13,7 +13,7 @@ from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.faults.detection import detect_faults
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.known_issues import ExcuseLimits, KnownIssue
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 LINK = "https://git.example/issues/7"
 ENDS = datetime(2026, 12, 1, tzinfo=UTC)

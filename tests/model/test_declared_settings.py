@@ -16,7 +16,7 @@ from assay.model.configuration.declared_settings import (
     make_role_values,
 )
 from assay.model.configuration.host_settings import find_host_mismatches, is_unknown, needs_restart
-from assay.model.specs.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
+from assay.model.specs.node.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
 
 SPEC: dict[str, Any] = {
     "kind": "NodeSpec",

@@ -22,7 +22,7 @@ from assay.fleet.yaml_document import parse_yaml
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.observe.spec_learning.evidence_lookup import ObservedNode
 from assay.observe.spec_learning.spec_draft import draft_node_spec
 

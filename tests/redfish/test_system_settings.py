@@ -9,7 +9,7 @@ import pytest
 from assay.actions.system_settings_update import SystemSettingsUpdate
 from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.model.errors import AssayError
-from assay.model.specs.node_spec import BootSpec, NodeSpec
+from assay.model.specs.node.node_spec import BootSpec, NodeSpec
 from assay.redfish.bmc_client import BmcClient
 from assay.redfish.system_settings import (
     compare_bios,

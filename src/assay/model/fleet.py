@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
     from assay.model.specs.management_profile import ManagementProfile
     from assay.model.specs.monitoring import Monitoring
-    from assay.model.specs.node_spec import NodeSpec
+    from assay.model.specs.node.node_spec import NodeSpec
     from assay.model.specs.schedules import Schedules
     from assay.model.specs.ticket_route import TicketRoute
 

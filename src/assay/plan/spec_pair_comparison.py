@@ -13,7 +13,7 @@ from typing import Any, Literal
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.plan.assumptions import APPLIED_SETTINGS
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.inventory_changes import COMPARED_FIELDS, PLACE_FIELDS, InventoryChanges

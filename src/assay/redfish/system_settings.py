@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
 from assay.model.errors import AssayError
-from assay.model.specs.node_spec import BootSpec, NodeSpec
+from assay.model.specs.node.node_spec import BootSpec, NodeSpec
 from assay.redfish.bios_boot_components import read_bios, read_boot, read_pending_bios
 from assay.redfish.bmc_client import BmcClient
 from assay.redfish.errors import BmcResourceMissing, error_for_response

@@ -20,7 +20,7 @@ from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
-from assay.model.specs.node_spec import GpuSpec, HcaSpec, NicSpec, NodeSpec, NvmeSpec, PsuSpec
+from assay.model.specs.node.node_spec import GpuSpec, HcaSpec, NicSpec, NodeSpec, NvmeSpec, PsuSpec
 
 NOW = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 PCI = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]

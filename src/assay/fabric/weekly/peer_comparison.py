@@ -12,7 +12,7 @@ from statistics import fmean, median
 
 from assay.fabric.weekly.compared_readings import READINGS
 from assay.fabric.weekly.week import PortWeek
-from assay.model.specs.node_spec import MetricLimit
+from assay.model.specs.node.node_spec import MetricLimit
 
 MIN_PEERS = 8
 """A port with fewer peers is not compared with them."""

@@ -10,7 +10,7 @@ from assay.fleet.playbooks.play_hosts import SEPARATOR, is_selected
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
 from assay.model.specs.management_profile import ManagementProfile
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.text_lists import format_count
 
 ZAP_PLAYBOOK = f"{PLAYBOOKS}/zap.yml"

@@ -15,7 +15,7 @@ from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.plugins import SCHEDULERS
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.management_profile import ManagementProfile
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.spec_document import SpecDocument
 from assay.model.text_lists import suggest_nearest
 

@@ -12,7 +12,7 @@ from assay.model.fabric.design_cables_and_partitions import ExplicitEnd, parse_p
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fabric.switch_settings import TierName
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 
 class CablePlug(NamedTuple):

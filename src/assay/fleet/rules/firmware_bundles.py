@@ -16,7 +16,7 @@ from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.yaml_document import YAML_FIX
 from assay.model.specs.firmware_bundle import FirmwareBundle, FirmwareComponent
 from assay.model.specs.management_profile import ManagementProfile
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 LFS_POINTER_BYTES = 1024  # bytes: a git-lfs pointer file is smaller, as its specification says
 LFS_POINTER = re.compile(

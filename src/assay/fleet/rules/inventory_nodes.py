@@ -11,8 +11,8 @@ from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
 from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.node_settings import NodeVariables
-from assay.model.specs.node_spec import NodeSpec
 
 VARIABLE_NAMES = tuple(NodeVariables.model_fields)
 

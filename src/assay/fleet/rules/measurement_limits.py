@@ -16,7 +16,7 @@ from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.design_port_lookup import list_design_spec_pairs
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import find_next_slower_gbps, rate_to_gbps
-from assay.model.specs.node_spec import MetricLimit, NodeSpec
+from assay.model.specs.node.node_spec import MetricLimit, NodeSpec
 from assay.model.units import UNITS, convert_unit, describe_unit_fix
 
 

@@ -16,7 +16,7 @@ from assay.model.configuration.declared_settings import SETTING_ROLES, list_decl
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.reading import READ_SYSCTLS
 from assay.model.specs.management_profile import ManagementProfile
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 EntryPath = tuple[str | int, ...]
 

@@ -17,7 +17,7 @@ from assay.model.specs.checklists import Checklists
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.policy_sections import LifecycleState
 
 

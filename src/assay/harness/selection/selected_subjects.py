@@ -11,7 +11,7 @@ from assay.harness.selection.declared_outcomes import PART_KINDS
 from assay.harness.selection.node_selection import NodeSelection, list_node_subjects
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 
 class NamedSubject(NamedTuple):

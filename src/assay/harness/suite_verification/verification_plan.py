@@ -22,7 +22,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 EvidenceKind = Literal["node", "whole_rack", "fabric", "week"]
 """The kind of evidence that a check needs."""

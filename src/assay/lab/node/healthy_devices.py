@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
     from collections.abc import Mapping
 
     from assay.model.node import Node
-    from assay.model.specs.node_spec import NodeSpec
+    from assay.model.specs.node.node_spec import NodeSpec
 
 DevicePart = dict[str, Any]
 

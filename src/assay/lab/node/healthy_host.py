@@ -13,7 +13,7 @@ from assay.lab.virtual_node_state import VirtualNodeState
 
 if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
     from assay.model.node import Node
-    from assay.model.specs.node_spec import NodeSpec
+    from assay.model.specs.node.node_spec import NodeSpec
 
 HostPart = dict[str, Any]
 

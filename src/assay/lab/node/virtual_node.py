@@ -38,7 +38,7 @@ from assay.lab.nvml.stub_answers import stub_answers
 from assay.lab.virtual_node_state import VirtualNodeState, write_json
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareBundle
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 INITIAL_UPTIME = timedelta(days=14)
 TIMING = {"power_on_s": 60, "boot_s": 120, "flash_s": 90, "bmc_reset_s": 30}

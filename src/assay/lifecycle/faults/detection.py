@@ -26,7 +26,7 @@ from assay.model.node import Node
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.timestamps import format_time, parse_time
 
 

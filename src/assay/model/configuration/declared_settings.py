@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 SettingHome = Literal["bmc", "kernel", "disk"]
 

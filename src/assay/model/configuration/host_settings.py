@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 PROBE_AREAS = ("host", "kernel", "services", "nic", "pci")
 """The areas of the probe that `find_host_mismatches` reads."""

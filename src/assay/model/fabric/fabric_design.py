@@ -37,7 +37,7 @@ from assay.model.fabric.switch_settings import (
     TierName,
     parse_switch_position,
 )
-from assay.model.specs.node_spec import MetricLimit
+from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.specs.spec_document import SpecDocument
 
 EntryPath = tuple[str | int, ...]

@@ -86,7 +86,7 @@ SPEC_KINDS = {
     "LifecyclePolicy": "assay.model.specs.lifecycle_policy",
     "ManagementProfile": "assay.model.specs.management_profile",
     "Monitoring": "assay.model.specs.monitoring",
-    "NodeSpec": "assay.model.specs.node_spec",
+    "NodeSpec": "assay.model.specs.node.node_spec",
     "Schedules": "assay.model.specs.schedules",
     "TicketRoute": "assay.model.specs.ticket_route",
 }

@@ -10,7 +10,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
 from assay.model.reading import EvidenceReading, parse_reading
 from assay.model.specs.firmware_bundle import FirmwareBundle
-from assay.model.specs.node_spec import NodeSpec
+from assay.model.specs.node.node_spec import NodeSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from assay.model.specs.node_spec import MetricLimit
+from assay.model.specs.node.node_spec import MetricLimit
 from assay.observe.spec_learning.evidence_lookup import DraftEntry, ObservedNode, read_typed_value
 from assay.observe.spec_learning.spec_values_from_evidence import learn_entries
 

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from assay.model.specs.firmware_bundle import FirmwareBundle
-from assay.model.specs.node_spec import HostSpec
+from assay.model.specs.node.node_spec import HostSpec
 from assay.observe.spec_learning.evidence_lookup import DraftEntry, ObservedNode, read_typed_value, typed_value
 
 CHOSEN_BY_PEOPLE = ("services", "modules", "sysctls")  # a node has hundreds; people choose those that matter

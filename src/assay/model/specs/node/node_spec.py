@@ -1,0 +1,197 @@
+"""NodeSpec: what a node of one kind must be: its parts, its host settings, and the limits of its measurements."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from assay.model.errors import ConflictError, FieldConflict
+from assay.model.specs.spec_document import SpecDocument, StrictModel
+from assay.model.units import UNITS, describe_unit_fix
+
+
+class DimmSpec(StrictModel):
+    """Memory modules, all alike. `speed_mts` is their configured speed in millions of transfers a second.
+
+    `count`: how many modules. `size_gib`: the size of one.
+    """
+
+    count: int = Field(gt=0)
+    size_gib: int = Field(gt=0)
+    speed_mts: int = Field(gt=0)
+
+
+class HostSpec(StrictModel):
+    """The memory, kernel and services of a host. A field that is not given is not checked.
+
+    `kernel`: a version as `uname -r` prints it. `iommu`: the type of the GPUs' IOMMU groups (`identity` results from
+    `iommu=pt`, `none` means no IOMMU). `services`: systemd units without `.service`. `modules`: kernel modules, written
+    with `_`. `sysctls`: values by name, as text.
+
+    `dimms`: the memory modules. `numa_nodes`: how many the kernel shows. `governor`: the governor of the processors'
+    frequency. `transparent_hugepages`: when the kernel uses them.
+
+    `root`: where the root file system is. On `disk`, settings are also written to files, and stay. In `memory` (each
+    boot loads an image), the settings of the running kernel are applied after each boot; kernel, driver and command
+    line come from the image; firmware and BIOS settings stay.
+    """
+
+    root: Literal["disk", "memory"] = "disk"
+    dimms: DimmSpec | None = None
+    numa_nodes: int | None = Field(default=None, gt=0)
+    kernel: str | None = None
+    governor: str | None = None
+    iommu: Literal["none", "identity", "DMA", "DMA-FQ"] | None = None
+    transparent_hugepages: Literal["always", "madvise", "never"] | None = None
+    services: list[str] = Field(default=[])
+    modules: list[str] = Field(default=[])
+    sysctls: dict[str, str] = Field(default={})
+
+
+class GpuSpec(StrictModel):
+    """GPUs by slot: `pci[3]` is the PCI address of `gpu3`, whether or not a GPU answers there.
+
+    `model`: the name that NVML gives. `pci`: the PCI addresses by slot.
+    """
+
+    model: str
+    pci: list[str] = Field(min_length=1)
+
+    @property
+    def count(self) -> int:
+        """The number of GPUs that the node must have."""
+        return len(self.pci)
+
+
+class HcaSpec(StrictModel):
+    """One InfiniBand adapter: its kernel name, its rail (counted from 0) and its PCI address.
+
+    `name`: the kernel's name, such as `mlx5_0`. `rail`: the rail that it is cabled to, from 0. `pci`: its PCI address.
+    """
+
+    name: str
+    rail: int = Field(ge=0)
+    pci: str
+
+
+class NicSpec(StrictModel):
+    """One front-end network interface. `mtu` is in bytes; None means any.
+
+    `name`: the kernel's name. `speed_mbps`: the speed of its link.
+    """
+
+    name: str
+    speed_mbps: int = Field(gt=0)
+    mtu: int | None = Field(default=None, ge=68)
+
+
+class NvmeSpec(StrictModel):
+    """Local drives, `nvme0` to `nvme<count - 1>`.
+
+    `count`: how many drives. `size_gb`: the size of one, in decimal gigabytes.
+    """
+
+    count: int = Field(ge=0)
+    size_gb: int = Field(gt=0)
+
+
+class PsuSpec(StrictModel):
+    """Power supplies; `needed` of them carry the load. `count` is 0 where the rack feeds the node by a busbar."""
+
+    count: int = Field(ge=0)
+    needed: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _no_more_needed_than_there_are(self) -> PsuSpec:
+        if self.needed > self.count:
+            raise ValueError(f"needed ({self.needed}) is more than count ({self.count})")
+        return self
+
+
+class BootSpec(StrictModel):
+    """How the node boots. `first` is a shell pattern of its first boot option (`UEFI: PXE*`). None is not checked.
+
+    `mode`: how the firmware starts the system. `secure`: whether Secure Boot is on.
+    """
+
+    mode: Literal["UEFI", "Legacy"] = "UEFI"
+    secure: bool | None = None
+    first: str | None = None
+
+
+class MetricLimit(StrictModel):
+    """One threshold. `source` says where the number comes from (a document, a measurement).
+
+    `value`: the threshold; the check says which side is good. `unit`: the unit of the value.
+    """
+
+    value: float
+    unit: str = Field(json_schema_extra={"enum": list(UNITS)})
+    source: str
+
+    @model_validator(mode="after")
+    def _in_a_known_unit(self) -> MetricLimit:
+        if self.unit not in UNITS:
+            raise ConflictError(
+                FieldConflict(
+                    "ASY0056", ("unit",), f"{self.unit!r} is no unit that assay knows", describe_unit_fix(self.unit)
+                )
+            )
+        return self
+
+
+class RackScale(StrictModel):
+    """The parts of one rack of such nodes, where the rack is one machine (one NVLink domain).
+
+    `nodes`, `gpus`, `switch_trays`, `power_shelves`: how many the rack has.
+    """
+
+    nodes: int = Field(gt=0)
+    gpus: int = Field(gt=0)
+    switch_trays: int = Field(ge=0)
+    power_shelves: int = Field(ge=0)
+
+
+class NodeSpec(SpecDocument):
+    """What a node of one kind must be. `firmware` names a FirmwareBundle; `limits` are by metric.
+
+    `height_u`: how many rack units a node fills, from its own upwards. `rack`: given if a rack of them is one machine.
+
+    `product`: the product name that the host's firmware reports. `gpus`: the GPUs by slot. `hcas`: the InfiniBand
+    adapters, one for each rail. `nics`: the front-end interfaces. `nvme`: the local drives. `psus`: the power supplies.
+    `fans`: how many the BMC shows. `cpu_sockets`: how many processors. `cpu_threads`: how many threads all of them
+    have. `firmware`: the FirmwareBundle that it must run. `limits`: the thresholds by metric. `memory_gib`: the memory
+    that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver. `bios`:
+    settings by name, as the BMC reports them. `boot`: how the node starts. `leak_detectors`: how many the BMC shows.
+    `kernel_cmdline`: words that the kernel's command line must have.
+    """
+
+    kind: Literal["NodeSpec"]
+    product: str
+    height_u: int = Field(default=1, gt=0, le=60)
+    rack: RackScale | None = None
+    gpus: GpuSpec
+    hcas: list[HcaSpec]
+    nics: list[NicSpec]
+    nvme: NvmeSpec
+    psus: PsuSpec
+    fans: int = Field(gt=0)
+    cpu_sockets: int = Field(gt=0)
+    cpu_threads: int = Field(gt=0)
+    memory_gib: int = Field(gt=0)
+    host: HostSpec = Field(default=HostSpec())
+    driver: str
+    firmware: str
+    bios: dict[str, str] = Field(default={})
+    boot: BootSpec = Field(default=BootSpec())
+    leak_detectors: int = Field(default=0, ge=0)
+    kernel_cmdline: list[str] = Field(default=[])
+    limits: dict[str, MetricLimit] = Field(default={})
+
+    def slot_names(self, kind: str) -> list[str]:
+        """Return the slot names of a kind (gpu, hca, nic, nvme, psu or fan), in order."""
+        counts = {"gpu": self.gpus.count, "nvme": self.nvme.count, "psu": self.psus.count, "fan": self.fans}
+        if kind in counts:
+            return [f"{kind}{index}" for index in range(counts[kind])]
+        return [part.name for part in (self.hcas if kind == "hca" else self.nics)]
