@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from assay.model.specs.node.node_spec import NodeSpec
 
 SettingHome = Literal["bmc", "kernel", "disk"]
+SettingApplication = Literal["at_once", "idle", "zap"]
+APPLICATIONS: tuple[SettingApplication, ...] = get_args(SettingApplication)
+"""From harmless to disturbing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +25,17 @@ class SettingRole:
     `home`: `bmc` stays whatever the host boots. `kernel` lives in the running kernel: a node whose root is in memory
     gets it at each boot, any other node also has it on disk. `disk` comes from the disk or the image that boots, so
     a node whose root is in memory gets it only with another image.
+
+    `applied` says when a node in service may get the setting without leaving service. A new row says it, with the
+    reason in a comment: `at_once` if bringing it disturbs no running job (the kernel or BMC takes it as it runs),
+    `idle` if it needs no restart but may disturb a job, `zap` if it needs a reset or restart, or if nobody knows.
+    `idle_names` are entries of an `at_once` mapping or list that need an idle node all the same.
     """
 
     role: str
     home: SettingHome
+    applied: SettingApplication = "zap"
+    idle_names: tuple[str, ...] = ()
 
 
 SETTING_ROLES: Mapping[str, SettingRole] = {
@@ -33,12 +43,19 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "boot.mode": SettingRole("system_settings", "bmc"),
     "boot.secure": SettingRole("system_settings", "bmc"),
     "boot.first": SettingRole("system_settings", "bmc"),
-    "host.sysctls": SettingRole("sysctls", "kernel"),
-    "host.modules": SettingRole("kernel_modules", "kernel"),
-    "host.services": SettingRole("services", "kernel"),
-    "host.transparent_hugepages": SettingRole("transparent_hugepages", "kernel"),
-    "host.governor": SettingRole("cpu_governor", "kernel"),
-    "nics.mtu": SettingRole("nic_mtu", "kernel"),
+    # sysctl(8) writes a running kernel. A smaller pool of huge pages (hugetlbpage.rst) fails a job that counts on it.
+    "host.sysctls": SettingRole("sysctls", "kernel", "at_once", idle_names=("vm.nr_hugepages",)),
+    # Our own judgement: a module may claim devices that a job uses.
+    "host.modules": SettingRole("kernel_modules", "kernel", "idle"),
+    # A stopped service serves nobody. The fabric manager sets NVSwitches up again when it starts (its user guide).
+    "host.services": SettingRole("services", "kernel", "at_once", idle_names=("nvidia-fabricmanager",)),
+    # transhuge.rst: the choice counts for new memory; pages in use stay as they are.
+    "host.transparent_hugepages": SettingRole("transparent_hugepages", "kernel", "at_once"),
+    # Documentation/admin-guide/pm/cpufreq.rst: the governor of a policy may be changed at run time.
+    "host.governor": SettingRole("cpu_governor", "kernel", "at_once"),
+    # Our own judgement: many drivers set their queues up again, and packets get lost meanwhile.
+    "nics.mtu": SettingRole("nic_mtu", "kernel", "idle"),
+    # Kernel, command line and driver need a restart, BIOS and boot settings a reset: `zap`.
     "host.kernel": SettingRole("kernel_version", "disk"),
     "kernel_cmdline": SettingRole("kernel_command_line", "disk"),
     "host.iommu": SettingRole("kernel_command_line", "disk"),
