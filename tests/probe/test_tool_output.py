@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.reading import parse_reading
-from assay.probe.burn_in import parse_all_reduce, parse_fio_read, parse_gpu_burn, parse_stress_ng
+from assay.probe.burn_in import parse_fio_read, parse_gpu_burn, parse_stress_ng
+from assay.probe.nccl_tests import parse_all_reduce
 
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}\n"

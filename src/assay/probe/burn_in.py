@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from assay.model.reading import ReadingTree, absent, failed, parse_reading, value
 from assay.probe.devices.nvme import NVME_CLASS, list_namespaces
 from assay.probe.gpu.gpu_list import DRIVER_LIST
 from assay.probe.isolated_reader import gather_isolated
+from assay.probe.nccl_tests import parse_all_reduce, parse_report, quote_ending
 from assay.probe.node_access import NodeRoot, TimedQuestion, leaf_for_error, run_tool
 
 TOOL_GRACE_S = 120  # to start, allocate and print
 NVME_READ_S = 5
+USAGE_S = 20
 CUDA_SETTINGS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
 
 BurnInPart = Callable[[NodeRoot, int], ReadingTree]
 """(node, seconds of load) → branch."""
 
-RANK = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>: ?", re.MULTILINE)  # mpirun --tag-output
-NCCL_ROW = re.compile(r"^\s*\d+\s+\d+\s+\w+\s+\w+\s+-?\d+((?:\s+\S+){8})\s*$", re.MULTILINE)
-NCCL_AVERAGE = re.compile(r"^# Avg bus bandwidth\s*: (\d+(?:\.\d+)?)", re.MULTILINE)
-NCCL_BAD = re.compile(r"^# Out of bounds values\s*: (\d+) (OK|FAILED)", re.MULTILINE)
 BURN_VERDICT = re.compile(r"^\s*GPU (\d+): (OK|FAULTY)\s*$", re.MULTILINE)
 BURN_PROGRESS = re.compile(r"proc'd:((?: (?:- )?-?\d+ \([\d.]+ Gflop/s\))+)")
 BURN_GPU = re.compile(r"(-?\d+) \(([\d.]+) Gflop/s\)")
@@ -70,8 +70,27 @@ def _run_all_reduce(root: NodeRoot, seconds: int) -> ReadingTree:
     gpus = _gpu_count(root)
     if gpus == 0:
         return absent(f"no GPU in {DRIVER_LIST}")
-    sizes = ["-b", "1G", "-e", "8G", "-f", "2"]
-    return _run("all_reduce_perf", [*sizes, "-g", str(gpus), "-c", "1"], TOOL_GRACE_S, parse_all_reduce)
+    arguments = ["-b", "1G", "-e", "8G", "-f", "2", "-g", str(gpus), "-c", "1"]
+    if not _writes_reports():
+        return _run("all_reduce_perf", arguments, TOOL_GRACE_S, parse_all_reduce)
+    with tempfile.TemporaryDirectory(prefix="assay-nccl-") as folder:  # -J never overwrites: it would write FILE.0
+        report = Path(folder, "report.json")
+        arguments += ["-J", str(report)]
+        return _run("all_reduce_perf", arguments, TOOL_GRACE_S, lambda text: _read_report(report, text))
+
+
+def _writes_reports() -> bool:
+    """Whether this all_reduce_perf knows `-J FILE`: older versions refuse it."""
+    usage = run_tool(["all_reduce_perf", "-h"], USAGE_S, value)
+    return "--output_file" in str(usage.get("value", ""))
+
+
+def _read_report(report: Path, text: str) -> ReadingTree:
+    """Return the readings of the report, or of the table where the tool ended before it wrote a whole one."""
+    try:
+        return parse_report(report.read_text(errors="replace"))
+    except (OSError, ValueError):
+        return parse_all_reduce(text)
 
 
 def _gpu_count(root: NodeRoot) -> int:
@@ -130,30 +149,6 @@ def _run(tool: str, arguments: Sequence[str], seconds: int, parse: Callable[[str
     return run_tool([tool, *arguments], seconds + TOOL_GRACE_S, parse, CUDA_SETTINGS)
 
 
-def parse_all_reduce(text: str) -> ReadingTree:
-    """Parse nccl-tests' table: the average bus bandwidth in GB/s, and the number of wrong elements.
-
-    Columns of a row: size, count, type, redop, root, then time, algbw, busbw and #wrong out of place and in place.
-    """
-    text = RANK.sub("", text)
-    average = NCCL_AVERAGE.search(text)
-    bandwidth = (
-        value(float(average[1])) if average else failed(f"no average bus bandwidth in the output{_ending(text)}")
-    )
-    return {"bus_bandwidth_gb_s": bandwidth, "wrong": _count_wrong(text)}
-
-
-def _count_wrong(text: str) -> ReadingTree:
-    rows = [columns.split() for columns in NCCL_ROW.findall(text)]
-    summary = NCCL_BAD.search(text)
-    if not rows or summary is None:
-        return failed(f"no result rows and summary in the output{_ending(text)}")
-    counts = [count for row in rows for count in (row[3], row[7])]
-    if not all(count.isdecimal() for count in counts):
-        return failed("the results were not checked (#wrong is N/A)")
-    return value(max(sum(map(int, counts)), int(summary[1])))
-
-
 def parse_gpu_burn(text: str) -> ReadingTree:
     """Parse gpu_burn's verdicts and last progress line: each GPU's `ok` and `gflops`, by CUDA index.
 
@@ -162,7 +157,7 @@ def parse_gpu_burn(text: str) -> ReadingTree:
     """
     verdicts = BURN_VERDICT.findall(text)
     if not verdicts:
-        return failed(f"gpu_burn gave no verdict{_ending(text)}")
+        return failed(f"gpu_burn gave no verdict{quote_ending(text)}")
     progress = BURN_PROGRESS.findall(text)
     done = BURN_GPU.findall(progress[-1]) if progress else []
     if len(done) != len(verdicts):
@@ -183,7 +178,7 @@ def parse_fio_read(text: str) -> ReadingTree:
         job: Any = json.loads(text[text.index("{") :])["jobs"][0]
         error, bytes_per_s = int(job["error"]), float(job["read"]["bw_bytes"])
     except (ValueError, KeyError, IndexError, TypeError):
-        return failed(f"fio printed no result{_ending(text)}")
+        return failed(f"fio printed no result{quote_ending(text)}")
     if error or bytes_per_s <= 0:
         return failed(f"fio could not read: error {error}" if error else "fio read nothing")
     return value(round(bytes_per_s / 1e6, 1))
@@ -193,15 +188,9 @@ def parse_stress_ng(text: str) -> ReadingTree:
     """Parse `stress-ng --vm N --verify`: the number of wrong bits; a failure without a number counts as one."""
     end = MEMORY_END.search(text)
     if end is None:
-        return failed(f"stress-ng did not complete{_ending(text)}")
+        return failed(f"stress-ng did not complete{quote_ending(text)}")
     bits = sum(map(int, MEMORY_BITS.findall(text)))
     failures = len(MEMORY_FAIL.findall(text))
     if end[1] and not failures:
-        return failed(f"stress-ng completed unsuccessfully{_ending(text)}")
+        return failed(f"stress-ng completed unsuccessfully{quote_ending(text)}")
     return value(max(bits, failures))
-
-
-def _ending(text: str) -> str:
-    """Return the end of a reason: it quotes the last line of the output that is not blank."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"; it ended with {lines[-1][:120]!r}" if lines else "; it printed nothing"
