@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,18 +15,14 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-import yaml
 from forked_assay import run_assay
+from serving_fleet import POLICY, change_yaml, make_serving_fleet, merge_bmc_image, start_history
 
 from assay.lab.bmc.planned_flash_faults import plan_flash_fault
-from assay.lab.firmware_images import make_image
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 
-ROOT = Path(__file__).parents[2]
 NODES = ["n0001", "n0002", "n0003"]
-BUNDLE = "specs/firmware/hgx-h100-2026-10.yaml"
-GIT = ("git", "-c", "user.name=ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
 ROUNDS = 14
 """More rounds than a rollout of three nodes needs."""
 
@@ -39,48 +33,22 @@ def assay(home: Path, *words: str) -> CompletedProcess[str]:
     return done
 
 
-def commit(home: Path) -> None:
-    subprocess.run([*GIT, "add", "--all"], cwd=home, check=True)
-    subprocess.run([*GIT, "commit", "--quiet", "--message", "change"], cwd=home, check=True)
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Three nodes that serve, each in a rack of its own, in a git repository; their burn-in takes no day."""
+    """Three nodes that serve, in a git repository; their burn-in takes no day."""
     root = tmp_path_factory.mktemp("fleet")
-    for folder in ("specs", "suites", "firmware", "playbooks"):
-        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
-    shutil.copy(ROOT / "ansible.cfg", root)
-    (root / ".gitignore").write_text(".assay/\nreports/\n__pycache__/\n")
-    policy = yaml.safe_load((root / "specs/lifecycle/default.yaml").read_text())
-    policy["states"]["test"]["soak_hours"] = 0
-    policy["limits"]["pool_percent"] = 70
-    (root / "specs/lifecycle/default.yaml").write_text(yaml.safe_dump(policy, sort_keys=False))
-    (root / "inventory").mkdir()
-    hosts = {}
-    for number, name in enumerate(NODES, 1):
-        guids = [f"0xa088c20401{rail:02x}00{number:02x}" for rail in range(8)]
-        place = {"rack": f"r{number}", "u": 1, "serial_number": f"S000{number}", "bmc_address": f"192.0.2.{number}"}
-        hosts[name] = {**place, "hca_guids": guids}
-    start = {"service_import": {"nodes": NODES, "reason": "they serve", "expires": "2999-01-01"}}
-    variables = {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1", **start}
-    (root / "inventory/a.yml").write_text(yaml.safe_dump({"a": {"vars": variables, "hosts": hosts}}))
-    subprocess.run([*GIT, "init", "--quiet"], cwd=root, check=True)
-    commit(root)
+    make_serving_fleet(root, NODES)
+    change_yaml(root / POLICY, _make_quick)
+    start_history(root)
     assay(root, "lab", "up")
     assay(root, "reconcile", "--once")
     yield root
     assay(root, "lab", "down")
 
 
-def merge_bmc(home: Path, version: str) -> None:
-    """Commit a bundle with another image of the BMC."""
-    image, name = make_image("bmc", version, ["BMC"]), f"firmware/bmc-{version}.bin"
-    (home / name).write_bytes(image)
-    bundle = yaml.safe_load((home / BUNDLE).read_text())
-    bundle["components"][0] |= {"version": version, "artifact": name, "sha256": hashlib.sha256(image).hexdigest()}
-    (home / BUNDLE).write_text(yaml.safe_dump(bundle, sort_keys=False))
-    commit(home)
+def _make_quick(policy: dict[str, Any]) -> None:
+    policy["states"]["test"]["soak_hours"] = 0
+    policy["limits"]["pool_percent"] = 70
 
 
 def newest(home: Path) -> dict[str, Any]:
@@ -121,7 +89,7 @@ def kill_while_flashing(home: Path) -> None:
 @pytest.mark.slow
 def test_new_firmware_reaches_every_node_once_though_the_controller_is_killed(home: Path) -> None:
     assert newest_or_none(home) is None, "the first start rolls nothing out"
-    merge_bmc(home, "01.05.12")
+    merge_bmc_image(home, "01.05.12")
     kill_while_flashing(home)
     out = json.loads(assay(home, "rollout", "show", newest(home)["id"], "--format", "json").stdout)
     assert Counter(one["progress"] for one in out["nodes"]) == {"out": 1, "waiting": 2}, "the canary is alone"
@@ -139,7 +107,7 @@ def test_a_canary_that_fails_pauses_and_a_person_ends_it(home: Path) -> None:
     for name in NODES:
         with LabWorld(home / ".assay/lab").change(name) as state:
             plan_flash_fault(state, "bmc", "rolls-back", after_s=0)
-    merge_bmc(home, "01.05.13")
+    merge_bmc_image(home, "01.05.13")
     paused = go_on(home, "paused")
     assert paused["paused_by"]["rule"] == "failures"
     assert paused["paused_by"]["reason"].startswith("canary n0001 failed: ")

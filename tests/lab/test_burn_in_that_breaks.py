@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from forked_assay import run_assay
+from serving_fleet import make_serving_fleet
 
 from assay.ledger.store import Ledger
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.node_entries import read_entered_state
 
-ROOT = Path(__file__).parents[2]
 NODE = "n0001"
 
 
@@ -27,15 +25,7 @@ def assay(home: Path, *words: str) -> str:
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
     """A fleet of one node that serves, its lab up."""
-    for folder in ("specs", "suites", "firmware", "playbooks"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
-    shutil.copy(ROOT / "ansible.cfg", tmp_path)
-    (tmp_path / "inventory").mkdir()
-    guids = [f"0xa088c20401{rail:02x}0006" for rail in range(8)]
-    host = {"rack": "r1", "u": 1, "serial_number": "S0001", "bmc_address": "192.0.2.1", "hca_guids": guids}
-    start = {"service_import": {"nodes": [NODE], "reason": "it serves", "expires": "2999-01-01"}}
-    variables = {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1", **start}
-    (tmp_path / "inventory/a.yml").write_text(yaml.safe_dump({"a": {"vars": variables, "hosts": {NODE: host}}}))
+    make_serving_fleet(tmp_path, [NODE])
     assay(tmp_path, "lab", "up")
     yield tmp_path
     assay(tmp_path, "lab", "down")

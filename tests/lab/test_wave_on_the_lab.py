@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,12 +11,12 @@ from subprocess import CompletedProcess
 import pytest
 import yaml
 from forked_assay import run_assay
+from serving_fleet import POLICY, change_yaml, make_serving_fleet
 
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state_projection import project_node_states
 
-ROOT = Path(__file__).parents[2]
 NODES = [f"n000{number}" for number in range(1, 9)]
 HIT = NODES[:5]
 
@@ -30,19 +29,8 @@ def assay(home: Path, *words: str) -> CompletedProcess[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """A fleet of eight nodes that serve, each in a rack of its own, its lab up."""
-    for folder in ("specs", "suites", "firmware", "playbooks"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
-    shutil.copy(ROOT / "ansible.cfg", tmp_path)
-    (tmp_path / "inventory").mkdir()
-    hosts = {}
-    for number, name in enumerate(NODES, 1):
-        guids = [f"0xa088c20401{rail:02x}00{number:02x}" for rail in range(8)]
-        place = {"rack": f"r{number}", "u": 1, "serial_number": f"S000{number}", "bmc_address": f"192.0.2.{number}"}
-        hosts[name] = {**place, "hca_guids": guids}
-    start = {"service_import": {"nodes": NODES, "reason": "they serve", "expires": "2999-01-01"}}
-    variables = {"node_spec": "hgx-h100", "profile": "managed", "site": "lab1", **start}
-    (tmp_path / "inventory/a.yml").write_text(yaml.safe_dump({"a": {"vars": variables, "hosts": hosts}}))
+    """A fleet of eight nodes that serve, its lab up."""
+    make_serving_fleet(tmp_path, NODES)
     assay(tmp_path, "lab", "up")
     yield tmp_path
     assay(tmp_path, "lab", "down")
@@ -85,16 +73,14 @@ def test_a_wave_is_held_and_told_until_a_person_clears_it_and_then_answered_with
 
 @pytest.mark.slow
 def test_a_wave_that_stays_held_is_told_again_each_time_that_the_policy_says(home: Path) -> None:
-    path = home / "specs/lifecycle/default.yaml"
-    policy = yaml.safe_load(path.read_text())
-    policy["breaker"]["held_hours"] = 1000
-    path.write_text(yaml.safe_dump(policy, sort_keys=False))
+    change_yaml(home / POLICY, lambda policy: policy["breaker"].update(held_hours=1000))
+    remind_hours = yaml.safe_load((home / POLICY).read_text())["waiting"]["remind_hours"]
     assert assay(home, "reconcile", "--once").returncode == 0
     for name in HIT:
         assay(home, "lab", "inject", "gpu.xid", "--node", name, "--with", "gpu=0", "--with", "xid=79")
     assert "has waited" not in assay(home, "reconcile", "--once").stdout
     for _ in range(2):
-        LabWorld(home / ".assay/lab").jump(timedelta(hours=policy["waiting"]["remind_hours"] + 1))
+        LabWorld(home / ".assay/lab").jump(timedelta(hours=remind_hours + 1))
         again = assay(home, "reconcile", "--once")
         assert again.returncode == 1
         assert "the breaker holds back n0001 and 4 more" in again.stderr
