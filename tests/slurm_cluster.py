@@ -5,16 +5,16 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import socket
 import string
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reserved_ports import reserve_ports
 
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scancel")
 needs_slurm = pytest.mark.skipif(
@@ -43,6 +43,8 @@ KillWait=10
 SlurmdParameters=config_overrides
 """
 NODE = "NodeName={} NodeAddr=127.0.0.1 NodeHostname=localhost Port={} CPUs=8 RealMemory=1000 State=UNKNOWN\n"
+START_S = 180.0
+"""How long sixty nodes may take to register, on a machine that others load."""
 PARTITION = "PartitionName=prod Nodes=ALL Default=YES DefMemPerCPU=50\n"
 
 
@@ -60,7 +62,7 @@ class Cluster:
         """Start all daemons, and wait until every node is idle."""
         for name in ("state", "spool"):
             (self.folder / name).mkdir()
-        control, *ports = free_ports(1 + len(self.nodes))
+        control, *ports = reserve_ports(1 + len(self.nodes))
         words = {"CONTROL": control, "USER": getpass.getuser(), "FOLDER": self.folder}
         text = string.Template(SLURM_CONF).substitute(words)
         text += string.Template(self.more).substitute(words)
@@ -69,7 +71,17 @@ class Cluster:
         self.control("-i")
         for name in self.nodes:
             self.join(name)
-        until(lambda: set(said("sinfo", "--noheader", "--Node", "--format=%T").split()) == {"idle"})
+        until(self.is_idle, START_S, self.describe)
+
+    def is_idle(self) -> bool:
+        """Say whether every node has registered, and has no job."""
+        return set(said("sinfo", "--noheader", "--Node", "--format=%T").split()) == {"idle"}
+
+    def describe(self) -> str:
+        """Return the nodes' states, and the last words of each daemon that has ended."""
+        ended = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
+        logs = [f"{name} ended: {(self.folder / f'{name}.log').read_text()[-500:]}" for name in ended]
+        return "\n".join([said("sinfo", "--noheader", "--format=%T %D %N %E"), *logs])
 
     def control(self, *options: str) -> None:
         """Start slurmctld; without options it goes on with the state that it saved."""
@@ -119,21 +131,14 @@ def cluster(folder: Path, *nodes: str, more: str = "") -> Iterator[Cluster]:
             os.environ["SLURM_CONF"] = before
 
 
-def free_ports(count: int) -> list[int]:
-    """Return different ports that nobody listens on."""
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in held]
-
-
 def said(*command: str) -> str:
     """Return what a program prints."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def until(true: Callable[[], Any], limit_s: float = 60.0) -> None:
-    """Wait until something is so."""
+def until(true: Callable[[], Any], limit_s: float = 60.0, describe: Callable[[], str] = str) -> None:
+    """Wait until something is so; where it does not come true, say what `describe` returns."""
     end = time.monotonic() + limit_s
     while not true():
-        assert time.monotonic() < end, "it did not come true in time"
+        assert time.monotonic() < end, f"it did not come true in time {describe()}"
         time.sleep(0.05)

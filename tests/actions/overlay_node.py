@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from reserved_ports import reserve_ports
+
 START_S = 20.0
 MOUNTS = """
 set -e
@@ -78,8 +80,7 @@ def run_overlay_node(folder: Path, tree: Path, programs: dict[str, str]) -> Iter
     for name, script in programs.items():
         (scripts / name).write_text(f"#!/bin/sh\n{script}")
         (scripts / name).chmod(0o755)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = reserve_ports(1)
     script = MOUNTS.format(home=home, tree=tree, keys=keys, programs=scripts, port=port)
     log = folder / "sshd.log"
     with log.open("w") as file:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reserved_ports import reserve_ports
 
 from assay.lab.node.shell import _environment as lab_environment
 from assay.lab.nvml.stub_build import build_stub
@@ -55,8 +56,7 @@ def server(rehearsal: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
     address = "127.0.10.1"
-    with socket.create_server((address, 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = reserve_ports(1)
     world, home = rehearsal.world, rehearsal.world.folder("n0001")
     seen = lab_environment(world, home, world.clock().now(), build_stub(world.home / "lib"))
     pairs = " ".join(f'"{name}={text}"' for name, text in {**seen, "PATH": f"{world.home}/tools:{os.defpath}"}.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import threading
 import urllib.error
@@ -10,6 +9,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from reserved_ports import reserve_ports
 from site_of_agents import PATIENCE_S, Site, digest
 
 PROGRAMS = ("prometheus", "prometheus-alertmanager", "prometheus-node-exporter")
@@ -50,7 +50,7 @@ class Monitored:
     def __init__(self, home: Path) -> None:
         self.home, self.site = home, Site(home)
         self.gauges = {"DCGM_FI_DEV_GPU_TEMP": 41, "DCGM_FI_DEV_XID_ERRORS": 0, "DCGM_FI_DEV_FB_USED": 3}
-        self.ports = {name: free_port() for name in ("prometheus", "alertmanager", "node")}
+        self.ports = dict(zip(("prometheus", "alertmanager", "node"), reserve_ports(3), strict=True))
         self.exporter = ThreadingHTTPServer(("127.0.0.1", 0), _exporter(self.gauges))
         self.running: list[subprocess.Popen[bytes]] = []
 
@@ -111,12 +111,6 @@ class Monitored:
             self.running.append(
                 subprocess.Popen(command, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             )
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _exporter(gauges: dict[str, int]) -> type[BaseHTTPRequestHandler]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from kube_make import pod
 from kube_rights import MANIFEST, documents_of
+from reserved_ports import reserve_ports
 
 HOME = Path(
     os.environ.get("ASSAY_KUBERNETES") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "assay/kubernetes")
@@ -40,7 +40,7 @@ class RealCluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.etcd_port, self.peer_port, self.port = _free_ports(3)
+        self.etcd_port, self.peer_port, self.port = reserve_ports(3)
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._authority, self._key = trustme.CA(), rsa.generate_private_key(65537, 2048)
         self._pool = urllib3.PoolManager(ca_certs=str(folder / "ca.pem"))
@@ -246,11 +246,3 @@ def now_in_cluster() -> datetime:
 
 def _base64url(content: bytes) -> bytes:
     return base64.urlsafe_b64encode(content).rstrip(b"=")
-
-
-def _free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports

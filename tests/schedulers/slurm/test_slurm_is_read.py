@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
-from slurm_cluster import free_ports, needs_slurm
+from reserved_ports import reserve_ports
+from slurm_cluster import needs_slurm
 from slurm_room import adapter
 
 from assay.model.cordon_reason_checksum import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
@@ -145,7 +146,7 @@ def test_a_reason_by_hand_is_never_ours(text: str):
 def nobody(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A slurm.conf whose slurmctld is not there."""
     tmp_path = tmp_path_factory.mktemp("nobody")
-    words = ["ClusterName=x", "SlurmctldHost=localhost(127.0.0.1)", f"SlurmctldPort={free_ports(1)[0]}"]
+    words = ["ClusterName=x", "SlurmctldHost=localhost(127.0.0.1)", f"SlurmctldPort={reserve_ports(1)[0]}"]
     words += ["AuthType=auth/none", "CredType=cred/none", "MessageTimeout=2", "NodeName=n1", "PartitionName=p Nodes=n1"]
     (tmp_path / "slurm.conf").write_text("\n".join(words) + "\n")
     return str(tmp_path / "slurm.conf")
