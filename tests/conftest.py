@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,19 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests, so that no worker is left alone with them at the end."""
-    items.sort(key=lambda item: item.path.parent.name not in LONGEST_FIRST)
+    """Begin with the longest of the chosen tests, so that no worker is left alone with them at the end."""
+    minutes = Counter[Path]()
+    for item in items:
+        minutes[item.path] = max(minutes[item.path], _minutes_of_file(item))
+    items.sort(key=lambda item: (-minutes[item.path], item.path.parent.name not in LONGEST_FIRST))
+
+
+def _minutes_of_file(item: pytest.Item) -> int:
+    """Return what the mark of a slow test says about its file, one minute where it says nothing."""
+    mark = item.get_closest_marker("slow")
+    return int(mark.kwargs.get("minutes", 1)) if mark else 0
 
 
 def pytest_sessionfinish() -> None:

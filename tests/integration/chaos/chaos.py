@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from chaos_controller import ORIGIN, fleet_of
 from chaos_settling import HANDS, Bench, Look, Patience, stacks_of, unsettled
@@ -249,6 +249,17 @@ class Chaos:
         for story in project_node_states(entries).values():
             for one in list_outstanding_effects(self.policy, story):
                 yield f"{story.node} is still owed {one.action}: {one.reason}"
+
+
+def go_through(story: Chaos, kills: int, of_postgres: int = 0, **how: Any) -> None:
+    """Rage, settle, and assert that nothing is as it must not be."""
+    with story.nursery():
+        story.rage(kills, of_postgres, **how)
+        story.settle()
+    assert (story.killed["controller"] >= kills, story.killed["postgres"]) == (True, of_postgres)
+    assert story.said("crashes") == ""
+    assert story.wrongs() == []
+    assert story.world.done(), "something was done at all"
 
 
 def _lives(pid: int) -> bool:
