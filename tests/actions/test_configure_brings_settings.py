@@ -43,6 +43,23 @@ def test_bios_settings_are_shown_then_brought_then_left_alone(room: Room):
 
 
 @pytest.mark.slow
+def test_settings_of_the_bmc_are_shown_then_brought_then_left_alone(room: Room):
+    room.fresh("n0004")
+    room.change("n0004", lambda state: state["box"].update(power_restore="AlwaysOff"))
+    room.change("n0004", lambda state: state["box"]["ntp"].update(servers=["elsewhere.example"]))
+
+    shown = run_configure(room, "n0004", "--check", "--diff", "--tags", "bmc")
+    assert "-bmc.ntp.servers: elsewhere.example" in shown
+    assert "+bmc.power_restore: LastState" in shown
+    assert room.state("n0004")["box"]["power_restore"] == "AlwaysOff"
+
+    assert "changed=1" in run_configure(room, "n0004", "--tags", "bmc")
+    assert room.state("n0004")["box"]["power_restore"] == "LastState"
+    assert "changed=0" in run_configure(room, "n0004", "--tags", "bmc")
+    assert room.state("n0004")["boot"]["count"] == 1, "no restart"
+
+
+@pytest.mark.slow
 def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room):
     room.fresh("n0004")
     room.change("n0004", spoil_host)

@@ -16,6 +16,7 @@ from assay.model.configuration.declared_settings import (
     make_role_values,
 )
 from assay.model.configuration.host_settings import find_host_mismatches, is_unknown, needs_restart
+from assay.model.specs.node.bmc_settings import BmcSpec
 from assay.model.specs.node.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
 
 SPEC: dict[str, Any] = {
@@ -68,7 +69,7 @@ def read_spec(**more: Any) -> NodeSpec:
 
 
 def list_fields() -> Iterator[str]:
-    models = dict(zip(NESTED, (HostSpec, BootSpec, NicSpec), strict=True))
+    models = dict(zip(NESTED, (HostSpec, BootSpec, BmcSpec, NicSpec), strict=True))
     for name in NodeSpec.model_fields:
         yield from (f"{name}.{inner}" for inner in models[name].model_fields) if name in models else (name,)
 
@@ -78,7 +79,9 @@ def test_every_field_of_a_node_spec_has_a_role_or_a_reason():
 
 
 def test_only_what_a_spec_gives_is_declared():
-    assert set(SETTING_ROLES) - set(list_declared_settings(read_spec())) == {"bios", "boot.mode", "boot.first"}
+    bmc = {"bmc": {"power_restore": "LastState", "ntp": {"enabled": False}}}
+    assert set(SETTING_ROLES) - set(list_declared_settings(read_spec(**bmc))) == {"bios", "boot.mode", "boot.first"}
+    assert not any(path.startswith("bmc.") for path in list_declared_settings(read_spec(bmc={"ntp": {}})))
     assert list_declared_settings(read_spec(host={}, boot={}, kernel_cmdline=[], nics=[])) == ["driver"]
     assert make_role_values(read_spec())["nic_mtu"] == {"eth0": 9000}
     assert make_role_values(read_spec(host={"root": "memory"}))["on_disk"] is False

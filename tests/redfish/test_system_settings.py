@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.actions.system_settings_update import SystemSettingsUpdate
+from assay.actions.settings.system_settings_update import SystemSettingsUpdate
 from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.model.errors import AssayError
 from assay.model.specs.node.node_spec import BootSpec, NodeSpec

@@ -1,4 +1,4 @@
-"""Reads all settings that a node's spec declares: BIOS and boot by Redfish, the operating system's by the probe.
+"""Reads all settings that a node's spec declares: by Redfish BIOS, boot and BMC, by the probe the operating system's.
 
 A node whose root is in memory loses its settings at each boot, so a restart applies them again.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from assay.actions.action import ActionContext, EffectIntent
 from assay.actions.ansible_playbook import run_playbook
 from assay.actions.host_settings_read_back import HostSettingsReadBack
-from assay.actions.system_settings_update import SystemSettingsUpdate
+from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
+from assay.actions.settings.system_settings_update import SystemSettingsUpdate
 from assay.model.configuration.setting_mismatch import SettingMismatch
 from assay.model.fleet import Fleet
 
@@ -22,7 +23,8 @@ def find_configuration_mismatches(fleet: Fleet, name: str) -> list[SettingMismat
     """
     node = fleet.nodes[name]
     by_redfish = SystemSettingsUpdate(fleet, node, READ_S).find_mismatches()
-    return [*by_redfish, *HostSettingsReadBack(fleet, node).find_mismatches()]
+    of_bmc = BmcSettingsUpdate(fleet, node).find_mismatches()
+    return [*by_redfish, *of_bmc, *HostSettingsReadBack(fleet, node).find_mismatches()]
 
 
 def configure_after_boot(context: ActionContext, intent: EffectIntent) -> None:

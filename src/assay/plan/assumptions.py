@@ -45,6 +45,7 @@ SUITE_HOURS = AssumedHours(0.5, "our own choice: the suites of a phase, burn-in 
 APPLIED_SETTINGS = MappingProxyType(
     {
         "bios": AppliedSetting("host", "DMTF Redfish Bios.Settings: attributes take effect at the next reset"),
+        "bmc": AppliedSetting("none", "DMTF Redfish: a BMC applies its own settings at once"),
         "kernel_cmdline": AppliedSetting("host", "the kernel reads its command line when it boots"),
         "driver": AppliedSetting("host", "NVIDIA driver installation guide: a running kernel keeps the loaded module"),
     }

@@ -14,6 +14,7 @@ from assay.redfish.bios_boot_components import (
     read_pending_bios,
     read_processors,
 )
+from assay.redfish.bmc_settings_readings import read_bmc_settings
 from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.event_log import read_event_log
 from assay.redfish.firmware_inventory import FirmwareInventory, read_firmware_inventory
@@ -75,6 +76,7 @@ class _BmcReader:
             "bios": lambda: read_bios(bmc, system()),
             "bios_pending": lambda: read_pending_bios(bmc, system()),
             "boot": lambda: read_boot(bmc, system()),
+            "settings": lambda: read_bmc_settings(bmc, system, self.manager),
             "chassis": lambda: {"intrusion": read_property(self.chassis(), "PhysicalSecurity", "IntrusionSensor")},
             "task": self._tasks,
         }

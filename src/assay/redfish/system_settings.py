@@ -14,8 +14,9 @@ from assay.model.errors import AssayError
 from assay.model.specs.node.node_spec import BootSpec, NodeSpec
 from assay.redfish.bios_boot_components import read_bios, read_boot, read_pending_bios
 from assay.redfish.bmc_client import BmcClient
-from assay.redfish.errors import BmcResourceMissing, error_for_response
+from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.property_readings import read_branch
+from assay.redfish.resource_changes import patch_resource
 from assay.redfish.session import Resource
 
 SETTINGS = "@Redfish.Settings"
@@ -115,10 +116,10 @@ def order_system_settings(bmc: BmcClient, spec: NodeSpec, mismatches: Sequence[S
     if "boot.mode" in names:
         boot["BootSourceOverrideMode"] = spec.boot.mode
     if boot:
-        _patch(bmc, _settings_path(system) or system["@odata.id"], {"Boot": boot})
+        patch_resource(bmc, _settings_path(system) or system["@odata.id"], {"Boot": boot})
     if "boot.secure" in names:
         secure = bmc.follow(system, "SecureBoot")
-        _patch(bmc, _settings_path(secure) or secure["@odata.id"], {"SecureBootEnable": spec.boot.secure})
+        patch_resource(bmc, _settings_path(secure) or secure["@odata.id"], {"SecureBootEnable": spec.boot.secure})
 
 
 def _refuse_missing_attributes(bmc: BmcClient, spec: NodeSpec, mismatches: Iterable[SettingMismatch]) -> None:
@@ -150,7 +151,7 @@ def _order_bios(bmc: BmcClient, system: Resource, wanted: Mapping[str, str]) -> 
     current = bios.get("Attributes") or {}
     attributes = {name: _convert(name, text, current.get(name), bmc.where) for name, text in wanted.items()}
     when = APPLY_TIME if "OnReset" in (bios[SETTINGS].get("SupportedApplyTimes") or []) else {}
-    _patch(bmc, path, {"Attributes": attributes} | when)
+    patch_resource(bmc, path, {"Attributes": attributes} | when)
     taken = bmc.get(path).get("Attributes")
     taken = taken if isinstance(taken, dict) else {}  # some BMCs show no orders; the reading after the reset decides
     refused = [name for name, value in attributes.items() if name in taken and taken[name] != value]
@@ -177,15 +178,3 @@ def _settings_path(resource: Resource) -> str:
     """Return the path of the object that takes orders for a resource, "" if the resource takes them itself."""
     settings = resource.get(SETTINGS) or {}
     return str((settings.get("SettingsObject") or {}).get("@odata.id") or "")
-
-
-def _patch(bmc: BmcClient, path: str, body: Mapping[str, Any]) -> None:
-    """PATCH a resource, with the ETag of its present state where it has one: some BMCs refuse a PATCH without."""
-    read = bmc.request("get", path)
-    if read.status != 200:
-        raise error_for_response(read, "GET", path, bmc.where)
-    tags = [text for name, text in read.getheaders() if name.lower() == "etag"]
-    headers = {"If-Match": tags[0]} if tags else {}
-    response = bmc.request("patch", path, body=dict(body), headers=headers)
-    if not 200 <= response.status < 300:
-        raise error_for_response(response, "PATCH", path, bmc.where)

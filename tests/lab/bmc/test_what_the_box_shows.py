@@ -15,6 +15,7 @@ from assay.lab.node.healthy_host import make_healthy_chassis
 from assay.model.errors import AssayError
 
 SYSTEM, BOX = "/redfish/v1/Systems/System_0", "/redfish/v1/Chassis/Chassis_0"
+BMC = "/redfish/v1/Managers/BMC_0"
 PLANTED = [
     ("psu.lost", {"psu": 2}, f"{BOX}/PowerSubsystem/PowerSupplies/2", ("Status", "State"), "Absent"),
     ("psu.degraded", {"psu": 2}, f"{BOX}/PowerSubsystem/PowerSupplies/2", ("LineInputStatus",), "OutOfRange"),
@@ -32,6 +33,8 @@ PLANTED = [
         "Disabled",
     ),
     ("boot.override", {}, SYSTEM, ("Boot", "BootSourceOverrideEnabled"), "Continuous"),
+    ("power.restore", {}, SYSTEM, ("PowerRestorePolicy",), "AlwaysOff"),
+    ("bmc.ntp", {"servers": "x.example"}, f"{BMC}/NetworkProtocol", ("NTP", "NTPServers"), ["x.example", None, None]),
     ("secure-boot", {"on": True}, f"{SYSTEM}/SecureBoot", ("SecureBootCurrentBoot",), "Enabled"),
     ("dimm.unhealthy", {"dimm": 3}, f"{SYSTEM}/Memory/DIMM_3", ("Status", "Health"), "Critical"),
     ("dimm.unhealthy", {"dimm": 3}, SYSTEM, ("MemorySummary", "Status", "HealthRollup"), "Critical"),

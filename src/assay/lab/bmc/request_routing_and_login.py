@@ -9,7 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.lab.bmc import event_delivery, image_upload_and_task_monitor, reset_and_account_requests
+from assay.lab.bmc import (
+    bmc_setting_requests,
+    event_delivery,
+    image_upload_and_task_monitor,
+    reset_and_account_requests,
+)
 from assay.lab.bmc.authentication import BmcAccount
 from assay.lab.bmc.odata_responses import apply_query_options, error_answer, etag, json_answer, resource_answer
 from assay.lab.bmc.power_transitions import is_bmc_ready
@@ -41,6 +46,10 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
     ("PATCH", REDFISH_ROOT + bios.BIOS_SETTINGS): ("ConfigureComponents", bios.patch_settings),
     ("PATCH", REDFISH_ROOT + computer_system.SYSTEM_SETTINGS): ("ConfigureComponents", bios.patch_boot),
     ("PATCH", REDFISH_ROOT + bios.SECURE_BOOT): ("ConfigureComponents", bios.patch_secure_boot),
+    ("PATCH", REDFISH_ROOT + manager_log_services.NETWORK_PROTOCOL): (
+        "ConfigureManager",
+        bmc_setting_requests.patch_network_protocol,
+    ),
     ("POST", manager_log_services.MANAGER_RESET): ("ConfigureManager", reset_and_account_requests.reset_manager),
     ("POST", manager_log_services.CLEAR_LOG): ("ConfigureManager", reset_and_account_requests.clear_log),
     ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload_and_task_monitor.simple_update),

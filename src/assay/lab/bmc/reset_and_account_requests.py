@@ -22,7 +22,7 @@ from assay.lab.bmc.redfish_errors import (
 )
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
 from assay.lab.bmc.resources.account_service import ACCOUNTS, SESSIONS
-from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS
+from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS, POWER_RESTORE_POLICIES
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
 from assay.lab.virtual_node_state import VirtualNodeState
@@ -70,16 +70,22 @@ async def clear_log(call: BmcRequest) -> Response:
 
 
 async def patch_system(call: BmcRequest) -> Response:
-    """PATCH the system: only the boot override can be set."""
+    """PATCH the system: the boot override, and what happens when power comes back."""
     plain = await call.read_parameters(
         {"Boot", *call.view.state, *RESOURCE_TREE.read(call.view, call.request.url.path.rstrip("/"))}
     )
-    if frozen := next((name for name in plain if name != "Boot"), None):
+    if frozen := next((name for name in plain if name not in ("Boot", "PowerRestorePolicy")), None):
         raise not_writable(frozen)
-    override = _boot_override(plain.get("Boot"))
-    state = await call.bmc.change(
-        lambda state, _: {**state, "boot_override": {**(state.get("boot_override") or {}), **override}}
-    )
+    override = _boot_override(plain["Boot"]) if "Boot" in plain else {}
+    policy = plain.get("PowerRestorePolicy", call.view.state["box"]["power_restore"])
+    if policy not in POWER_RESTORE_POLICIES:
+        raise not_in_list(policy, "PowerRestorePolicy")
+
+    def edit(state: VirtualNodeState, _: datetime) -> VirtualNodeState:
+        boot = {"boot_override": {**(state.get("boot_override") or {}), **override}} if override else {}
+        return {**state, **boot, "box": {**state["box"], "power_restore": policy}}
+
+    state = await call.bmc.change(edit)
     return resource_answer(RESOURCE_TREE.read(replace(call.view, state=state), call.request.url.path.rstrip("/")))
 
 

@@ -85,6 +85,12 @@ def make_resource(kind: str, version: str, ident: str, name: str, **properties: 
     return {"@odata.type": f"#{kind}.v{version}.{kind}", "Id": ident, "Name": name, **properties}
 
 
+def without_lacking(view: ResourceView, **properties: Any) -> dict[str, Any]:
+    """Return the properties that this BMC has (fault `bmc.lacks`)."""
+    lacks = view.state["box"]["lacks"]
+    return {name: content for name, content in properties.items() if name not in lacks}
+
+
 def make_status(health: str | None = "OK", state: str = "Enabled") -> dict[str, str | None]:
     """Return a Status object."""
     return {"State": state, "Health": health}

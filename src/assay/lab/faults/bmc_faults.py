@@ -98,9 +98,28 @@ def bmc_clock(state: VirtualNodeState, now: datetime, seconds: int) -> None:
     state["box"]["clock_s"] = seconds
 
 
+def bmc_ntp(state: VirtualNodeState, now: datetime, enabled: bool = True, servers: str = "") -> None:
+    """Changed NTP settings of the BMC; `servers` are separated by commas."""
+    state["box"]["ntp"] = {"enabled": enabled, "servers": [name for name in servers.split(",") if name]}
+
+
+def power_restore(
+    state: VirtualNodeState, now: datetime, policy: Literal["AlwaysOn", "AlwaysOff", "LastState"] = "AlwaysOff"
+) -> None:
+    """A changed policy for the return of power."""
+    state["box"]["power_restore"] = policy
+
+
+def bmc_lacks(state: VirtualNodeState, now: datetime, name: str) -> None:
+    """A BMC without a Redfish property: `PowerRestorePolicy` or `NTP`."""
+    state["box"]["lacks"].append(name)
+
+
 BMC_FAULTS: Mapping[str, Callable[..., None]] = {
     "bios.changed": bios_changed,
     "bmc.clock": bmc_clock,
+    "bmc.lacks": bmc_lacks,
+    "bmc.ntp": bmc_ntp,
     "boot.override": boot_override,
     "chassis.open": chassis_open,
     "cooling.leak": leak,
@@ -110,6 +129,7 @@ BMC_FAULTS: Mapping[str, Callable[..., None]] = {
     "fan.slow": fan_slow,
     "inlet.hot": inlet_hot,
     "power.cap": power_cap,
+    "power.restore": power_restore,
     "psu.degraded": psu_degraded,
     "psu.lost": psu_lost,
     "secure-boot": secure_boot,

@@ -68,6 +68,8 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
     | bios bios_pending | attribute → value in force; attribute → value from the next host reset on |
     | boot_options boot_order secure_boot boot_mode | boot settings |
     | boot_pending | boot_order, secure_boot and boot_mode from the next host reset on |
+    | power_restore ntp | what happens when power comes back; NTP of the BMC: `{enabled, servers}` |
+    | lacks | Redfish properties that this BMC does not have |
     | leaks | `[{state}]`: OK, Warning or Critical |
     | lid power_cap_w clock_s | the intrusion sensor; a power cap or None; error of the BMC's clock in seconds |
     """
@@ -81,6 +83,9 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
         "boot_mode": spec.boot.mode,
         "secure_boot": bool(spec.boot.secure),
         "boot_pending": {},
+        "power_restore": spec.bmc.power_restore or "LastState",
+        "ntp": {"enabled": spec.bmc.ntp.enabled is not False, "servers": list(spec.bmc.ntp.servers or ())},
+        "lacks": [],
         "leaks": [{"state": "OK"} for _ in range(spec.leak_detectors)],
         "lid": "Normal",
         "power_cap_w": None,

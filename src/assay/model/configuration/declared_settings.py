@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from assay.model.specs.node.node_spec import NodeSpec
+from assay.model.specs.spec_document import StrictModel
 
 SettingHome = Literal["bmc", "kernel", "disk"]
 SettingApplication = Literal["at_once", "idle", "zap"]
@@ -43,6 +44,9 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "boot.mode": SettingRole("system_settings", "bmc"),
     "boot.secure": SettingRole("system_settings", "bmc"),
     "boot.first": SettingRole("system_settings", "bmc"),
+    # DMTF DSP0266: a BMC applies what is no pending setting when it is written. The host does not notice.
+    "bmc.power_restore": SettingRole("bmc_settings", "bmc", "at_once"),
+    "bmc.ntp": SettingRole("bmc_settings", "bmc", "at_once"),
     # sysctl(8) writes a running kernel. A smaller pool of huge pages (hugetlbpage.rst) fails a job that counts on it.
     "host.sysctls": SettingRole("sysctls", "kernel", "at_once", idle_names=("vm.nr_hugepages",)),
     # Our own judgement: a module may claim devices that a job uses.
@@ -74,7 +78,7 @@ NOT_SETTABLE: Mapping[str, str] = {
     "firmware": "names the firmware bundle, which playbooks/zap.yml brings",
     "limits": "says what a measurement must reach",
 }
-NESTED = ("host", "boot", "nics")
+NESTED = ("host", "boot", "bmc", "nics")
 """The fields of NodeSpec whose own fields are settings."""
 
 
@@ -89,7 +93,9 @@ def _is_declared(spec: NodeSpec, path: str) -> bool:
         return any(nic.mtu for nic in spec.nics)
     holder = getattr(spec, part) if field else spec
     given = getattr(holder, field or part)
-    return (field or part) in holder.model_fields_set and given is not None and given not in ([], {})
+    if (field or part) not in holder.model_fields_set or given is None or given in ([], {}):
+        return False
+    return not isinstance(given, StrictModel) or bool(given.model_fields_set)
 
 
 def make_role_values(spec: NodeSpec) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,15 @@ class SettingMismatch:
 def format_setting_mismatches(mismatches: Iterable[SettingMismatch]) -> str:
     """Return mismatches as one line of text."""
     return ", ".join(f"{one.name} is {one.seen}, expected {one.wanted}" for one in mismatches)
+
+
+def format_setting_diff(header: str, mismatches: Sequence[SettingMismatch]) -> dict[str, str]:
+    """Return mismatches as a difference that Ansible shows with --diff."""
+    return {
+        "header": header,
+        "before": "".join(f"{one.name}: {one.seen}\n" for one in mismatches),
+        "after": "".join(f"{one.name}: {one.wanted}\n" for one in mismatches),
+    }
 
 
 def format_reading(tree: Any, *path: str) -> str:

@@ -16,6 +16,7 @@ from assay.lab.bmc.resource_tree import (
     make_resource,
     make_status,
     resource_link,
+    without_lacking,
 )
 
 SYSTEM_PATH = "/Systems/System_0"
@@ -23,6 +24,7 @@ SYSTEM_RESET = f"{REDFISH_ROOT}{SYSTEM_PATH}/Actions/ComputerSystem.Reset"
 PROCESSORS, MEMORY = f"{SYSTEM_PATH}/Processors", f"{SYSTEM_PATH}/Memory"
 SYSTEM_SETTINGS = f"{SYSTEM_PATH}/Settings"
 BOOT_TARGETS = ["None", "Pxe", "Hdd", "Cd", "BiosSetup", "UefiHttp"]
+POWER_RESTORE_POLICIES = ["AlwaysOn", "AlwaysOff", "LastState"]
 BOOT_ENABLED = ["Disabled", "Once", "Continuous"]
 
 
@@ -46,6 +48,7 @@ def system(view: ResourceView) -> Resource:
         SerialNumber=state["serial"],
         BiosVersion=state["firmware"].get("BIOS", ""),
         PowerState=power_state(state, view.now),
+        **without_lacking(view, PowerRestorePolicy=state["box"]["power_restore"]),
         BootProgress=boot_progress(state, view.now),
         LastResetTime=state["boot"].get("reset_at") or state["boot"]["ready_at"],
         Status=health_rollup.rollup_status(health_rollup.node_health(state)),

@@ -15,6 +15,7 @@ from assay.lab.bmc.resource_tree import (
     make_resource,
     make_status,
     resource_link,
+    without_lacking,
 )
 from assay.lab.bmc.resources.computer_system import SYSTEM_PATH as SYSTEM
 
@@ -23,6 +24,8 @@ SEL = f"{LOG_SERVICES_PATH}/SEL"
 ENTRIES = f"{SEL}/Entries"
 CLEAR_LOG = f"{REDFISH_ROOT}{SEL}/Actions/LogService.ClearLog"
 MANAGER_PATH = "/Managers/BMC_0"
+NETWORK_PROTOCOL = f"{MANAGER_PATH}/NetworkProtocol"
+NTP_PLACES = 3
 MANAGER_RESET = f"{REDFISH_ROOT}{MANAGER_PATH}/Actions/Manager.Reset"
 
 
@@ -98,7 +101,7 @@ def manager(view: ResourceView) -> Resource:
         PowerState="On",
         Status=make_status(),
         LogServices=resource_link("/Systems/System_0/LogServices"),
-        NetworkProtocol=resource_link(f"{MANAGER_PATH}/NetworkProtocol"),
+        NetworkProtocol=resource_link(NETWORK_PROTOCOL),
         Links={
             "ManagerForServers": [resource_link("/Systems/System_0")],
             "ManagerForChassis": [resource_link("/Chassis/Chassis_0")],
@@ -110,7 +113,8 @@ def manager(view: ResourceView) -> Resource:
 
 
 def network_protocol(view: ResourceView) -> Resource:
-    """The network protocols of the BMC: HTTPS only."""
+    """The network protocols of the BMC: HTTPS, and NTP as a client. The array of servers has three places."""
+    ntp = view.state["box"]["ntp"]
     return make_resource(
         "ManagerNetworkProtocol",
         "1_10_0",
@@ -121,6 +125,15 @@ def network_protocol(view: ResourceView) -> Resource:
         HTTP={"ProtocolEnabled": False},
         HTTPS={"ProtocolEnabled": True},
         SSDP={"ProtocolEnabled": False},
+        **without_lacking(
+            view,
+            NTP={
+                "ProtocolEnabled": ntp["enabled"],
+                "Port": 123,
+                "NTPServers": [*ntp["servers"], *[None] * (NTP_PLACES - len(ntp["servers"]))],
+                "NetworkSuppliedServers": [],
+            },
+        ),
         Status=make_status(),
     )
 

@@ -137,7 +137,7 @@ BELOW_ROOT: dict[str, ResourceBuilder] = {
     f"{manager_log_services.ENTRIES}/{{}}": manager_log_services.log_entry,
     "/Managers": manager_log_services.managers,
     manager_log_services.MANAGER_PATH: manager_log_services.manager,
-    f"{manager_log_services.MANAGER_PATH}/NetworkProtocol": manager_log_services.network_protocol,
+    manager_log_services.NETWORK_PROTOCOL: manager_log_services.network_protocol,
     "/Chassis": chassis.all_chassis,
     chassis.CHASSIS_PATH: chassis.chassis,
     chassis.POWER: chassis.power_subsystem,

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
+from assay.model.specs.node.bmc_settings import BmcSpec
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.units import UNITS, describe_unit_fix
 
@@ -163,8 +164,8 @@ class NodeSpec(SpecDocument):
     `fans`: how many the BMC shows. `cpu_sockets`: how many processors. `cpu_threads`: how many threads all of them
     have. `firmware`: the FirmwareBundle that it must run. `limits`: the thresholds by metric. `memory_gib`: the memory
     that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver. `bios`:
-    settings by name, as the BMC reports them. `boot`: how the node starts. `leak_detectors`: how many the BMC shows.
-    `kernel_cmdline`: words that the kernel's command line must have.
+    settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
+    `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
     """
 
     kind: Literal["NodeSpec"]
@@ -185,6 +186,7 @@ class NodeSpec(SpecDocument):
     firmware: str
     bios: dict[str, str] = Field(default={})
     boot: BootSpec = Field(default=BootSpec())
+    bmc: BmcSpec = Field(default=BmcSpec())
     leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})

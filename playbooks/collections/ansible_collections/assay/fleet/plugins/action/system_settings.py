@@ -8,9 +8,9 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.actions.system_settings_update import SystemSettingsUpdate
+from assay.actions.settings.system_settings_update import SystemSettingsUpdate
 from assay.ledger.file_locks import hold_node_lock
-from assay.model.configuration.setting_mismatch import SettingMismatch
+from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_diff
 from assay.model.errors import AssayError
 
 preload_fleet(__file__)
@@ -29,8 +29,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             mismatches = self._update(task_vars or {}, arguments["deadline_s"])
         except AssayError as error:
             return result | {"failed": True, "msg": str(error)}
-        shown = {"before": _list_values(mismatches, "seen"), "after": _list_values(mismatches, "wanted")}
-        return result | {"changed": bool(mismatches), "diff": [{"header": "BIOS and boot settings", **shown}]}
+        return result | {
+            "changed": bool(mismatches),
+            "diff": [format_setting_diff("BIOS and boot settings", mismatches)],
+        }
 
     def _update(self, variables: dict[str, Any], deadline_s: float) -> list[SettingMismatch]:
         fleet, node = find_task_node(variables)
@@ -39,7 +41,3 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             return update.find_mismatches()
         with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
             return update.apply()
-
-
-def _list_values(mismatches: list[SettingMismatch], side: str) -> str:
-    return "".join(f"{one.name}: {getattr(one, side)}\n" for one in mismatches)

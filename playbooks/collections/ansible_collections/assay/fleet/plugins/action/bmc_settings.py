@@ -1,0 +1,41 @@
+"""assay.fleet.bmc_settings: brings the settings of a BMC to the node spec, in the process of ansible-playbook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from assay.actions.ansible_playbook import find_task_node, preload_fleet
+from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
+from assay.ledger.file_locks import hold_node_lock
+from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_diff
+from assay.model.errors import AssayError
+from assay.model.secret_redaction import redact
+
+preload_fleet(__file__)
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
+    """The module of the same name has the documentation."""
+
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Bring the settings to the spec; with --check only report what differs."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _, arguments = self.validate_argument_spec({"read_back_s": {"type": "float", "default": 60.0}})
+        try:
+            mismatches = self._update(task_vars or {}, arguments["read_back_s"])
+        except AssayError as error:
+            return result | {"failed": True, "msg": redact(str(error))}
+        return result | {"changed": bool(mismatches), "diff": [format_setting_diff("settings of the BMC", mismatches)]}
+
+    def _update(self, variables: dict[str, Any], read_back_s: float) -> list[SettingMismatch]:
+        fleet, node = find_task_node(variables)
+        update = BmcSettingsUpdate(fleet, node, read_back_s)
+        if self._task.check_mode:
+            return update.find_mismatches()
+        with hold_node_lock(Path(fleet.root, ".assay"), node.name, read_back_s):
+            return update.apply()

@@ -1,0 +1,90 @@
+"""The settings of a BMC against the node spec: what differs, and the requests that change it.
+
+They are in force at once, without a reset. Only properties that differ are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
+from assay.model.errors import AssayError
+from assay.model.reading import ReadingTree
+from assay.model.specs.node.bmc_settings import BmcNtpSpec, BmcSpec
+from assay.redfish.bmc_client import BmcClient
+from assay.redfish.bmc_settings_readings import POWER_RESTORE, read_bmc_settings
+from assay.redfish.errors import BmcResourceMissing
+from assay.redfish.resource_changes import patch_resource
+from assay.redfish.session import Resource
+
+
+def read_own_settings(bmc: BmcClient) -> ReadingTree:
+    """Read the settings of a BMC now. Raises nothing: what cannot be read is a leaf with the reason."""
+    with bmc.cached_reads():
+        return read_bmc_settings(bmc, bmc.system, lambda: find_manager(bmc))
+
+
+def find_manager(bmc: BmcClient) -> Resource:
+    """Return the manager of the node's system. Raises BmcResourceMissing."""
+    managers = bmc.system().get("Links", {}).get("ManagedBy", [])
+    if not managers:
+        raise BmcResourceMissing("the system links to no Manager", where=bmc.where)
+    return bmc.get(managers[0]["@odata.id"])
+
+
+def compare_bmc_settings(wanted: BmcSpec, tree: Any) -> list[SettingMismatch]:
+    """Return the declared settings that are not as wanted in a tree of readings, by their paths in the node spec."""
+    return [*_compare_power(wanted, tree), *_compare_ntp(wanted.ntp, tree)]
+
+
+def _compare_power(wanted: BmcSpec, tree: Any) -> Iterator[SettingMismatch]:
+    if wanted.power_restore and (seen := format_reading(tree, "power_restore")) != wanted.power_restore:
+        yield SettingMismatch("bmc.power_restore", wanted.power_restore, seen)
+
+
+def _compare_ntp(wanted: BmcNtpSpec, tree: Any) -> Iterator[SettingMismatch]:
+    if wanted.enabled is not None:
+        text = str(wanted.enabled).lower()
+        if (seen := format_reading(tree, "ntp", "enabled")) != text:
+            yield SettingMismatch("bmc.ntp.enabled", text, seen)
+    if wanted.servers is not None:
+        seen = format_reading(tree, "ntp", "servers")
+        if seen.startswith("(") or sorted(seen.split()) != sorted(wanted.servers):
+            yield SettingMismatch("bmc.ntp.servers", " ".join(wanted.servers) or "none", seen or "none")
+
+
+def change_bmc_settings(bmc: BmcClient, wanted: BmcSpec, mismatches: Sequence[SettingMismatch]) -> None:
+    """Write the wanted values of all mismatches.
+
+    Raises AssayError before the first request if the BMC lacks a property or does not show it, and after a request that
+    the BMC refuses.
+    """
+    refuse_unreadable(bmc, mismatches)
+    names = {mismatch.name for mismatch in mismatches}
+    if "bmc.power_restore" in names:
+        patch_resource(bmc, bmc.system()["@odata.id"], {POWER_RESTORE: wanted.power_restore})
+    if names & {"bmc.ntp.enabled", "bmc.ntp.servers"}:
+        _change_ntp(bmc, wanted.ntp, names)
+
+
+def refuse_unreadable(bmc: BmcClient, mismatches: Sequence[SettingMismatch]) -> None:
+    """Raise AssayError, which names the properties, if settings that differ cannot be read."""
+    unread = [f"{one.name} {one.seen}" for one in mismatches if one.seen.startswith("(")]
+    if unread:
+        raise AssayError(
+            f"nothing was changed, because the BMC does not show {', '.join(unread)}",
+            where=bmc.where,
+            fix="set it in the BMC's own way, and remove it from `bmc` of the node spec",
+        )
+
+
+def _change_ntp(bmc: BmcClient, wanted: BmcNtpSpec, names: set[str]) -> None:
+    protocols = bmc.follow(find_manager(bmc), "NetworkProtocol")
+    ntp: dict[str, Any] = {}
+    if "bmc.ntp.servers" in names and wanted.servers is not None:
+        now = protocols["NTP"].get("NTPServers") or []
+        ntp["NTPServers"] = [*wanted.servers, *[None] * (len(now) - len(wanted.servers))]
+    if "bmc.ntp.enabled" in names:
+        ntp["ProtocolEnabled"] = wanted.enabled
+    patch_resource(bmc, protocols["@odata.id"], {"NTP": ntp})

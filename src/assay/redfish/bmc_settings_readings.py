@@ -1,0 +1,38 @@
+"""Reads the settings of a BMC itself: time, and what the node does when its power comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.model.reading import ReadingTree, failed, value
+from assay.redfish.property_readings import read_branch, read_property
+from assay.redfish.session import RedfishSession, Resource
+
+POWER_RESTORE = "PowerRestorePolicy"
+
+
+def read_bmc_settings(
+    bmc: RedfishSession, system: Callable[[], Resource], manager: Callable[[], Resource]
+) -> ReadingTree:
+    """Return the settings by their names in a node spec's `bmc`. Each branch fails alone."""
+    return {
+        "power_restore": read_branch(lambda: read_property(system(), POWER_RESTORE)),
+        "ntp": read_branch(lambda: _read_ntp(bmc.follow(manager(), "NetworkProtocol"))),
+    }
+
+
+def _read_ntp(protocols: Resource) -> ReadingTree:
+    return {
+        "enabled": read_property(protocols, "NTP", "ProtocolEnabled"),
+        "servers": _drop_empty(read_property(protocols, "NTP", "NTPServers")),
+    }
+
+
+def _drop_empty(reading: dict[str, Any]) -> dict[str, Any]:
+    """Return the reading of an array without its unused places: some BMCs show them as null or as an empty text."""
+    if "value" not in reading:
+        return reading
+    if not isinstance(reading["value"], list):
+        return failed("it is no list")
+    return value([str(entry) for entry in reading["value"] if entry])

@@ -1,0 +1,30 @@
+"""Changes one Redfish resource, only if it is still as it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.redfish.errors import error_for_response
+from assay.redfish.session import RedfishSession
+
+
+def patch_resource(bmc: RedfishSession, path: str, body: Mapping[str, Any]) -> None:
+    """PATCH a resource, with the ETag of its present state where it has one: some BMCs refuse a PATCH without."""
+    _change(bmc, "patch", path, body=dict(body))
+
+
+def delete_resource(bmc: RedfishSession, path: str) -> None:
+    """DELETE a resource, with the ETag of its present state where it has one."""
+    _change(bmc, "delete", path)
+
+
+def _change(bmc: RedfishSession, method: str, path: str, **request: Any) -> None:
+    read = bmc.request("get", path)
+    if read.status != 200:
+        raise error_for_response(read, "GET", path, bmc.where)
+    tags = [text for name, text in read.getheaders() if name.lower() == "etag"]
+    headers = {"If-Match": tags[0]} if tags else {}
+    response = bmc.request(method, path, headers=headers, **request)
+    if not 200 <= response.status < 300:
+        raise error_for_response(response, method.upper(), path, bmc.where)

@@ -1,0 +1,33 @@
+"""The BMC itself is set as the spec says."""
+
+import pytest
+
+pytestmark = [pytest.mark.phase("zap", "production"), pytest.mark.passive]
+
+
+@pytest.mark.fault("host.config.drift")
+def test_power_restore(bmc, spec, measure):
+    """Compare what the node does when its power comes back with the spec, if the spec names it."""
+    wanted = spec.bmc.power_restore
+    if wanted is not None:
+        measure("power_restore", bmc.settings.power_restore, equals=wanted)
+
+
+@pytest.mark.fault("host.config.drift")
+def test_bmc_time_servers(bmc, spec):
+    """Compare the NTP settings of the BMC with those that the spec names."""
+    wanted, wrong = spec.bmc.ntp, []
+    if wanted.enabled is not None and bmc.settings.ntp.enabled != wanted.enabled:
+        wrong.append(f"bmc.ntp.enabled is {_word(bmc.settings.ntp.enabled)}, expected {_word(wanted.enabled)}")
+    if wanted.servers is not None and sorted(bmc.settings.ntp.servers) != sorted(wanted.servers):
+        place = f" ({wanted.servers[0].source})" if wanted.servers else ""
+        wrong.append(f"bmc.ntp.servers is {_names(bmc.settings.ntp.servers)}, expected {_names(wanted.servers)}{place}")
+    assert not wrong, "; ".join(wrong)
+
+
+def _word(flag):
+    return "true" if flag else "false"
+
+
+def _names(names):
+    return " ".join(names) or "none"
