@@ -104,6 +104,9 @@ def main(root: Path, url: str, asked: dict[str, float]) -> None:
             lambda cls, home: cls("elsewhere", os.getpid(), str(home), "another place")
         )  # type: ignore[method-assign]
     desk = desk_of(root, url, asked)
+    (root / "ready").touch()
+    while asked.get("waits") and not (root.parent / "go").exists():
+        time.sleep(0.02)
     with hold_rack_assignment(desk, lease_s=asked["lease_s"]) as share:
         while left := open_(desk):
             acting.run_effects(desk, share.select_assigned(left), wait=False)

@@ -156,10 +156,16 @@ def until(what, seconds: float = 60.0) -> None:
 def kept(home: Path) -> set[tuple[str, str]]:
     """Return what is on disk of the only run that there is."""
     found: set[tuple[str, str]] = set()
-    for file in (home / "reports" / "runs").glob("*/share-*.sqlite"):
+    for file in filter(has_tables, (home / "reports" / "runs").glob("*/share-*.sqlite")):
         with StoredRun.open(file) as stored:
             found |= {(one.check.rpartition("::")[2], one.subject) for one in stored.outcomes()}
     return found
+
+
+def has_tables(file: Path) -> bool:
+    """Return whether a file was not killed in the moment between its making and its tables."""
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute("PRAGMA user_version").fetchone()[0] > 0
 
 
 def calls(home: Path) -> Counter[tuple[str, ...]]:
