@@ -13,6 +13,7 @@ from signed_fleet import SignedFleet
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
+from assay.controller.plan_revisions import load_plan_revisions
 from assay.controller.reconcile_pass import record_decisions
 from assay.controller.rollouts.commit_adoption import take_up_fleet
 from assay.controller.ticket_updates import update_tickets
@@ -29,6 +30,9 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
+from assay.plan.change_plan import make_change_plan
+from assay.plan.current_fleet_state import FleetFacts
+from assay.plan.review.plan_content import PlanContent
 
 POLICY = """
 kind: LifecyclePolicy
@@ -100,6 +104,19 @@ class RollingFleet:
             lambda _: self.far,
             self.told.append,
         )
+
+    def add_rules(self, rules: str) -> None:
+        """Put a section `rollouts` into the policy, without a commit."""
+        self.git.write("specs/policy.yaml", POLICY + f"rollouts: {rules}\n")
+
+    def plan(self, base: str, head: str = "") -> PlanContent:
+        """Return what the plan between two commits decides."""
+        return make_change_plan(*load_plan_revisions(self.git.root, base, head), FleetFacts()).content
+
+    def add_node(self, number: int) -> None:
+        """Add a node to the inventory, without a commit."""
+        inventory = self.git.text("inventory/pool.yml")
+        self.git.write("inventory/pool.yml", f"{inventory}    n{number}: {NODE.format(number)}\n")
 
     def take_up(self) -> None:
         take_up_fleet(self.context())

@@ -194,8 +194,11 @@ class TestWorkflows:
             workflow = _workflow(name)
             assert workflow["permissions"] == {"contents": "read"}
             asked = {job: body["permissions"] for job, body in workflow["jobs"].items() if "permissions" in body}
-            expected = {"plan": {"contents": "read", "pull-requests": "write"}} if name == "pull-request.yml" else {}
-            assert asked == expected
+            expected = {
+                "pull-request.yml": {"plan": {"contents": "read", "pull-requests": "write"}},
+                "merge.yml": {"reconcile": {"contents": "read", "pull-requests": "read"}},
+            }
+            assert asked == expected.get(name, {})
 
     @pytest.mark.parametrize("root", [ROOT, OWN_FILES], ids=["ours", "starter"])
     def test_every_file_of_them_is_yaml_and_every_action_is_pinned_by_its_digest(self, root: Path) -> None:

@@ -47,6 +47,8 @@ from assay.plan.policy_changes import (
     compare_responses,
 )
 from assay.plan.refusals import PlanRefusal, RefusalCase, find_refusals
+from assay.plan.review.file_plan import FilePlan, make_plan_content
+from assay.plan.review.plan_content import NO_CONTENT, PlanContent
 from assay.plan.rollout_nodes_and_limits import (
     NodeRollout,
     RolloutPlan,
@@ -58,6 +60,7 @@ from assay.plan.spec_pair_comparison import NodeGroup, compare_spec_pairs, group
 
 
 def list_plan_notes(
+    before: FleetRevision,
     after: FleetRevision,
     standings: Mapping[str, NodeStanding],
     following: Iterable[DriftResponse],
@@ -71,6 +74,7 @@ def list_plan_notes(
         *_note_breaker(after, standings, following),
         *_note_unread_settings(settings),
         *note_mixed_racks(after, planned.schedule),
+        *note_lemons(before, after, facts),
     )
 
 
@@ -113,7 +117,7 @@ def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[s
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What merging would do, the most important first."""
+    """What merging would do, the most important first. `content` is the part of it that the files alone decide."""
 
     base: str
     head: str
@@ -140,6 +144,7 @@ class ChangePlan:
     as_of: datetime | None = None
     other: tuple[OtherChange, ...] = ()
     risks: tuple[PlanRisk, ...] = ()
+    content: PlanContent = NO_CONTENT
 
     @property
     def has_changes(self) -> bool:
@@ -190,13 +195,20 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
         work=planned,
         backtest=facts.backtest,
         policy_replay=facts.policy_replay,
-        notes=list_plan_notes(after, standings, following, settings, planned, facts)
-        + note_lemons(before, after, facts),
+        notes=list_plan_notes(before, after, standings, following, settings, planned, facts),
         refused=find_refusals(RefusalCase(before, after, facts, nodes, cables, standings, following)),
         as_of=facts.now,
     )
     other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
-    return replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
+    plan = replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
+    return replace(plan, content=_make_content(plan, before, after, alike))
+
+
+def _make_content(
+    plan: ChangePlan, before: FleetRevision, after: FleetRevision, alike: tuple[NodeGroup, ...]
+) -> PlanContent:
+    settings = (*plan.policy, *plan.faults, *plan.profiles, *plan.bundles, *plan.fabrics)
+    return make_plan_content(FilePlan(before, after, plan.nodes, alike, plan.cables, settings, plan.other))
 
 
 def _find_shown_specs(plan: ChangePlan, before: FleetRevision, after: FleetRevision) -> set[str]:

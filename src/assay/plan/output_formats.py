@@ -18,6 +18,7 @@ from assay.model.text_lists import fold_names, format_list
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
 from assay.plan.plan_sections import PlanSection, find_all_pools, format_headline, format_hours, format_sections
+from assay.plan.review.plan_content import PLAN_TRAILER
 from assay.plan.rollout_nodes_and_limits import RolloutRoute
 
 
@@ -51,6 +52,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
     return {
         "base": plan.base,
         "head": plan.head,
+        "digest": plan.content.digest,
         "changes": plan.has_changes,
         "pools": find_touched_pools(plan),
         "refused": to_plain_json(plan.refused),
@@ -77,11 +79,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "cables": [
             {name: value for name, value in to_plain_json(job).items() if name != "place"} for job in plan.cables
         ],
-        "policy": {
-            "answers": to_plain_json(plan.answers),
-            "settings": to_plain_json(plan.policy),
-            "replay": to_plain_json(plan.policy_replay),
-        },
+        "policy": to_plain_json({"answers": plan.answers, "settings": plan.policy, "replay": plan.policy_replay}),
         "faults": to_plain_json(plan.faults),
         "profiles": to_plain_json(plan.profiles),
         "bundles": to_plain_json(plan.bundles),
@@ -186,6 +184,8 @@ def _format_lines(plan: ChangePlan, most: int) -> Iterator[str]:
     yield f"### assay plan: {_format_title(plan)}"
     yield ""
     yield f"{_format_code(plan.base)} → {_format_code(plan.head)}: {_escape_markdown(format_headline(plan))}."
+    if plan.has_changes:  # near the top, because long comments are cut at the end
+        yield from ("", f"{PLAN_TRAILER}: {plan.content.digest}")
     told = format_sections(plan) if plan.has_changes or plan.refused else []
     for section in (one for one in told if one.title in UNFOLDED_SECTIONS):
         yield from ("", f"**{section.title}**", "", *_format_items(section, most))

@@ -79,7 +79,7 @@ def plan_rollout(
     going = [(change, ways.find(change)) for change in serving if not change.standing.hold_reason]
     able = [_candidate(change, way) for change, way in going if way.route.states]
     routes = {change.new.name: way.route for change, way in going if way.route.states}
-    planned = schedule_waves(able, room)
+    planned = schedule_waves(able, room, policy.rollouts.canaries)
     waiting = (*planned.waiting, *_list_held(serving), *_list_without_route(going))
     return RolloutPlan(
         schedule=WaveSchedule(planned.waves, waiting),

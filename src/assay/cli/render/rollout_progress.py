@@ -28,6 +28,7 @@ def rollout_as_json(one: Rollout) -> dict[str, Any]:
         "id": one.id,
         "base": one.base,
         "commit": one.commit,
+        "plan": one.plan,
         "status": one.status,
         "started_at": one.started_at,
         "ended_at": one.ended_at,
@@ -87,6 +88,8 @@ def _format_lines(report: RolloutReport, now: datetime) -> Iterator[str]:
     yield f"  {bar}  {', '.join(f'{counts[kind]} {kind}' for kind in PROGRESS_KINDS if counts[kind])}"
     if step.waits_for:
         yield f"  waits: {step.waits_for}"
+    if rollout.plan:
+        yield f"  reviewed plan: {rollout.plan}"
     yield f"  {format_count(len(report.waves), 'wave')} to go, about {report.hours_left or 0:.0f} h"
     for wave in report.waves[:NODES_SHOWN]:
         yield f"  wave {wave.number + 1}{' (canary)' if wave.canary else ''}: {format_nodes(list(wave.nodes))}"

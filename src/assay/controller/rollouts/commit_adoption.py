@@ -1,7 +1,8 @@
 """Adopts a new commit of the fleet, and starts the rollout that brings the nodes there.
 
 The ledger says which commit was adopted last. The first commit starts no rollout: nobody knows what the nodes had
-before. A working tree that is not as committed starts none either.
+before. A working tree that is not as committed starts none either. If the commit names the plan with which it was
+reviewed, the rollout waits for a person where the plan of now is another.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.plan_revisions import load_plan_revisions
+from assay.controller.rollouts.plan_review import PlanReview, review_plan
 from assay.controller.rollouts.rollout_nodes import NodesByBase, group_rollout_nodes
 from assay.fleet.signed_commits import commit_trust
-from assay.lifecycle.rollouts.next_entries import shorten_id
+from assay.lifecycle.rollouts.next_entries import RULE_NAMES, shorten_id
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
 from assay.model.entries.rollout_entries import (
     CommitAdoptedEntry,
@@ -27,6 +29,9 @@ from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text_lists import format_count
 from assay.plan.service_exits import find_service_exits
+
+CARRIED_RULES = ("", "plan")
+"""Who paused a rollout so that the one which replaces it waits too: a person, or the rule for reviewed plans."""
 
 
 def take_up_fleet(context: ControllerContext) -> None:
@@ -77,7 +82,7 @@ def _make_rollout_entries(
     """Return the entries that start a rollout and end the one before, none if no node must leave service."""
     active = history.find_active()
     try:
-        exits = _compare_commits(context, last, active)
+        exits, review = _compare_commits(context, last, active)
     except AssayError as error:
         context.progress(f"no rollout: {last[:12]} and {context.fleet.commit[:12]} cannot be compared: {error}")
         return []
@@ -85,27 +90,26 @@ def _make_rollout_entries(
         return []
     groups = group_rollout_nodes(context.policy, exits, last, active, read_node_states(context.ledger))
     rollout = derive_id("rollout", last, context.fleet.commit, adopted)
-    start = _make_start(context, rollout, last, groups)  # it comes before the end: it reads the orders of the other
     end = _make_superseded_entry(context, active, rollout, groups)
-    return [*start, *end, *_carry_pause(context, active, rollout, groups)]
+    if not groups:
+        return [*end]
+    started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups, review.digest)
+    start = started.make_entry(derive_id(started.kind, rollout), context.now)
+    return [start, *end, *_make_pause(context, active, rollout, review)]  # the start reads the orders of the other
 
 
-def _compare_commits(context: ControllerContext, last: str, active: Rollout | None) -> NodesByBase:
-    """Return the nodes that must leave service, by the commit that they had before."""
+def _compare_commits(context: ControllerContext, last: str, active: Rollout | None) -> tuple[NodesByBase, PlanReview]:
+    """Return the nodes that must leave service, by the commit that they had before, and the review of the plan."""
+    root, commit = context.fleet.root, context.fleet.commit
     earlier = {member.base for member in active.members.values() if not member.proof} if active else set[str]()
     found: NodesByBase = {}
+    review = PlanReview()
     for base in sorted({last, *earlier}):
-        before, after = load_plan_revisions(context.fleet.root, base, context.fleet.commit)
+        before, after = load_plan_revisions(root, base, commit)
         found[base] = find_service_exits(before, after)
-    return found
-
-
-def _make_start(
-    context: ControllerContext, rollout: str, last: str, groups: tuple[RolloutGroup, ...]
-) -> Iterator[LedgerEntry]:
-    if groups:
-        started = RolloutStartedEntry(rollout, last, context.fleet.commit, groups)
-        yield started.make_entry(derive_id(started.kind, rollout), context.now)
+        if base == last and found[base]:
+            review = review_plan(root, base, commit, before, after)
+    return found, review
 
 
 def _make_superseded_entry(
@@ -123,10 +127,17 @@ def _make_superseded_entry(
     yield ended.make_entry(derive_id(ended.kind, active.id), context.now)
 
 
-def _carry_pause(
-    context: ControllerContext, active: Rollout | None, rollout: str, groups: tuple[RolloutGroup, ...]
+def _make_pause(
+    context: ControllerContext, active: Rollout | None, rollout: str, review: PlanReview
 ) -> Iterator[LedgerEntry]:
-    """Yield the pause of a new rollout, if a person had paused the one before it."""
-    if groups and active and active.pause and not active.pause.rule:
-        paused = RolloutPausedEntry(rollout, active.pause.who, active.pause.reason)
-        yield paused.make_entry(derive_id(paused.kind, rollout, "0"), context.now)
+    """Yield the pause of a new rollout: for its plan, or because the one before it waited for a person as well."""
+    before = active.pause if active and active.pause and active.pause.rule in CARRIED_RULES else None
+    if review.obstacle or (before and before.rule):
+        said = [review.obstacle] if review.obstacle else []
+        said += [f"the rollout before it was paused by {before.who}: {before.reason}"] if before else []
+        paused = RolloutPausedEntry(rollout, RULE_NAMES["plan"], "; ".join(said), "plan")
+    elif before:
+        paused = RolloutPausedEntry(rollout, before.who, before.reason)
+    else:
+        return
+    yield paused.make_entry(derive_id(paused.kind, rollout, "0"), context.now)

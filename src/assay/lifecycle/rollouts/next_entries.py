@@ -13,7 +13,12 @@ from assay.model.entries.operator_entries import MoveEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.timestamps import format_time
 
-RULE_NAMES = {"failures": "the rule for failures", "hold": "the rule for holds", "breaker": "the breaker"}
+RULE_NAMES = {
+    "failures": "the rule for failures",
+    "hold": "the rule for holds",
+    "breaker": "the breaker",
+    "plan": "the rule for reviewed plans",
+}
 SHOWN_ID = 8
 """So many characters of a rollout's id are shown, and are enough to name it."""
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
 
 EarlierOrder = Literal["", "kept", "replaced"]
-PauseRule = Literal["", "failures", "hold", "breaker"]
+PauseRule = Literal["", "failures", "hold", "breaker", "plan"]
 """The rule that paused a rollout, "" for a person."""
 
 
@@ -57,7 +57,7 @@ class CommitAdoptedEntry(EntryContent):
 class RolloutStartedEntry(EntryContent):
     """A rollout began: its id, both commits, and the nodes that must leave service.
 
-    `plan` is the sha256 of the plan as it was reviewed, "" if nobody recorded it.
+    `plan` is the digest (`sha256:…`) of the plan as it was reviewed, "" if nobody recorded it.
     """
 
     kind = "rollout.started"

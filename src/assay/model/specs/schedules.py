@@ -121,12 +121,15 @@ class RolloutRules(StrictModel):
       always pauses it.
     - `wait_hours`: so long, the next wave waits for a node that was ordered out and still serves because of a job.
     - `hours`: when waves may begin. Without it, at any time.
+    - `reviewed_plan`: `required` lets a rollout wait for a person if its commit names no plan with which it was
+      reviewed. With `optional`, it starts.
     """
 
     canaries: int = Field(default=1, ge=1, le=100)
     failed_percent: float = Field(default=10, gt=0, le=100)
     wait_hours: float = Field(default=24, gt=0, le=8760)
     hours: RolloutHours | None = None
+    reviewed_plan: Literal["optional", "required"] = "optional"
     source: str = ""
 
     def describe_closed_hours(self, at: datetime) -> str:

@@ -39,6 +39,10 @@ def plan(
             "--format", help="text for people, json for machines, markdown for a pull request.", show_default=False
         ),
     ] = "text",
+    store: Annotated[
+        bool,
+        typer.Option("--store", help="Record the plan as reviewed: in a git note of the head, which must be a commit."),
+    ] = False,
 ) -> None:
     """Compare two revisions of the fleet repository: the changes, the work they cause, and the policy's limits.
 
@@ -46,6 +50,9 @@ def plan(
 
     With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days. If the ledger
     cannot be read, the plan is made without it and says so.
+
+    With --store, `assay reconcile` holds the merge of this head to this plan: if another plan results then, the rollout
+    waits for a person. The note is in refs/notes/assay-plan; push that ref if another clone applies the merge.
 
     Exit codes: 0 the limits allow it; 1 they do not; 2 the head, git or the ledger cannot be read.
     """
@@ -67,10 +74,25 @@ def plan(
         facts, unread = FleetFacts(), error
     change_plan = make_change_plan(before, after, facts)
     typer.echo(format_fleet_plan(change_plan, format_))
+    if store:
+        _store_plan(workspace.root, head, change_plan)
     if unread:
         fix = "states of nodes, running work and the last 30 days are missing in this plan; do not merge by it"
         raise AssayError(f"{unread}", fix=fix) from unread
     sys.exit(1 if change_plan.refused else 0)
+
+
+def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
+    """Write the plan as a note of its head. Raises AssayError if the head is a folder that is not as committed."""
+    from assay.controller.rollouts.reviewed_plans import NOTES_REF, store_reviewed_plan
+    from assay.fleet.git import resolve_commit
+    from assay.fleet.signed_commits.commit_trust import find_uncommitted
+
+    if not head and (changed := find_uncommitted(root)):
+        raise AssayError(f"the plan is not stored: {changed[0]} is not as committed", fix="commit it first")
+    commit = resolve_commit(root, head or "HEAD")
+    store_reviewed_plan(root, commit, change_plan.content)
+    typer.echo(f"stored as the reviewed plan of {commit[:12]} in {NOTES_REF}", err=True)
 
 
 def format_fleet_plan(change_plan: ChangePlan, form: str) -> str:

@@ -96,7 +96,7 @@ def resume(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Resume a paused rollout. You accept the failures, holds and breakers because of which it was paused.
+    """Resume a paused rollout. You accept the failures, holds, breakers, or the plan, because of which it was paused.
 
     Exit codes: 0 resumed; 2 nothing was recorded.
     """
