@@ -17,9 +17,9 @@ run: $(READY) $(NODE_READY) system ## take the example fleet once round the loop
 test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; three at once, since they wait a third of their time
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
-test-slow: $(READY) $(NODE_READY) system ## the tests that take longer; on Debian 12 they first build a kube-apiserver, once
+test-slow: $(READY) $(NODE_READY) system ## the tests that take longer, three at once; on Debian 12 they first build a kube-apiserver
 	@tools/kubernetes-server || echo "the tests against a real Kubernetes are skipped" >&2
-	@$(BIN)/pytest -m slow $(ARGS)
+	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m slow $(ARGS)
 
 explore: $(READY) $(NODE_READY) system ## the property tests with other examples than `make test` has, and ten times as many
 	@$(BIN)/pytest -n auto -m hypothesis --hypothesis-profile=explore $(ARGS)

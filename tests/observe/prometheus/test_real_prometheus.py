@@ -15,7 +15,7 @@ from assay.model.specs.node_settings import make_node_settings
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 from assay.observe.transports.transport_protocol import TransportContext
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("monitoring")]
+pytestmark = pytest.mark.slow
 PLACE = "0000:1b:00.0"
 
 
