@@ -25,6 +25,15 @@ def test_bmc_time_servers(bmc, spec):
     assert not wrong, "; ".join(wrong)
 
 
+@pytest.mark.fault("host.config.drift")
+def test_bmc_syslog_servers(bmc, spec):
+    """Compare the servers that the BMC sends its log to with those of the spec, if the spec names any."""
+    if (wanted := spec.bmc.syslog) is not None:
+        names, seen = [f"{server.address}/{server.protocol}" for server in wanted], bmc.settings.syslog
+        place = f" ({wanted[0].server.source})" if wanted else ""
+        assert sorted(seen) == sorted(names), f"bmc.syslog is {_names(seen)}, expected {_names(names)}{place}"
+
+
 def _word(flag):
     return "true" if flag else "false"
 

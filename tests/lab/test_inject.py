@@ -92,6 +92,7 @@ PLANTED: dict[str, dict[str, Any]] = {
     "power.restore": {},
     "bmc.lacks": {"name": "NTP"},
     "bmc.ntp": {"enabled": False},
+    "bmc.syslog": {"server": "x.example:514"},
     "psu.degraded": {"psu": 1},
     "psu.lost": {"psu": 0},
     "secure-boot": {"on": True},

@@ -64,6 +64,9 @@ TREE: dict[str, Any] = {
 }
 
 
+SYSLOG = [{"server": "log.example", "port": 514, "protocol": "SyslogUDP"}]
+
+
 def read_spec(**more: Any) -> NodeSpec:
     return TypeAdapter(NodeSpec).validate_python(SPEC | more)
 
@@ -79,7 +82,7 @@ def test_every_field_of_a_node_spec_has_a_role_or_a_reason():
 
 
 def test_only_what_a_spec_gives_is_declared():
-    bmc = {"bmc": {"power_restore": "LastState", "ntp": {"enabled": False}}}
+    bmc = {"bmc": {"power_restore": "LastState", "ntp": {"enabled": False}, "syslog": SYSLOG}}
     assert set(SETTING_ROLES) - set(list_declared_settings(read_spec(**bmc))) == {"bios", "boot.mode", "boot.first"}
     assert not any(path.startswith("bmc.") for path in list_declared_settings(read_spec(bmc={"ntp": {}})))
     assert list_declared_settings(read_spec(host={}, boot={}, kernel_cmdline=[], nics=[])) == ["driver"]

@@ -11,11 +11,16 @@ from typing import Any
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
 from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree
-from assay.model.specs.node.bmc_settings import BmcNtpSpec, BmcSpec
+from assay.model.specs.node.bmc_settings import BmcNtpSpec, BmcSpec, BmcSyslogSpec
 from assay.redfish.bmc_client import BmcClient
-from assay.redfish.bmc_settings_readings import POWER_RESTORE, read_bmc_settings
+from assay.redfish.bmc_settings_readings import (
+    POWER_RESTORE,
+    list_syslog_subscriptions,
+    name_log_server,
+    read_bmc_settings,
+)
 from assay.redfish.errors import BmcResourceMissing
-from assay.redfish.resource_changes import patch_resource
+from assay.redfish.resource_changes import delete_resource, patch_resource
 from assay.redfish.session import Resource
 
 
@@ -35,7 +40,7 @@ def find_manager(bmc: BmcClient) -> Resource:
 
 def compare_bmc_settings(wanted: BmcSpec, tree: Any) -> list[SettingMismatch]:
     """Return the declared settings that are not as wanted in a tree of readings, by their paths in the node spec."""
-    return [*_compare_power(wanted, tree), *_compare_ntp(wanted.ntp, tree)]
+    return [*_compare_power(wanted, tree), *_compare_ntp(wanted.ntp, tree), *_compare_syslog(wanted, tree)]
 
 
 def _compare_power(wanted: BmcSpec, tree: Any) -> Iterator[SettingMismatch]:
@@ -49,9 +54,18 @@ def _compare_ntp(wanted: BmcNtpSpec, tree: Any) -> Iterator[SettingMismatch]:
         if (seen := format_reading(tree, "ntp", "enabled")) != text:
             yield SettingMismatch("bmc.ntp.enabled", text, seen)
     if wanted.servers is not None:
-        seen = format_reading(tree, "ntp", "servers")
-        if seen.startswith("(") or sorted(seen.split()) != sorted(wanted.servers):
-            yield SettingMismatch("bmc.ntp.servers", " ".join(wanted.servers) or "none", seen or "none")
+        yield from _compare_names("bmc.ntp.servers", wanted.servers, format_reading(tree, "ntp", "servers"))
+
+
+def _compare_syslog(wanted: BmcSpec, tree: Any) -> Iterator[SettingMismatch]:
+    if wanted.syslog is not None:
+        servers = [server.text for server in wanted.syslog]
+        yield from _compare_names("bmc.syslog", servers, format_reading(tree, "syslog"))
+
+
+def _compare_names(name: str, wanted: Sequence[str], seen: str) -> Iterator[SettingMismatch]:
+    if seen.startswith("(") or sorted(seen.split()) != sorted(wanted):
+        yield SettingMismatch(name, " ".join(wanted) or "none", seen or "none")
 
 
 def change_bmc_settings(bmc: BmcClient, wanted: BmcSpec, mismatches: Sequence[SettingMismatch]) -> None:
@@ -62,6 +76,8 @@ def change_bmc_settings(bmc: BmcClient, wanted: BmcSpec, mismatches: Sequence[Se
     """
     refuse_unreadable(bmc, mismatches)
     names = {mismatch.name for mismatch in mismatches}
+    if "bmc.syslog" in names:  # first, since only a request shows whether a BMC takes such subscriptions
+        _change_syslog(bmc, wanted.syslog or [])
     if "bmc.power_restore" in names:
         patch_resource(bmc, bmc.system()["@odata.id"], {POWER_RESTORE: wanted.power_restore})
     if names & {"bmc.ntp.enabled", "bmc.ntp.servers"}:
@@ -77,6 +93,20 @@ def refuse_unreadable(bmc: BmcClient, mismatches: Sequence[SettingMismatch]) -> 
             where=bmc.where,
             fix="set it in the BMC's own way, and remove it from `bmc` of the node spec",
         )
+
+
+def _change_syslog(bmc: BmcClient, wanted: Sequence[BmcSyslogSpec]) -> None:
+    """Subscribe the missing servers, then remove the others. A subscription of Redfish events is no syslog server."""
+    there = {one["@odata.id"]: name_log_server(one) for one in list_syslog_subscriptions(bmc)}
+    subscriptions = bmc.follow(bmc.follow(bmc.root, "EventService"), "Subscriptions")["@odata.id"]
+    for server in wanted:
+        if server.text not in there.values():
+            kind = {"SubscriptionType": "Syslog", "Protocol": server.protocol}
+            bmc.post(subscriptions, {"Destination": server.uri, **kind, "Context": "assay"})
+    known = {server.text for server in wanted}
+    for path, name in there.items():
+        if name not in known:
+            delete_resource(bmc, path)
 
 
 def _change_ntp(bmc: BmcClient, wanted: BmcNtpSpec, names: set[str]) -> None:

@@ -1,7 +1,8 @@
-"""Reads the settings of a BMC itself: time, and what the node does when its power comes back."""
+"""Reads the settings of a BMC itself: the return of power, time, syslog servers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,24 @@ def read_bmc_settings(
     return {
         "power_restore": read_branch(lambda: read_property(system(), POWER_RESTORE)),
         "ntp": read_branch(lambda: _read_ntp(bmc.follow(manager(), "NetworkProtocol"))),
+        "syslog": read_branch(lambda: value(sorted(map(name_log_server, list_syslog_subscriptions(bmc))))),
     }
+
+
+def list_syslog_subscriptions(bmc: RedfishSession) -> list[Resource]:
+    """Return the subscriptions by which the BMC sends its log to syslog servers."""
+    events = bmc.follow(bmc.root, "EventService")
+    found = bmc.members(bmc.follow(events, "Subscriptions", 1))
+    return [one for one in found if str(one.get("Protocol")).startswith("Syslog")]
+
+
+def name_log_server(subscription: Resource) -> str:
+    """Return where a subscription sends the log, as a node spec's `BmcSyslogSpec.text`."""
+    destination, protocol = str(subscription.get("Destination")), str(subscription.get("Protocol"))
+    address = destination.removeprefix("syslog://").rstrip("/")
+    if not re.search(r":\d+$", address):
+        address += ":6514" if protocol == "SyslogTLS" else ":514"
+    return f"{address}/{protocol}"
 
 
 def _read_ntp(protocols: Resource) -> ReadingTree:

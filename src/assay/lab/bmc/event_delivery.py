@@ -17,7 +17,7 @@ from assay.lab.bmc.odata_responses import COMMON_HEADERS, no_content_answer, res
 from assay.lab.bmc.power_transitions import has_pending_changes
 from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found, not_in_list, state_conflict
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
-from assay.lab.bmc.resources.event_service import SUBSCRIPTIONS, event_payload
+from assay.lab.bmc.resources.event_service import SUBSCRIPTIONS, SYSLOG_PROTOCOLS, event_payload
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, VirtualBmc, require_string
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
@@ -66,6 +66,8 @@ async def deliver_events(machine: VirtualBmc) -> None:
     async for event in new_events(machine):
         calls = []
         for entry in machine.stored_state().get("subscriptions", {}).values():
+            if entry.get("protocol", "Redfish") != "Redfish":  # the lab sends no syslog
+                continue
             body = json.dumps(event_payload(event, entry["context"])).encode()
             calls.append(outbound_http.post_event(entry["destination"], body))
         await asyncio.gather(*calls, return_exceptions=True)
@@ -75,14 +77,17 @@ async def subscribe(call: BmcRequest) -> Response:
     """POST to Subscriptions."""
     names = {"Destination", "Context", "Protocol", "SubscriptionType", "EventFormatType", "EventTypes"}
     plain = await call.read_parameters(names, ("Destination", "Protocol"))
-    for name, allowed in (("Protocol", "Redfish"), ("SubscriptionType", "RedfishEvent"), ("EventFormatType", "Event")):
+    lacks_syslog = "Syslog" in call.view.state["box"]["lacks"]
+    is_syslog = plain["Protocol"] in SYSLOG_PROTOCOLS and not lacks_syslog
+    kind, protocol = ("Syslog", plain["Protocol"]) if is_syslog else ("RedfishEvent", "Redfish")
+    for name, allowed in (("Protocol", protocol), ("SubscriptionType", kind), ("EventFormatType", "Event")):
         if plain.get(name, allowed) != allowed:
             raise not_in_list(plain[name], name)
     destination = require_string(plain, "Destination")
-    if urlsplit(destination).scheme not in {"http", "https"}:
+    if urlsplit(destination).scheme not in ({"syslog"} if is_syslog else {"http", "https"}):
         raise not_in_list(destination, "Destination")
     ident = secrets.token_hex(4)
-    entry = {"destination": destination, "context": str(plain.get("Context", ""))}
+    entry = {"destination": destination, "context": str(plain.get("Context", "")), "protocol": protocol}
     await call.bmc.change(lambda state, _: {**state, "subscriptions": {**state.get("subscriptions", {}), ident: entry}})
     path = f"{REDFISH_ROOT}{SUBSCRIPTIONS}/{ident}"
     return resource_answer(RESOURCE_TREE.read(await call.bmc.view(), path), 201, Location=path)

@@ -103,6 +103,13 @@ def bmc_ntp(state: VirtualNodeState, now: datetime, enabled: bool = True, server
     state["box"]["ntp"] = {"enabled": enabled, "servers": [name for name in servers.split(",") if name]}
 
 
+def bmc_syslog(state: VirtualNodeState, now: datetime, server: str = "") -> None:
+    """A BMC that sends its log to no server, or by UDP to another `server` (HOST:PORT)."""
+    others = {ident: one for ident, one in state["subscriptions"].items() if "Syslog" not in one.get("protocol", "")}
+    added = {"destination": f"syslog://{server}", "context": "", "protocol": "SyslogUDP"}
+    state["subscriptions"] = others | ({"planted": added} if server else {})
+
+
 def power_restore(
     state: VirtualNodeState, now: datetime, policy: Literal["AlwaysOn", "AlwaysOff", "LastState"] = "AlwaysOff"
 ) -> None:
@@ -111,7 +118,7 @@ def power_restore(
 
 
 def bmc_lacks(state: VirtualNodeState, now: datetime, name: str) -> None:
-    """A BMC without a Redfish property: `PowerRestorePolicy` or `NTP`."""
+    """A BMC without a Redfish property (`PowerRestorePolicy`, `NTP`, `EventService`), or without `Syslog`."""
     state["box"]["lacks"].append(name)
 
 
@@ -120,6 +127,7 @@ BMC_FAULTS: Mapping[str, Callable[..., None]] = {
     "bmc.clock": bmc_clock,
     "bmc.lacks": bmc_lacks,
     "bmc.ntp": bmc_ntp,
+    "bmc.syslog": bmc_syslog,
     "boot.override": boot_override,
     "chassis.open": chassis_open,
     "cooling.leak": leak,

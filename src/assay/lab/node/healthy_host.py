@@ -93,6 +93,15 @@ def make_healthy_chassis(spec: NodeSpec) -> VirtualNodeState:
     }
 
 
+def make_syslog_subscriptions(spec: NodeSpec) -> dict[str, dict[str, str]]:
+    """Return the subscriptions by which the BMC sends its log to the spec's syslog servers."""
+    servers = enumerate(spec.bmc.syslog or ())
+    return {
+        f"log{number}": {"destination": server.uri, "context": "assay", "protocol": server.protocol}
+        for number, server in servers
+    }
+
+
 def _bmc_dimms(spec: NodeSpec) -> list[dict[str, Any]]:
     """Return modules of 64 GiB if they add up to the spec's size, else one module a socket (soldered memory)."""
     whole, rest = divmod(spec.memory_gib, MODULE_GIB)

@@ -16,6 +16,7 @@ from assay.lab.bmc.resource_tree import (
 
 EVENT_SERVICE = "/EventService"
 SUBSCRIPTIONS = f"{EVENT_SERVICE}/Subscriptions"
+SYSLOG_PROTOCOLS = ("SyslogTLS", "SyslogTCP", "SyslogUDP")
 STREAM = f"{REDFISH_ROOT}{EVENT_SERVICE}/SSE"
 TEST_EVENT = f"{REDFISH_ROOT}{EVENT_SERVICE}/Actions/EventService.SubmitTestEvent"
 
@@ -46,18 +47,21 @@ def subscriptions(view: ResourceView) -> Resource:
 def subscription(view: ResourceView, ident: str) -> Resource:
     """One subscription."""
     if ident in view.listeners:
-        return _destination(ident, "SSE", Destination=None)
+        return _destination(ident, "SSE", "Redfish", Destination=None)
     entry = view.state.get("subscriptions", {})[ident]
-    return _destination(ident, "RedfishEvent", Destination=entry["destination"], Context=entry["context"])
+    protocol = entry.get("protocol", "Redfish")
+    kind = "Syslog" if protocol in SYSLOG_PROTOCOLS else "RedfishEvent"
+    place = {"Destination": entry["destination"], "Context": entry["context"]}
+    return _destination(ident, kind, protocol, **place)
 
 
-def _destination(ident: str, kind: str, **properties: Any) -> Resource:
+def _destination(ident: str, kind: str, protocol: str, **properties: Any) -> Resource:
     return make_resource(
         "EventDestination",
         "1_15_1",
         ident,
         "Subscription",
-        Protocol="Redfish",
+        Protocol=protocol,
         SubscriptionType=kind,
         EventFormatType="Event",
         Status=make_status(),

@@ -13,6 +13,7 @@ from assay.lab.bmc.resource_tree import (
     ResourceView,
     make_resource,
     resource_link,
+    without_lacking,
 )
 from assay.lab.bmc.resources import (
     account_service,
@@ -94,7 +95,7 @@ def service_root(view: ResourceView) -> Resource:
         Managers=resource_link("/Managers"),
         UpdateService=resource_link("/UpdateService"),
         Tasks=resource_link("/TaskService"),
-        EventService=resource_link("/EventService"),
+        **without_lacking(view, EventService=resource_link("/EventService")),
         SessionService=resource_link("/SessionService"),
         AccountService=resource_link("/AccountService"),
         Links={"Sessions": resource_link("/SessionService/Sessions")},

@@ -22,12 +22,39 @@ class BmcNtpSpec(StrictModel):
     servers: list[HostName] | None = None
 
 
+class BmcSyslogSpec(StrictModel):
+    """One server that the BMC sends its log to.
+
+    `server`: its name or address. `port`: its port. `protocol`: how the messages travel, in Redfish's word.
+    """
+
+    server: HostName
+    port: int = Field(ge=1, le=65535)
+    protocol: Literal["SyslogTLS", "SyslogTCP", "SyslogUDP"]
+
+    @property
+    def text(self) -> str:
+        """The server as assay shows it: `log.example:6514/SyslogTLS`."""
+        return f"{self.address}/{self.protocol}"
+
+    @property
+    def uri(self) -> str:
+        """The server as Redfish wants it."""
+        return f"syslog://{self.address}"
+
+    @property
+    def address(self) -> str:
+        """Name and port."""
+        return f"[{self.server}]:{self.port}" if ":" in self.server else f"{self.server}:{self.port}"
+
+
 class BmcSpec(StrictModel):
     """The settings of the BMC itself. A field that is not given is not checked.
 
     `power_restore`: what the node does when its power comes back (Redfish's PowerRestorePolicy). `ntp`: where the BMC
-    gets its time.
+    gets its time. `syslog`: all servers that the BMC sends its log to by syslog.
     """
 
     power_restore: Literal["AlwaysOn", "AlwaysOff", "LastState"] | None = None
     ntp: BmcNtpSpec = Field(default=BmcNtpSpec())
+    syslog: list[BmcSyslogSpec] | None = None
