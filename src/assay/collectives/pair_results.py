@@ -1,0 +1,110 @@
+"""The result of one pair, as a line of JSON: `{"round": "M1", "pair": ["n1", "n2"], "seconds": 0.5, "wrong": 0, …}`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model.errors import AssayError
+
+Pair = tuple[str, str]
+EVIDENCE_ENDINGS = ("ok", "deadline", "died")
+"""Endings that say something about a pair's hardware. Any other, such as `preempted`, is no evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """How a collective between two nodes ended: `ok`, `deadline`, `died`, or anything else that is no evidence.
+
+    `rail` is None if all rails were measured together. `wrong` is None if the results were not checked. `note` is what
+    a person may want to read, such as the last line of the output.
+    """
+
+    round: str
+    pair: Pair
+    ended: str
+    rail: int | None = None
+    seconds: float | None = None
+    gb_s: float | None = None
+    wrong: int | None = None
+    note: str = ""
+
+    @property
+    def speed(self) -> float | None:
+        """A figure that is larger for a faster pair, None if none was measured."""
+        return self.gb_s or (1 / self.seconds if self.seconds else None)
+
+    @property
+    def key(self) -> tuple[str, Pair, int | None]:
+        """What tells this result from the others of a search."""
+        return self.round, make_pair(*self.pair), self.rail
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are known."""
+        optional = {"rail": self.rail, "seconds": self.seconds, "gb_s": self.gb_s, "wrong": self.wrong}
+        known = {name: value for name, value in optional.items() if value is not None}
+        return {"round": self.round, "pair": list(self.pair), **known, "ended": self.ended} | (
+            {"note": self.note} if self.note else {}
+        )
+
+
+def make_pair(a: str, b: str) -> Pair:
+    """Return a pair in the one order that it has in sets."""
+    return (a, b) if a <= b else (b, a)
+
+
+def parse_result(line: Mapping[str, Any]) -> PairResult:
+    """Return the result of a parsed line. Raises ValueError that says which field is wrong."""
+    pair = line.get("pair")
+    if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)):
+        raise ValueError("`pair` is not a list of two node names")
+    if pair[0] == pair[1]:
+        raise ValueError(f"`pair` names {pair[0]} twice")
+    ended, round_name = line.get("ended"), line.get("round")
+    if not isinstance(ended, str) or not ended:
+        raise ValueError("`ended` is missing: ok, deadline, died, or why the pair was not measured")
+    if isinstance(round_name, bool) or not isinstance(round_name, (str, int)):
+        raise ValueError("`round` is missing")
+    seconds, gb_s = (_parse_positive(line, name) for name in ("seconds", "gb_s"))
+    rail, wrong = (_parse_count(line, name) for name in ("rail", "wrong"))
+    note = line.get("note", "")
+    return PairResult(str(round_name), (pair[0], pair[1]), ended, rail, seconds, gb_s, wrong, str(note))
+
+
+def read_results(lines: Iterable[str], where: str = "") -> Iterator[PairResult]:
+    """Yield the results of JSON lines. Lines without `pair` are headers. Raises AssayError with the line's number."""
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            if not isinstance(line, dict):
+                raise ValueError("the line is no JSON object")
+            if "pair" in line:
+                yield parse_result(line)
+            elif "collectives" not in line:
+                raise ValueError("`pair` is missing")
+        except ValueError as error:
+            fix = "each line is one result: see docs/collectives.md, “Results”"
+            raise AssayError(f"this is no result of a pair: {error}", where=f"{where}:{number}", fix=fix) from None
+
+
+def _parse_positive(line: Mapping[str, Any], name: str) -> float | None:
+    value = line.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        raise ValueError(f"`{name}` is {value!r}, not a number above 0")
+    return float(value)
+
+
+def _parse_count(line: Mapping[str, Any], name: str) -> int | None:
+    value = line.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"`{name}` is {value!r}, not a whole number from 0")
+    return value
