@@ -1,14 +1,16 @@
 """`make bench`: measures what should be fast, each figure against its bound.
 
 Prints one JSON line a measurement on stdout; progress and a table for people on stderr. Exit code 1: a bound does not
-hold. A run takes some minutes, mostly for Ansible. `python -m bench fabric` runs one part of `PARTS`.
+hold. At the end of a part, stderr says how long it took. `python -m bench fabric` runs one part of `PARTS`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from bench import (
     agent,
     big,
     bmcs,
+    collectives,
     cordon,
     fabric,
     faults,
@@ -42,6 +45,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "bmcs": bmcs.measurements,
     "big": big.measurements,
     "fabric": fabric.measurements,
+    "collectives": collectives.measurements,
     "harness": harness.measurements,
     "million": million.measurements,
     "replay": replay.measurements,
@@ -64,9 +68,22 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
 def main(names: list[str]) -> int:
     """Run the named parts, or all; print the measurements and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
-        taken = [measurement for name in names or PARTS for measurement in _print_each(PARTS[name](Path(folder)))]
+        taken = [measurement for name in names or PARTS for measurement in _measure_part(name, Path(folder))]
     print(format_table(taken), file=sys.stderr)  # noqa: T201 — for people
     return 0 if all(measurement.holds for measurement in taken) else 1
+
+
+def _measure_part(name: str, folder: Path) -> Iterator[Measurement]:
+    """Measure a part. At its end, say how long it took, with everything that it prepared."""
+    begun, before = time.monotonic(), _cpu_s()
+    yield from _print_each(PARTS[name](folder))
+    took = f"{time.monotonic() - begun:.0f} s, {_cpu_s() - before:.0f} s of CPU time"
+    print(f"{name} took {took}", file=sys.stderr, flush=True)  # noqa: T201 — for people
+
+
+def _cpu_s() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def _print_each(measurements: Iterator[Measurement]) -> Iterator[Measurement]:
