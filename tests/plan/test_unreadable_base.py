@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from assay.model.errors import AssayError
 from assay.plan.output_formats import find_touched_pools
 
 SPEC = "specs/nodes/hgx-h100.yaml"
@@ -56,6 +57,43 @@ def test_a_base_with_two_policies_is_mended_by_the_merge(repository) -> None:
     second.unlink()
     (risk,) = repository.plan().risks
     assert "there are 2 lifecycle policies" in risk.why
+
+
+CABLE = """
+overrides:
+  - {device: leaf-su01-r0, port: 1, to: {device: nothing-01, port: 3}, why: planted}
+"""
+GUIDS = '"0xa088c203009a1076"', '"0xa088c203009a1066"'
+
+
+@pytest.mark.parametrize("mistake", ["a guid twice", "a cable to nothing", "a fabric that goes"])
+def test_a_base_whose_cables_cannot_be_compiled_is_mended_by_the_merge(repository, mistake) -> None:
+    design = repository.root / "specs/fabrics/compute.yaml"
+    good = design.read_text()
+    if mistake == "a cable to nothing":
+        design.write_text(good.replace("rails: 8", f"rails: 8{CABLE}", 1))
+    else:
+        repository.edit("inventory/h100-a.yml", *GUIDS, 1)
+    repository.commit()
+    if mistake == "a fabric that goes":
+        design.unlink()
+        for pool in ("h100-a", "byo-b"):
+            repository.edit(f"inventory/{pool}.yml", "    fabric: compute\n", "")
+    elif mistake == "a cable to nothing":
+        design.write_text(good)
+    else:
+        repository.edit("inventory/h100-a.yml", *GUIDS[::-1], 1)
+    plan = repository.edit("specs/gates/default.yaml", "success_percent: 99", "success_percent: 98").plan()
+    (risk,) = [one for one in plan.risks if one.risk == "the base cannot be read"]
+    assert "the cables of compute cannot be compiled" in risk.why
+    assert [one.topic for one in plan.other if one.topic == "gate"] == ["gate"]
+    assert (plan.cables, plan.refused) == ((), ())
+
+
+def test_a_head_whose_cables_cannot_be_compiled_has_no_plan(repository) -> None:
+    repository.edit("inventory/h100-a.yml", *GUIDS, 1)
+    with pytest.raises(AssayError, match="0xa088c203009a1066"):
+        repository.plan()
 
 
 def test_a_base_that_can_be_read_has_no_such_risk(repository) -> None:

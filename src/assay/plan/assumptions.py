@@ -30,6 +30,7 @@ ACTION_HOURS = MappingProxyType(
         "uncordon": AssumedHours(0, "the scheduler is told; seconds"),
         "drain": AssumedHours(24, "our own choice: a job's usual wall-time limit of a day"),
         "drain-now": AssumedHours(0.25, "our own choice: jobs are ended, and get minutes to write a checkpoint"),
+        "configure": AssumedHours(0.1, "our own choice: a playbook of a few roles; minutes"),
         "reboot": AssumedHours(0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot"),
         "powercycle": AssumedHours(0.75, "our own choice: a reboot, and the power supplies' and the BMC's own start"),
         "zap": AssumedHours(

@@ -16,7 +16,7 @@ from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.node import Node
 from assay.model.text_lists import format_count, format_nodes
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob
-from assay.plan.cabling_work_order import find_recabled_nodes, plan_cabling_jobs
+from assay.plan.cabling_work_order import find_recabled_nodes
 from assay.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
 from assay.plan.current_fleet_state import FleetFacts, NodeStanding, find_node_standing
 from assay.plan.drift_response import DriftGroup, DriftResponse, predict_drift_responses
@@ -36,6 +36,7 @@ from assay.plan.operations.all_other_changes import list_other_changes
 from assay.plan.operations.merge_risks import PlanRisk, rank_risks
 from assay.plan.operations.other_change import OtherChange
 from assay.plan.operations.other_spec_changes import find_shown_specs
+from assay.plan.operations.uncompiled_designs import plan_cables
 from assay.plan.policy_changes import (
     ResponseChange,
     SettingDifference,
@@ -162,7 +163,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     check_references(before)
     check_references(after)
     nodes = compare_inventories(before.fleet, after.fleet)
-    cables = plan_cabling_jobs(before.fleet, after.fleet)
+    before, cables = plan_cables(before, after)
     alike = _group_alike(before, after, nodes, cables)
     standings = dict(_map_standings(before, after, facts, {new.name: old for old, new in nodes.renamed}))
     staleness = StaleCheckFinder(before, after)

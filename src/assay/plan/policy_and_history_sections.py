@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from assay.lifecycle.policy_response import PolicyResponse
 from assay.model.backtest_report import PolicyCostPoint
+from assay.model.decision import CONFIGURE
 from assay.model.text_lists import format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.drift_response import DriftResponse
@@ -102,6 +103,8 @@ def _describe_drift_response(one: DriftResponse) -> str:
 
 
 def _noted(answer: PolicyResponse | None) -> str:
+    if answer and answer.remedy == CONFIGURE:
+        return f"{answer}; no node moves"
     asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
     return f"the policy {asks} and moves no node"
 
