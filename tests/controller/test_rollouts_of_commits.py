@@ -9,7 +9,7 @@ import pytest
 from rolling_fleet import RollingFleet
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.fleet_reload import FleetReloader
+from assay.controller.fleet_reload import CurrentContext, FleetReloader
 from assay.controller.rack_leases import WHOLE_FLEET
 from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
 from assay.controller.rollouts.commit_adoption import take_up_fleet
@@ -156,6 +156,21 @@ def test_of_two_controllers_that_adopt_a_commit_at_once_one_starts_the_rollout(r
     for thread in threads:
         thread.join()
     assert rolling.kinds() == ["commit.adopted", "commit.adopted", "rollout.started"]
+
+
+def test_a_server_follows_a_merge_and_says_that_reconcile_adopts_it(rolling):
+    root, said = rolling.git.root, rolling.told
+    current = CurrentContext(
+        rolling.context(), FleetReloader(root, lambda: load_fleet(root), SystemClock(), said.append)
+    )
+    commit = rolling.set_version("2")
+    assert current.refresh().fleet.commit == commit
+    assert said[-1].endswith("`assay reconcile` adopts the commit and starts its rollout")
+    assert rolling.kinds() == ["commit.adopted"], "one process decides and acts"
+    rolling.git.write("specs/node.yaml", rolling.git.text("specs/node.yaml").replace("value: 85", "value: 86"))
+    current.look_again()
+    current.refresh()
+    assert said[-1] == "read the fleet again (its files changed)"
 
 
 def test_the_running_loop_follows_a_merge_and_orders_the_canary(rolling):

@@ -25,6 +25,8 @@ RELOAD_INTERVAL_S = 2.0
 """Real seconds between two looks at the fleet's files. One look costs a stat for each file."""
 WATCHED_FOLDERS = ("inventory", "specs", "suites")
 UNWATCHED_FOLDERS = ("__pycache__", "recordings")
+RECONCILE_ADOPTS = "`assay reconcile` adopts the commit and starts its rollout"
+"""What a server says of a new commit: it records, and one process decides and acts."""
 FleetStamp = tuple[str, frozenset[tuple[str, int, int]]]
 
 
@@ -130,7 +132,8 @@ class CurrentContext:
         accept_commit(context)
         enroll_nodes(context)
         before, self._context = self._context.fleet, context
-        report(f"read the fleet again ({describe_change(before, context.fleet)})")
+        rest = f"; {RECONCILE_ADOPTS}" if before.commit != context.fleet.commit else ""
+        report(f"read the fleet again ({describe_change(before, context.fleet)}){rest}")
 
 
 def describe_change(before: Fleet, after: Fleet) -> str:

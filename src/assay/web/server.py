@@ -26,6 +26,7 @@ SHUTDOWN_GRACE_S = 10
 BACKLOG = 2048
 MAX_HEADER_BYTES = 16 * 1024
 REFUSALS_FILE = "refusals.jsonl"
+ONLY_RECORDS = "records faults, and acts on nothing: `assay reconcile` decides, acts, and starts the rollouts of merges"
 
 
 def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str], None]) -> None:
@@ -42,6 +43,7 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
         listener.table = state.connections
         scheme, (host, port) = "https" if certificate.context else "http", listener.getsockname()[:2]
         report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        report(ONLY_RECORDS)
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(_make_config(state, certificate)).run(sockets=[listener])
 

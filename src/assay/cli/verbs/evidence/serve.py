@@ -32,6 +32,9 @@ def serve(
 ) -> None:
     """Receive deliveries from agents until SIGTERM or Ctrl-C.
 
+    The server records faults. It decides and acts on nothing: that is the work of `assay reconcile`, which also adopts
+    new commits and starts their rollouts.
+
     Without a certificate, the server speaks plain HTTP, on a loopback address only. SIGHUP makes it read certificate,
     tokens and fleet again. It records refusals in `.assay/refusals.jsonl`. The policy's `intake` sets its limits.
     """
