@@ -25,43 +25,6 @@ def test_clocks_of_the_model(gpu, limits, measure):
     measure("memory_clock", gpu.clocks.memory_max_mhz, at_least=limits.gpu_memory_clock)
 
 
-@pytest.mark.fault("host.config.drift")
-def test_application_clock_is_the_default(gpu, measure):
-    """Check that nobody lowered the application clock."""
-    measure("application_clock", gpu.clocks.application_mhz, at_least=gpu.clocks.application_default_mhz)
-
-
-@pytest.mark.fault("host.config.drift")
-def test_power_limit_is_the_default(gpu, measure):
-    """Check that nobody lowered the power limit."""
-    measure("power_limit", gpu.power.requested_w, at_least=gpu.power.default_w)
-
-
-@pytest.mark.fault("host.config.drift")
-def test_ecc_stays_enabled(gpu):
-    """Check that the GPU will still compute with ECC after its next reset."""
-    assert gpu.ecc.pending, "ECC will be off after the next reset"
-
-
-@pytest.mark.fault("host.config.drift")
-def test_mig_is_off(gpu):
-    """Check that the GPU is not partitioned (MIG), and will not be after its next reset."""
-    assert not gpu.mig.enabled, "MIG is on"
-    assert not gpu.mig.pending, "MIG will be on after the next reset"
-
-
-@pytest.mark.fault("host.config.drift")
-def test_compute_mode_is_the_default(gpu, measure):
-    """Check that any process may use the GPU: in other modes, the second rank of a job fails."""
-    measure("compute_mode", gpu.compute_mode, equals="default")
-
-
-@pytest.mark.fault("host.config.drift")
-def test_persistence_is_on(gpu):
-    """Check that the driver stays loaded between jobs: otherwise jobs wait for it, and counters restart."""
-    assert gpu.persistence, "persistence mode is off"
-
-
 @pytest.mark.phase("seatrial")
 @pytest.mark.fault("gpu.busy")
 def test_no_process_is_left(gpu):

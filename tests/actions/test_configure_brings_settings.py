@@ -67,12 +67,18 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     shown = run_configure(room, "n0004", "--check", "--diff", "--tags", "host")
     assert "zone_reclaim_mode: 1" in shown
     assert "+vm.zone_reclaim_mode = 0" in shown
+    assert "-ecc of 00000000:61:00.0: 0" in shown
+    assert room.state("n0004")["gpus"][3]["ecc_pending"] is False
     assert room.state("n0004")["boot"]["count"] == 1
     assert not root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").exists()
 
     brought = run_configure(room, "n0004", "--tags", "host")
     assert "changed=0" not in brought
-    assert room.state("n0004")["boot"]["count"] == 2, "one restart for kernel and command line"
+    assert room.state("n0004")["boot"]["count"] == 2, "one restart for kernel, command line and ECC"
+    gpus = room.state("n0004")["gpus"]
+    assert (gpus[3]["ecc_enabled"], gpus[3]["persistence"], gpus[5]["compute_mode"]) == (True, True, 0)
+    unit = root_of(room, "n0004", "etc/systemd/system/assay-gpu-settings.service").read_text()
+    assert "ExecStart=nvidia-smi -pm 1" in unit
     assert "kernel.numa_balancing = 0" in root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").read_text()
     again = run_configure(room, "n0004", "--tags", "host")
     assert "changed=0" in again, again
@@ -87,6 +93,8 @@ def spoil_host(state):
     state["nics"][0]["mtu"] = 1500
     state["cmdline"] = state["cmdline"].replace("pci=realloc=off", "")
     state["kernel"] = "6.8.0-1-generic"
+    state["gpus"][3] |= {"ecc_enabled": False, "ecc_pending": False, "persistence": False}
+    state["gpus"][5]["compute_mode"] = 3
 
 
 def root_of(room: Room, node: str, path: str) -> Path:

@@ -21,7 +21,7 @@ from assay.model.outcome import Outcome, SuiteRun
 
 ROOT = Path(__file__).parents[2]
 DRIVER = "suites/zap/test_configuration.py::test_driver_version"
-ECC = "suites/seatrial/test_gpu_setup.py::test_ecc_stays_enabled"
+ECC = "suites/zap/test_gpu_settings.py::test_ecc_mode"
 NOW = datetime.now(UTC)
 Asked = Callable[..., Result]
 
@@ -91,7 +91,7 @@ def test_a_difference_is_shown_once_with_all_its_nodes(asked):
     assert "drifted: 3 nodes: n0002..n0004" in lines
     assert any("driver: 1.2, wanted 570 (specs/nodes/hgx-h100.yaml:" in line for line in lines)
     assert any(line.startswith("    on n0002, n0003, since ") for line in lines)
-    assert any(line.startswith("  gpu0..gpu7 ecc stays enabled: ECC will be off") for line in lines)
+    assert any(line.startswith("  gpu0..gpu7 ecc mode: ECC will be off") for line in lines)
     assert "unknown: 1 node: n0005" in lines
     assert "n0001" not in answer.stdout
 

@@ -21,7 +21,7 @@ NODE = "n0001"
 EXPECTED = ExpectedChecks(FLEET)
 DRIVER = "suites/zap/test_configuration.py::test_driver_version"
 FIRMWARE = "suites/zap/test_firmware.py::test_firmware_is_the_bundles"
-PERSISTENCE = "suites/seatrial/test_gpu_setup.py::test_persistence_is_on"
+PERSISTENCE = "suites/zap/test_gpu_settings.py::test_persistence_mode"
 SPEC = f"specs/nodes/{FLEET.nodes[NODE].spec}.yaml"
 WRONG_DRIVER = f"driver 1.2, expected 570 ({SPEC}:1)"
 Said = tuple[CheckVerdict, str]
@@ -108,8 +108,8 @@ def test_a_difference_is_named_with_its_place_and_its_begin(synced):
     assert seen.remedies == (f"host.config.drift: noted, ticket [{rule} for-people]",)
     assert driver.where == FLEET.lines[f"NodeSpec/{FLEET.nodes[NODE].spec}", "driver"]  # where it is now
     assert driver.since == first.isoformat()
-    assert (persistence.what, persistence.wanted) == ("gpu3 persistence is on", "")
-    assert persistence.where.startswith("specs/checks/")
+    assert (persistence.what, persistence.wanted) == ("gpu3 persistence mode", "")
+    assert persistence.where == FLEET.lines[f"NodeSpec/{FLEET.nodes[NODE].spec}", "gpu_settings.persistence"]
     assert persistence.since == synced.clock.at.isoformat()
 
 

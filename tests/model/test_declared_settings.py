@@ -15,8 +15,9 @@ from assay.model.configuration.declared_settings import (
     list_declared_settings,
     make_role_values,
 )
-from assay.model.configuration.host_settings import find_host_mismatches, is_unknown, needs_restart
+from assay.model.configuration.host_settings import find_host_mismatches, is_unknown, needs_image, needs_restart
 from assay.model.specs.node.bmc_settings import BmcSpec
+from assay.model.specs.node.gpu_settings import GpuSettings
 from assay.model.specs.node.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
 
 SPEC: dict[str, Any] = {
@@ -45,6 +46,22 @@ SPEC: dict[str, Any] = {
         "modules": ["nvidia"],
         "sysctls": {"vm.swappiness": "10"},
     },
+    "gpu_settings": {
+        "persistence": True,
+        "ecc": True,
+        "mig": False,
+        "compute_mode": "default",
+        "application_clocks": {"memory_mhz": 2619, "graphics_mhz": 1980},
+        "power_limit_w": 650,
+    },
+}
+GPU: dict[str, Any] = {
+    "persistence": {"value": True},
+    "ecc": {"enabled": {"value": True}},
+    "mig": {"enabled": {"value": False}},
+    "compute_mode": {"value": "default"},
+    "clocks": {"application_memory_mhz": {"value": 2619}, "application_mhz": {"value": 1980}},
+    "power": {"requested_w": {"value": 650.0}},
 }
 TREE: dict[str, Any] = {
     "host": {
@@ -58,10 +75,14 @@ TREE: dict[str, Any] = {
         "modules": {"value": ["nvidia", "nvme"]},
         "sysctl": {"vm.swappiness": {"value": "10"}},
     },
+    "gpu": {"devices": {"0000:1b:00.0": GPU, "0000:43:00.0": GPU}},
     "services": {"units": {"chrony": {"value": "active"}}},
     "nic": {"eth0": {"mtu_bytes": {"value": 9000}}},
     "pci": {"0000:1b:00.0": {"iommu": {"value": "identity"}}},
 }
+
+
+SECOND_GPU = ("gpu", "devices", "0000:43:00.0")
 
 
 SYSLOG = [{"server": "log.example", "port": 514, "protocol": "SyslogUDP"}]
@@ -72,7 +93,7 @@ def read_spec(**more: Any) -> NodeSpec:
 
 
 def list_fields() -> Iterator[str]:
-    models = dict(zip(NESTED, (HostSpec, BootSpec, BmcSpec, NicSpec), strict=True))
+    models = dict(zip(NESTED, (HostSpec, BootSpec, BmcSpec, NicSpec, GpuSettings), strict=True))
     for name in NodeSpec.model_fields:
         yield from (f"{name}.{inner}" for inner in models[name].model_fields) if name in models else (name,)
 
@@ -85,8 +106,10 @@ def test_only_what_a_spec_gives_is_declared():
     bmc = {"bmc": {"power_restore": "LastState", "ntp": {"enabled": False}, "syslog": SYSLOG}}
     assert set(SETTING_ROLES) - set(list_declared_settings(read_spec(**bmc))) == {"bios", "boot.mode", "boot.first"}
     assert not any(path.startswith("bmc.") for path in list_declared_settings(read_spec(bmc={"ntp": {}})))
-    assert list_declared_settings(read_spec(host={}, boot={}, kernel_cmdline=[], nics=[])) == ["driver"]
+    nothing: dict[str, Any] = {"host": {}, "boot": {}, "kernel_cmdline": [], "nics": [], "gpu_settings": {}}
+    assert list_declared_settings(read_spec(**nothing)) == ["driver"]
     assert make_role_values(read_spec())["nic_mtu"] == {"eth0": 9000}
+    assert make_role_values(read_spec(gpu_settings={"ecc": False}))["gpu_settings"] == {"ecc": False}
     assert make_role_values(read_spec(host={"root": "memory"}))["on_disk"] is False
 
 
@@ -117,20 +140,37 @@ def test_a_host_as_declared_has_no_mismatch():
         (("nic", "eth0"), {"mtu_bytes": {"value": 1500}}, "nics.eth0.mtu", "1500"),
         (("pci", "0000:43:00.0"), {"iommu": {"value": "DMA"}}, "host.iommu", "DMA and identity"),
         (("pci",), {}, "host.iommu", "(failed: no GPU is on the bus)"),
+        ((*SECOND_GPU, "persistence"), {"value": False}, "gpu_settings.persistence", "false and true"),
+        ((*SECOND_GPU, "ecc", "enabled"), {"value": False}, "gpu_settings.ecc", "false and true"),
+        ((*SECOND_GPU, "ecc", "enabled"), {"unsupported": "no"}, "gpu_settings.ecc", "(unsupported: no) and true"),
+        ((*SECOND_GPU, "ecc"), {"failed": "late"}, "gpu_settings.ecc", "(failed: late) and true"),
+        ((*SECOND_GPU, "mig", "enabled"), {"value": True}, "gpu_settings.mig", "false and true"),
+        ((*SECOND_GPU, "compute_mode"), {"value": "prohibited"}, "gpu_settings.compute_mode", "default and prohibited"),
+        ((*SECOND_GPU, "power", "requested_w"), {"value": 600.5}, "gpu_settings.power_limit_w", "600.5 and 650"),
+        (
+            (*SECOND_GPU, "clocks", "application_mhz"),
+            {"value": 1410},
+            "gpu_settings.application_clocks",
+            "2619 and 1410 and 1980 MHz",
+        ),
     ],
 )
 def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: Any, name: str, seen: str):
     (mismatch,) = find_host_mismatches(read_spec(), with_leaf(TREE, place, leaf))
     assert (mismatch.name, mismatch.seen) == (name, seen)
-    restarts = name in ("host.kernel", "kernel_cmdline", "driver", "host.iommu")
-    assert is_unknown(mismatch) == seen.startswith("(failed")
-    assert needs_restart([mismatch]) == (restarts and not is_unknown(mismatch))
+    from_image = name in ("host.kernel", "kernel_cmdline", "driver", "host.iommu")
+    from_device = name in ("gpu_settings.ecc", "gpu_settings.mig")
+    known = not is_unknown(mismatch)
+    assert known == (not seen.startswith(("(failed", "(unsupported")))
+    assert needs_image([mismatch]) == (from_image and known)
+    assert needs_restart([mismatch], "disk") == ((from_image or from_device) and known)
+    assert needs_restart([mismatch], "memory") == (from_device and known)
 
 
 def test_a_node_that_does_not_answer_has_nothing_as_declared():
     mismatches = find_host_mismatches(read_spec(), {"failed": "no route"})
     assert {mismatch.seen for mismatch in mismatches} == {"(failed: no route)"}
-    assert len(mismatches) == 10
+    assert len(mismatches) == 16
 
 
 def with_leaf(tree: Any, place: tuple[str, ...], leaf: Any) -> Any:

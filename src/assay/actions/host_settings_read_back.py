@@ -38,8 +38,8 @@ class HostSettingsReadBack:
         return host_settings.find_host_mismatches(self.fleet.spec_of(self.node.name), tree)
 
     def is_restart_needed(self, found: list[SettingMismatch]) -> bool:
-        """Say whether a restart may bring the settings. It brings none to a node that boots an image."""
-        return self.fleet.spec_of(self.node.name).host.root == "disk" and host_settings.needs_restart(found)
+        """Say whether a restart may bring the settings. It brings none that come from the image that a node boots."""
+        return host_settings.needs_restart(found, self.fleet.spec_of(self.node.name).host.root)
 
     def restart(self) -> str:
         """Restart the host, and return its new boot id. Raises AssayError if settings still differ."""
@@ -60,6 +60,6 @@ class HostSettingsReadBack:
         """Raise AssayError if there are mismatches."""
         if not found:
             return
-        image = self.fleet.spec_of(self.node.name).host.root == "memory" and host_settings.needs_restart(found)
+        image = self.fleet.spec_of(self.node.name).host.root == "memory" and host_settings.needs_image(found)
         fix = "the node boots an image: build one with this kernel, command line and driver" if image else ""
         raise AssayError(f"read back: {format_setting_mismatches(found)}", where=self.node.name, fix=fix)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # a node's shell starts often: it does without pydantic
 DevicePart = dict[str, Any]
 
 MIB = 2**20
+COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process")  # nvmlComputeMode_t
 COMPLETED = 3  # NVML_GPU_FABRIC_STATE_COMPLETED
 RACK_HEALTH = 0xAA  # NVML_GPU_FABRIC_HEALTH_MASK_…: none of the four is so
 HEALTHY_SUMMARY = 1  # NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
@@ -126,12 +127,26 @@ def gpu_model(node: Node, spec: NodeSpec) -> dict[str, Any]:
         "memory_mhz": memory_clock,
         "memory_max_mhz": memory_clock,
         "application_mhz": clock,
+        "application_memory_mhz": memory_clock,
         "application_default_mhz": clock,
         "power_default_w": round(spec_limit(spec, "gpu_power_limit", 700)),
         "memory_total_bytes": round(spec_limit(spec, "gpu_memory", 81_559)) * MIB,
         "nvlink_speed_mb_s": 53_125 if fifth else 26_562,
         "nvlink_generation": 5 if fifth else 4,
         **(_rack_domain(node) if spec.rack else {}),
+    }
+
+
+def _gpu_settings(spec: NodeSpec) -> dict[str, Any]:
+    """Return the keys of settings: those of the spec, else the usual ones."""
+    given, clocks = spec.gpu_settings, spec.gpu_settings.application_clocks
+    modes = {"ecc_enabled": given.ecc, "ecc_pending": given.ecc, "mig_enabled": given.mig, "mig_pending": given.mig}
+    memory = {"application_memory_mhz": clocks.memory_mhz, "application_mhz": clocks.graphics_mhz} if clocks else {}
+    return {
+        **{key: mode for key, mode in {**modes, "persistence": given.persistence}.items() if mode is not None},
+        **memory,
+        "compute_mode": COMPUTE_MODES.index(given.compute_mode or "default"),
+        "power_limit_w": given.power_limit_w or round(spec_limit(spec, "gpu_power_limit", 700)),
     }
 
 
@@ -143,9 +158,10 @@ def _rack_domain(node: Node) -> dict[str, Any]:
 
 
 def gpu_after_boot(gpu: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the GPU after a reboot: on the bus, part of the fabric, with no row remapping pending."""
+    """Return the GPU after a reboot: on the bus, part of the fabric, with no row remapping or ECC mode pending."""
     healed = {key: HEALTHY_GPU[key] for key in HEALED_BY_BOOT if key in gpu}
-    return {**gpu, **healed, "lost": False, "remap_pending": 0}
+    ecc = {"ecc_enabled": gpu["ecc_pending"]} if "ecc_pending" in gpu else {}
+    return {**gpu, **healed, **ecc, "lost": False, "remap_pending": 0}
 
 
 def gpus(node: Node, spec: NodeSpec) -> list[DevicePart]:
@@ -164,8 +180,8 @@ def gpus(node: Node, spec: NodeSpec) -> list[DevicePart]:
             "pcie_generation": 5,
             "pcie_width": 16,
             **gpu_model(node, spec),
+            **_gpu_settings(spec),
             "power_w": 71,
-            "power_limit_w": round(spec_limit(spec, "gpu_power_limit", 700)),
             "nvlink_up": HGX_NVLINKS,
             "burn_ok": True,
             "burn_gflops": round(1.2 * spec_limit(spec, "gpu_burn_gflops", 40_000)),

@@ -42,11 +42,16 @@ FILE_PRINTERS = {  # every probe calls them, so they only print a file of the no
 }
 SYSTEMCTL = """\
 units="$ASSAY_ROOT/run/systemctl"
+own="$ASSAY_ROOT/etc/systemd/system"
 [ "$1" = list-units ] && exec cat "$units"
-line=$(grep "^$2.service loaded " "$units") || { echo "Unit $2.service not found." >&2; exit 4; }
+[ "$1" = daemon-reload ] && exit 0
+line=$(grep "^$2.service loaded " "$units")
+[ -n "$line" ] || [ ! -f "$own/$2.service" ] || line="$2.service loaded inactive dead $2"
+[ -n "$line" ] || { echo "Unit $2.service not found." >&2; exit 4; }
 case "$1" in
 show) set -- $line; printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\n' "$1" "$2" "$3" ;;
-is-enabled) echo enabled ;;
+is-enabled) [ ! -f "$own/$2.service" ] || [ -f "$own/$2.enabled" ] || { echo disabled; exit 1; }; echo enabled ;;
+enable) : > "$own/$2.enabled" ;;
 start) sed -i "s/^$2.service loaded .*/$2.service loaded active running $2/" "$units" ;;
 esac
 """

@@ -41,7 +41,10 @@ def _pids(listed: str) -> list[int]:
     return sorted(int(pid) for pid in listed.split())
 
 
-_CLOCKS = ("sm_mhz", "sm_max_mhz", "memory_mhz", "memory_max_mhz", "application_mhz", "application_default_mhz")
+_CLOCKS = (
+    *("sm_mhz", "sm_max_mhz", "memory_mhz", "memory_max_mhz"),
+    *("application_mhz", "application_memory_mhz", "application_default_mhz"),
+)
 _ERRORS = [f"{place}{kind}" for place in ("", "sram_", "dram_") for kind in ("corrected", "uncorrected")]
 _THROTTLED = ("thermal", "power_cap", "software_thermal", "hardware_thermal", "power_brake")
 

@@ -144,7 +144,7 @@ nvml_return nvmlDeviceGetUtilizationRates(nvml_device gpu, struct utilisation *o
     return which < sizeof keys / sizeof *keys ? gpu_uint(gpu, keys[which], out) : INVALID_ARGUMENT; }
 ANSWERS_ONE_OF(nvmlDeviceGetClockInfo, "sm_mhz", "sm_mhz", "memory_mhz")
 ANSWERS_ONE_OF(nvmlDeviceGetMaxClockInfo, "sm_max_mhz", "sm_max_mhz", "memory_max_mhz")
-ANSWERS_ONE_OF(nvmlDeviceGetApplicationsClock, "application_mhz")
+ANSWERS_ONE_OF(nvmlDeviceGetApplicationsClock, "application_mhz", "application_mhz", "application_memory_mhz")
 ANSWERS_ONE_OF(nvmlDeviceGetDefaultApplicationsClock, "application_default_mhz")
 ANSWERS_ONE_OF(nvmlDeviceGetTemperature, "temperature_c")
 ANSWERS_ONE_OF(nvmlDeviceGetTemperatureThreshold, "shutdown_c", "slowdown_c", "memory_max_c", "operating_max_c")

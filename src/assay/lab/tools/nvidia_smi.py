@@ -119,12 +119,21 @@ def _device(gpu: Answer) -> dict[str, Any]:
             "memory_temp": f"{gpu['memory_temperature_c']} C",
         },
         "gpu_power_readings": dict(_power(gpu)),
-        "clocks": {"sm_clock": f"{gpu['sm_mhz']} MHz", "mem_clock": f"{gpu['memory_mhz']} MHz"},
-        "applications_clocks": {"graphics_clock": f"{gpu['application_mhz']} MHz"},
-        "default_applications_clocks": {"graphics_clock": f"{gpu['application_default_mhz']} MHz"},
-        "max_clocks": {"sm_clock": f"{gpu['sm_max_mhz']} MHz", "mem_clock": f"{gpu['memory_max_mhz']} MHz"},
+        **_clocks(gpu),
         "fabric": _fabric(gpu),
         "processes": [_element("process_info", {"pid": pid, "type": "C"}) for pid in gpu["pids"].split()],
+    }
+
+
+def _clocks(gpu: Answer) -> dict[str, Any]:
+    return {
+        "clocks": {"sm_clock": f"{gpu['sm_mhz']} MHz", "mem_clock": f"{gpu['memory_mhz']} MHz"},
+        "applications_clocks": {
+            "graphics_clock": f"{gpu['application_mhz']} MHz",
+            "mem_clock": f"{gpu['application_memory_mhz']} MHz",
+        },
+        "default_applications_clocks": {"graphics_clock": f"{gpu['application_default_mhz']} MHz"},
+        "max_clocks": {"sm_clock": f"{gpu['sm_max_mhz']} MHz", "mem_clock": f"{gpu['memory_max_mhz']} MHz"},
     }
 
 
@@ -220,10 +229,13 @@ def _fabric(gpu: Answer) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the report."""
-    if sys.argv[1:] != ["-q", "-x"]:
-        sys.exit("nvidia-smi: the lab's tool supports -q -x only")
-    sys.stdout.write(format_smi_xml(load_node_state()))
+    """Print the report, print settings (`--query-gpu`), or change settings."""
+    if sys.argv[1:] == ["-q", "-x"]:
+        sys.stdout.write(format_smi_xml(load_node_state()))
+    else:
+        from assay.lab.tools.nvidia_smi_settings import run_settings_command
+
+        run_settings_command(sys.argv[1:])
 
 
 if __name__ == "__main__":

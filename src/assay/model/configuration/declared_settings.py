@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.spec_document import StrictModel
 
-SettingHome = Literal["bmc", "kernel", "disk"]
+SettingHome = Literal["bmc", "device", "kernel", "disk"]
 SettingApplication = Literal["at_once", "idle", "zap"]
 APPLICATIONS: tuple[SettingApplication, ...] = get_args(SettingApplication)
 """From harmless to disturbing."""
@@ -23,9 +23,10 @@ APPLICATIONS: tuple[SettingApplication, ...] = get_args(SettingApplication)
 class SettingRole:
     """The role that brings a setting, and where the setting lives.
 
-    `home`: `bmc` stays whatever the host boots. `kernel` lives in the running kernel: a node whose root is in memory
-    gets it at each boot, any other node also has it on disk. `disk` comes from the disk or the image that boots, so
-    a node whose root is in memory gets it only with another image.
+    `home`: `bmc` stays whatever the host boots, and so does `device`, which a GPU or adapter keeps itself. `kernel`
+    lives in the running kernel: a node whose root is in memory gets it at each boot, any other node also has it on
+    disk. `disk` comes from the disk or the image that boots, so a node whose root is in memory gets it only with
+    another image.
 
     `applied` says when a node in service may get the setting without leaving service. A new row says it, with the
     reason in a comment: `at_once` if bringing it disturbs no running job (the kernel or BMC takes it as it runs),
@@ -60,6 +61,15 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "host.governor": SettingRole("cpu_governor", "kernel", "at_once"),
     # Our own judgement: many drivers set their queues up again, and packets get lost meanwhile.
     "nics.mtu": SettingRole("nic_mtu", "kernel", "idle"),
+    # NVML API reference: this mode only keeps the driver loaded when nobody uses the GPU.
+    "gpu_settings.persistence": SettingRole("gpu_settings", "kernel", "at_once"),
+    # nvidia-smi's manual: the mode counts for processes that start. Clocks and power change how fast a job runs.
+    "gpu_settings.compute_mode": SettingRole("gpu_settings", "kernel", "idle"),
+    "gpu_settings.application_clocks": SettingRole("gpu_settings", "kernel", "idle"),
+    "gpu_settings.power_limit_w": SettingRole("gpu_settings", "kernel", "idle"),
+    # The GPU keeps ECC itself; it counts from the next reset. MIG needs a GPU that nobody uses, before Hopper a reset.
+    "gpu_settings.ecc": SettingRole("gpu_settings", "device"),
+    "gpu_settings.mig": SettingRole("gpu_settings", "kernel"),
     # Kernel, command line and driver need a restart, BIOS and boot settings a reset: `zap`.
     "host.kernel": SettingRole("kernel_version", "disk"),
     "kernel_cmdline": SettingRole("kernel_command_line", "disk"),
@@ -79,7 +89,7 @@ NOT_SETTABLE: Mapping[str, str] = {
     "firmware": "names the firmware bundle, which playbooks/zap.yml brings",
     "limits": "says what a measurement must reach",
 }
-NESTED = ("host", "boot", "bmc", "nics")
+NESTED = ("host", "boot", "bmc", "nics", "gpu_settings")
 """The fields of NodeSpec whose own fields are settings."""
 
 
@@ -111,5 +121,6 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
         "kernel_version": spec.host.kernel or "",
         "kernel_command_line": list(spec.kernel_cmdline),
         "gpu_driver": spec.driver,
+        "gpu_settings": spec.gpu_settings.model_dump(exclude_none=True),
         "on_disk": spec.host.root == "disk",
     }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
+from assay.model.configuration.gpu_settings_comparison import list_gpu_settings
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
 from assay.model.specs.node.node_spec import NodeSpec
 
-PROBE_AREAS = ("host", "kernel", "services", "nic", "pci")
+PROBE_AREAS = ("host", "gpu", "kernel", "services", "nic", "pci")
 """The areas of the probe that `find_host_mismatches` reads."""
-RESTART_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver")
-"""The settings that a running host takes only with a restart."""
+IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver")
+"""The settings that a running host takes only with a restart, and a node whose root is in memory from its image."""
+DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig")
+"""The settings that a device takes only with a restart of the host, whatever the host boots."""
 
 
 def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
@@ -19,9 +22,15 @@ def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
     return [SettingMismatch(*one) for one in _list_settings(spec, tree) if one[1] != one[2]]
 
 
-def needs_restart(mismatches: Iterable[SettingMismatch]) -> bool:
+def needs_restart(mismatches: Iterable[SettingMismatch], root: Literal["disk", "memory"]) -> bool:
     """Say whether a mismatch may end with a restart of the host. A setting that nobody could read is no reason."""
-    return any(mismatch.name in RESTART_SETTINGS and not is_unknown(mismatch) for mismatch in mismatches)
+    names = (*IMAGE_SETTINGS, *DEVICE_SETTINGS) if root == "disk" else DEVICE_SETTINGS
+    return any(mismatch.name in names and not is_unknown(mismatch) for mismatch in mismatches)
+
+
+def needs_image(mismatches: Iterable[SettingMismatch]) -> bool:
+    """Say whether a mismatch ends only with another image, where the root is in memory."""
+    return any(mismatch.name in IMAGE_SETTINGS and not is_unknown(mismatch) for mismatch in mismatches)
 
 
 def is_unknown(mismatch: SettingMismatch) -> bool:
@@ -33,6 +42,7 @@ def _list_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
     """Yield (name, wanted, seen) of every declared setting."""
     yield from _list_restart_settings(spec, tree)
     yield from _list_kernel_settings(spec, tree)
+    yield from list_gpu_settings(spec, tree)
     for name in spec.host.services:
         yield f"host.services.{name}", "active", format_reading(tree, "services", "units", name)
     for nic in spec.nics:

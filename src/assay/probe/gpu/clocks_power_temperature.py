@@ -35,13 +35,14 @@ SHUTDOWN, SLOWDOWN, MEMORY_MAX, GPU_MAX = range(4)  # nvmlTemperatureThresholds_
 
 
 def read_clocks(gpu: NvmlGpu) -> LazyTree:
-    """Return the branch `clocks`: MHz, now and at most, and the application clock as set and by default."""
+    """Return the branch `clocks`: MHz, now and at most, and the application clocks as set and by default."""
     return {
         "sm_mhz": gpu.ask_later("nvmlDeviceGetClockInfo", SM),
         "sm_max_mhz": gpu.ask_later("nvmlDeviceGetMaxClockInfo", SM),
         "memory_mhz": gpu.ask_later("nvmlDeviceGetClockInfo", MEMORY),
         "memory_max_mhz": gpu.ask_later("nvmlDeviceGetMaxClockInfo", MEMORY),
         "application_mhz": gpu.ask_later("nvmlDeviceGetApplicationsClock", GRAPHICS),
+        "application_memory_mhz": gpu.ask_later("nvmlDeviceGetApplicationsClock", MEMORY),
         "application_default_mhz": gpu.ask_later("nvmlDeviceGetDefaultApplicationsClock", GRAPHICS),
     }
 

@@ -101,6 +101,7 @@ DEVICE: Names = {
         "memory_mhz": read_element("clocks/mem_clock", parse_whole),
         "memory_max_mhz": read_element("max_clocks/mem_clock", parse_whole),
         "application_mhz": read_element("applications_clocks/graphics_clock", parse_whole),
+        "application_memory_mhz": read_element("applications_clocks/mem_clock", parse_whole),
         "application_default_mhz": read_element("default_applications_clocks/graphics_clock", parse_whole),
     },
     "throttle": read_active_names(

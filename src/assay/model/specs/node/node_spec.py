@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.node.bmc_settings import BmcSpec
+from assay.model.specs.node.gpu_settings import GpuSettings
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.units import UNITS, describe_unit_fix
 
@@ -166,6 +167,7 @@ class NodeSpec(SpecDocument):
     that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver. `bios`:
     settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
     `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
+    `gpu_settings`: modes, clocks and power limit of the GPUs.
     """
 
     kind: Literal["NodeSpec"]
@@ -187,6 +189,7 @@ class NodeSpec(SpecDocument):
     bios: dict[str, str] = Field(default={})
     boot: BootSpec = Field(default=BootSpec())
     bmc: BmcSpec = Field(default=BmcSpec())
+    gpu_settings: GpuSettings = Field(default=GpuSettings())
     leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})

@@ -1,0 +1,32 @@
+"""Settings of a node that somebody changed. A docstring is the line of `assay lab inject`."""
+
+# ruff: noqa: ARG001 — all faults take the same arguments; not every fault needs the time
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from assay.lab.node.healthy_devices import COMPUTE_MODES
+from assay.lab.virtual_node_state import VirtualNodeState
+
+GpuSettingName = Literal["persistence", "ecc", "mig", "compute_mode", "application_mhz", "power_limit_w"]
+
+
+def gpu_setting(
+    state: VirtualNodeState, now: datetime, gpu: int, name: GpuSettingName = "persistence", value: str = "off"
+) -> None:
+    """A GPU with another setting: a mode `on` or `off`, a compute mode by name, MHz or watts."""
+    changed: dict[str, Any] = {name: value == "on"}
+    if name in ("ecc", "mig"):
+        changed = {f"{name}_enabled": value == "on", f"{name}_pending": value == "on"}
+    elif name == "compute_mode":
+        changed = {name: COMPUTE_MODES.index(value)}
+    elif name != "persistence":
+        changed = {name: int(value)}
+    state["gpus"][gpu] |= changed
+
+
+SETTING_FAULTS: Mapping[str, Callable[..., None]] = {
+    "gpu.setting": gpu_setting,
+}
