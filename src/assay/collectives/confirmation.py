@@ -53,7 +53,11 @@ class _NodeStanding:
 
 
 class _ConfirmationPlanner:
-    """One round: the pairs so far, and who is free in it. Partners are good nodes that the suspect has not met."""
+    """One round: the pairs so far, and who is free in it.
+
+    Partners are nodes that the suspect has not met: those that were always good first, then those whose bad pairs
+    others explain.
+    """
 
     def __init__(self, fabric: FabricMap, nodes: Sequence[str], observations: Sequence[PairObservation]) -> None:
         self._fabric = fabric
@@ -64,7 +68,9 @@ class _ConfirmationPlanner:
                 self._standing[name].good += one.verdict == "good"
                 self._standing[name].bad += one.is_bad
         self._free = dict.fromkeys(nodes)
-        self._good = [name for name in nodes if self._standing[name].good and not self._standing[name].bad]
+        doubtful = _list_doubtful_nodes(observations)
+        good = (name for name in nodes if self._standing[name].good and name not in doubtful)
+        self._good = sorted(good, key=lambda name: self._standing[name].bad)
         self._members: Mapping[str, list[str]] = _group_by_unit(fabric, nodes)
         self._good_members: Mapping[str, list[str]] = _group_by_unit(fabric, self._good)
         self._used: set[FabricPart] = set()
@@ -119,6 +125,14 @@ class _ConfirmationPlanner:
             ]
             receivers.sort(key=lambda name: self._standing[name].bad)
             yield from ((sender, receiver) for receiver in receivers for sender in senders)
+
+
+def _list_doubtful_nodes(observations: Sequence[PairObservation]) -> set[str]:
+    """Return the nodes that may be guilty: named, rivals, with such a part, or in a bad pair that nothing explains."""
+    explanation = explain(observations)
+    parts = [part for guilty in explanation.guilty for part in (guilty.part, *guilty.rivals)]
+    names = {part.name.rpartition(" rail ")[0] if part.kind == "adapter" else part.name for part in parts}
+    return names | {name for one in explanation.unexplained for name in one.pair}
 
 
 def _group_by_unit(fabric: FabricMap, nodes: Sequence[str]) -> Mapping[str, list[str]]:

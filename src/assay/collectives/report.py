@@ -92,9 +92,10 @@ def build_report(
     explanation = explain(observations) if any(one.verdict == "good" for one in observations) else None
     bad = tuple(one for one in observations if one.is_bad)
     transient, undecided = _sort_unexplained(explanation, observations) if explanation else ((), _blame_nobody(bad))
-    named = [_name(guilty) for guilty in explanation.guilty if not guilty.rivals] if explanation else []
+    guilty = [one for one in explanation.guilty if not one.rivals] if explanation else []
+    culprits = {one.part for one in guilty}
     return CollectivesReport(
-        tuple(named),
+        tuple(_name(one, culprits) for one in guilty),
         tuple(undecided),
         tuple(transient),
         tuple(measure_coverage(fabric, nodes, observations)),
@@ -106,13 +107,15 @@ def build_report(
     )
 
 
-def _name(guilty: GuiltyPart) -> NamedPart:
-    return NamedPart(guilty.part, _describe_symptom(guilty), guilty.tests, guilty.bad)
+def _name(guilty: GuiltyPart, culprits: Collection[FabricPart]) -> NamedPart:
+    """Return the part with its symptom. A pair with another guilty part shows a symptom that may be the other's."""
+    alone = [one for one in guilty.bad if not any(part in culprits and part != guilty.part for part in one.parts)]
+    return NamedPart(guilty.part, _describe_symptom(guilty, alone or guilty.bad), guilty.tests, guilty.bad)
 
 
-def _describe_symptom(guilty: GuiltyPart) -> str:
+def _describe_symptom(guilty: GuiltyPart, shown: Sequence[PairObservation]) -> str:
     """Return what the part does, the worst first, such as `wrong, now and then`."""
-    seen = {one.verdict for one in guilty.bad}
+    seen = {one.verdict for one in shown}
     words = " and ".join(verdict for verdict in BY_SEVERITY if verdict in seen)
     return words if len(guilty.bad) == guilty.tests else f"{words}, now and then"
 
