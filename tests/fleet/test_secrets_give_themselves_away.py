@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cases.case import POLICY, POOL
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -158,6 +158,7 @@ def test_no_name_and_no_text_breaks_it(text: str) -> None:
 
 
 @pytest.mark.parametrize("shape", SECRET_SHAPES, ids=lambda shape: shape.what)
+@settings(max_examples=30)  # a shape has seven beginnings at most
 @given(st.data())
 def test_whatever_has_a_shape_has_one_of_its_needles(shape: SecretShape, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(shape.pattern))
