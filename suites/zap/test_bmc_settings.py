@@ -34,6 +34,34 @@ def test_bmc_syslog_servers(bmc, spec):
         assert sorted(seen) == sorted(names), f"bmc.syslog is {_names(seen)}, expected {_names(names)}{place}"
 
 
+@pytest.mark.fault("host.config.drift")
+def test_bmc_accounts(bmc, spec):
+    """Compare the local accounts of the BMC with those of the spec, if the spec names any."""
+    wanted, wrong = spec.bmc.accounts, []
+    if not wanted.users and not wanted.complete:
+        return
+    seen = bmc.settings.accounts
+    for user, account in wanted.users.items():
+        if user not in seen:
+            wrong.append(f"bmc.accounts.{user} is absent, expected {account.role} ({account.role.source})")
+        else:
+            wrong += _compare_account(f"bmc.accounts.{user}", seen[user], account)
+    if wanted.complete:
+        others = [user for user in seen if user not in wanted.users and not seen[user].own and seen[user].enabled]
+        wrong += [f"bmc.accounts.{user} is enabled, expected disabled" for user in others]
+    assert not wrong, "; ".join(wrong)
+
+
+def _compare_account(name, seen, wanted):
+    """Return what differs in one account."""
+    if seen.role != wanted.role:
+        yield f"{name}.role is {seen.role}, expected {wanted.role} ({wanted.role.source})"
+    if seen.enabled != wanted.enabled:
+        yield f"{name}.enabled is {_word(seen.enabled)}, expected {_word(wanted.enabled)}"
+    if wanted.locked is not None and seen.locked != wanted.locked:
+        yield f"{name}.locked is {_word(seen.locked)}, expected {_word(wanted.locked)}"
+
+
 def _word(flag):
     return "true" if flag else "false"
 

@@ -60,6 +60,23 @@ def test_settings_of_the_bmc_are_shown_then_brought_then_left_alone(room: Room):
 
 
 @pytest.mark.slow
+def test_an_account_of_the_bmc_gets_its_password_and_nobody_prints_it(room: Room, monkeypatch: pytest.MonkeyPatch):
+    room.fresh("n0004")
+    monkeypatch.setenv("ASSAY_BMC_MONITOR_PASSWORD", "swordfish-77")
+    monkeypatch.setenv("ANSIBLE_VERBOSITY", "4")
+    room.change("n0004", lambda state: state["accounts"].clear())
+    shown = run_configure(room, "n0004", "--check", "--diff", "--tags", "bmc")
+    assert "-bmc.accounts.users.monitor: absent" in shown
+    assert room.state("n0004")["accounts"] == {}
+
+    printed = run_configure(room, "n0004", "--tags", "bmc", "--diff")
+    (account,) = room.state("n0004")["accounts"].values()
+    assert (account["user"], account["role"]) == ("monitor", "ReadOnly")
+    assert "changed=0" in run_configure(room, "n0004", "--tags", "bmc", "-e", "configure_bmc_passwords=true")
+    assert "swordfish" not in shown + printed
+
+
+@pytest.mark.slow
 def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room):
     room.fresh("n0004")
     room.change("n0004", spoil_host)

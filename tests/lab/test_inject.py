@@ -92,6 +92,7 @@ PLANTED: dict[str, dict[str, Any]] = {
     "power.cap": {"watts": 4000},
     "power.restore": {},
     "bmc.lacks": {"name": "NTP"},
+    "bmc.account": {"user": "mallory"},
     "bmc.ntp": {"enabled": False},
     "bmc.syslog": {"server": "x.example:514"},
     "psu.degraded": {"psu": 1},

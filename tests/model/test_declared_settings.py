@@ -103,7 +103,14 @@ def test_every_field_of_a_node_spec_has_a_role_or_a_reason():
 
 
 def test_only_what_a_spec_gives_is_declared():
-    bmc = {"bmc": {"power_restore": "LastState", "ntp": {"enabled": False}, "syslog": SYSLOG}}
+    bmc = {
+        "bmc": {
+            "power_restore": "LastState",
+            "ntp": {"enabled": False},
+            "syslog": SYSLOG,
+            "accounts": {"complete": True},
+        }
+    }
     assert set(SETTING_ROLES) - set(list_declared_settings(read_spec(**bmc))) == {"bios", "boot.mode", "boot.first"}
     assert not any(path.startswith("bmc.") for path in list_declared_settings(read_spec(bmc={"ntp": {}})))
     nothing: dict[str, Any] = {"host": {}, "boot": {}, "kernel_cmdline": [], "nics": [], "gpu_settings": {}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
 from assay.model.specs.node.bmc_settings import BmcSpec
-from assay.redfish.bmc_client import BmcClient, open_bmc
+from assay.redfish.bmc_accounts import read_accounts
+from assay.redfish.bmc_client import BmcClient, accepts_login, open_bmc
 from assay.redfish.bmc_settings import change_bmc_settings, compare_bmc_settings, read_own_settings
 
 NODE = "n0003"
@@ -57,7 +60,7 @@ def test_only_what_differs_is_written_and_is_in_force_at_once(
     change_bmc_settings(bmc, spec, mismatches)
     assert [(where, body) for where, body, _ in written] == [
         ("System_0", {"PowerRestorePolicy": "AlwaysOn"}),
-        ("NetworkProtocol", {"NTP": {"NTPServers": ["c.example", None, None]}}),
+        ("NetworkProtocol", {"NTP": {"NTPServers": ["c.example", None]}}),
     ]
     assert all(tag for *_, tag in written)
     assert box(rehearsal)["ntp"] == {"enabled": False, "servers": ["c.example"]}
@@ -67,6 +70,7 @@ def test_only_what_differs_is_written_and_is_in_force_at_once(
 def test_the_order_of_servers_and_settings_that_are_not_declared_do_not_count(bmc: BmcClient, rehearsal: Any) -> None:
     spoil(rehearsal, power_restore="AlwaysOff", ntp={"enabled": False, "servers": ["a.example", "b.example"]})
     assert compare_bmc_settings(wanted(), read_own_settings(bmc)) == []
+    spoil(rehearsal, ntp={"enabled": False, "servers": ["a.example", None, "b.example", ""]})
     assert compare_bmc_settings(wanted(ntp={"servers": ["b.example", "a.example"]}), read_own_settings(bmc)) == []
 
 
@@ -152,9 +156,116 @@ def test_a_second_run_changes_nothing(rehearsal: Any, bmc: BmcClient) -> None:
 
 @pytest.mark.parametrize("kind", ["failed", "unsupported", "absent"])
 def test_what_cannot_be_read_is_never_as_wanted(kind: str) -> None:
-    spec = wanted(power_restore="AlwaysOn", ntp={"enabled": True, "servers": []}, syslog=[])
-    for tree in (
-        {kind: "no answer"},
-        {"power_restore": {kind: "no answer"}, "ntp": {kind: "no answer"}, "syslog": {kind: "no answer"}},
-    ):
-        assert [one.seen for one in compare_bmc_settings(spec, tree)] == [f"({kind}: no answer)"] * 4
+    spec = wanted(
+        power_restore="AlwaysOn", ntp={"enabled": True, "servers": []}, syslog=[], accounts={"complete": True}
+    )
+    parts = ("power_restore", "ntp", "syslog", "accounts")
+    for tree in ({kind: "no answer"}, {part: {kind: "no answer"} for part in parts}):
+        assert [one.seen for one in compare_bmc_settings(spec, tree)] == [f"({kind}: no answer)"] * 5
+
+
+SECRET = "swordfish-77"
+MONITOR = {"role": "ReadOnly", "password": {"env": "MONITOR_PASSWORD"}}
+
+
+@pytest.fixture
+def update(bmc: BmcClient, rehearsal: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the work on a node whose spec declares accounts; the node is put back afterwards."""
+    monkeypatch.setenv("MONITOR_PASSWORD", SECRET)
+    with rehearsal.world.change(NODE) as state:
+        state["accounts"] = {}
+
+    def make(users: Any = MONITOR, *, complete: bool = False, check: bool = False) -> BmcSettingsUpdate:
+        users = {"monitor": users} if users is MONITOR else users
+        accounts = {"accounts": {"complete": complete, "users": users}}
+        spec = rehearsal.fleet.spec_of(NODE).model_copy(update={"bmc": wanted(**accounts)})
+        fleet = replace(rehearsal.fleet, node_specs=rehearsal.fleet.node_specs | {spec.name: spec})
+        return BmcSettingsUpdate(fleet, fleet.nodes[NODE], 5.0, check)
+
+    return make
+
+
+def accounts(rehearsal: Any) -> dict[str, Any]:
+    return {one["user"]: one for one in rehearsal.world.load(NODE)["accounts"].values()}
+
+
+def spoil_account(rehearsal: Any, **changed: Any) -> None:
+    with rehearsal.world.change(NODE) as state:
+        next(one for one in state["accounts"].values() if one["user"] == "monitor").update(changed)
+
+
+def test_a_missing_account_is_created_and_its_password_opens_it(update: Any, rehearsal: Any) -> None:
+    work = update()
+    assert [(one.name, one.seen) for one in work.apply()] == [("bmc.accounts.users.monitor", "absent")]
+    assert accounts(rehearsal)["monitor"]["role"] == "ReadOnly"
+    assert accepts_login(work.fleet, work.node, "monitor", SECRET)
+    assert not accepts_login(work.fleet, work.node, "monitor", "another-secret")
+    assert work.apply() == []
+    assert SECRET not in json.dumps(rehearsal.world.load(NODE))
+
+
+def test_only_the_properties_of_an_account_that_differ_are_written(update: Any, rehearsal: Any) -> None:
+    update().apply()
+    digest = accounts(rehearsal)["monitor"]["digest"]
+    spoil_account(rehearsal, role="Administrator", locked=True, enabled=False)
+    work = update({"monitor": MONITOR | {"locked": False}})
+    assert [(one.name.rpartition(".")[2], one.seen) for one in work.apply()] == [
+        ("role", "Administrator"),
+        ("enabled", "false"),
+        ("locked", "true"),
+    ]
+    after = accounts(rehearsal)["monitor"]
+    assert after == {"user": "monitor", "digest": digest, "role": "ReadOnly", "enabled": True, "locked": False}
+
+
+def test_a_password_is_only_tried_when_asked_and_then_set(
+    update: Any, rehearsal: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update().apply()
+    monkeypatch.setenv("MONITOR_PASSWORD", "new-swordfish-78")
+    assert update().find_mismatches() == []
+    (mismatch,) = update(check=True).apply()
+    assert mismatch.name == "bmc.accounts.users.monitor.password"
+    assert "swordfish" not in str(mismatch)
+    assert update(check=True).find_mismatches() == []
+
+
+def test_a_password_that_the_bmc_refuses_is_not_printed(
+    update: Any, rehearsal: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MONITOR_PASSWORD", "short1")
+    with pytest.raises(AssayError, match="The password is too short") as trouble:
+        update().apply()
+    assert "short1" not in str(trouble.value)
+    assert accounts(rehearsal) == {}
+
+
+@pytest.mark.parametrize(
+    ("account", "said"),
+    [
+        ({"role": "ReadOnly"}, "the account needs a password"),
+        ({"role": "ReadOnly", "password": {"env": "NO_SUCH_VARIABLE"}}, "variable NO_SUCH_VARIABLE gives no password"),
+    ],
+)
+def test_an_account_without_a_password_is_refused_before_anything_is_written(
+    update: Any, rehearsal: Any, account: Any, said: str
+) -> None:
+    with pytest.raises(AssayError, match=said):
+        update({"other": MONITOR, "monitor": account}).apply()
+    assert accounts(rehearsal) == {}
+
+
+def test_undeclared_accounts_count_only_where_the_list_is_complete(update: Any, rehearsal: Any) -> None:
+    inject_fault(rehearsal.world, "bmc.account", NODE, {"user": "mallory"})
+    assert update({}).find_mismatches() == []
+    (mismatch,) = update({}, complete=True).apply()
+    assert (mismatch.name, mismatch.wanted, mismatch.seen) == ("bmc.accounts.users.mallory", "disabled", "enabled")
+    assert accounts(rehearsal)["mallory"]["enabled"] is False
+    assert update({}, complete=True).find_mismatches() == []
+
+
+def test_assay_never_changes_the_account_that_it_logs_in_with(update: Any, bmc: BmcClient, rehearsal: Any) -> None:
+    own = next(user for user, one in read_accounts(bmc).items() if one["own"]["value"])
+    with pytest.raises(AssayError, match="does not change the account with which it logs in"):
+        update({own: {"role": "ReadOnly"}, "monitor": MONITOR}).apply()
+    assert accounts(rehearsal) == {}

@@ -77,8 +77,10 @@ def run_playbook(context: ActionContext, intent: EffectIntent, name: str, variab
 
 
 def list_credential_variables(fleet: Fleet) -> set[str]:
-    """Return the environment variables that hold credentials, as the inventory names them."""
+    """Return the environment variables that hold credentials, as inventory and node specs name them."""
     references = [node.settings.bmc_credentials for node in fleet.nodes.values()]
+    specs = fleet.node_specs.values()
+    references += [account.password for spec in specs for account in spec.bmc.accounts.users.values()]
     return {reference.env for reference in references if reference and reference.env}
 
 

@@ -14,8 +14,8 @@ from assay.model.node import Node
 from assay.model.reading import ReadingTree
 from assay.model.specs.firmware_bundle import FirmwarePush
 from assay.redfish.bmc_readings import UtcClock, read_bmc_tree, read_utc_now
-from assay.redfish.credentials import read_bmc_credentials
-from assay.redfish.errors import BmcResourceMissing, BmcUnreachable
+from assay.redfish.credentials import UserPassword, read_bmc_credentials
+from assay.redfish.errors import BmcLoginRefused, BmcResourceMissing, BmcUnreachable
 from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task, push_image, read_task
 from assay.redfish.quirks import BmcQuirkSet
@@ -132,17 +132,24 @@ class BmcClient(RedfishSession):
 
 @contextlib.contextmanager
 def open_bmc(
-    node: Node, *, root: Path = Path(), deadline_s: float = float("inf"), quirks: BmcQuirkSet = NO_QUIRKS
+    node: Node,
+    *,
+    root: Path = Path(),
+    deadline_s: float = float("inf"),
+    quirks: BmcQuirkSet = NO_QUIRKS,
+    credentials: UserPassword | None = None,
 ) -> Iterator[BmcClient]:
     """Log in to the BMC of `node`, and log out at the end of the block. All of it is bounded by `deadline_s`.
 
     For a slow BMC, its quirk's factor lengthens the deadline. Relative paths of the inventory (`bmc_ca`,
-    `bmc_credentials`) start at `root`, the fleet repository. Raises AssayError where no address or credentials are
-    declared, where the certificate is not trusted, and where the BMC refuses or does not answer.
+    `bmc_credentials`) start at `root`, the fleet repository. Without `credentials`, the node's are used.
+    Raises AssayError where no address or credentials are declared, where the certificate is not trusted, and where the
+    BMC refuses or does not answer.
     """
     if not node.bmc_address:
         raise BmcResourceMissing(f"no bmc_address is declared for {node.name}", where=node.name)
-    bmc = BmcClient(node, read_bmc_credentials(node, root), read_bmc_trust(node, root), quirks)
+    credentials = credentials or read_bmc_credentials(node, root)
+    bmc = BmcClient(node, credentials, read_bmc_trust(node, root), quirks)
     start = time.monotonic()
 
     def remaining_time() -> contextlib.AbstractContextManager[None]:
@@ -164,6 +171,17 @@ def open_fleet_bmc(
 ) -> contextlib.AbstractContextManager[BmcClient]:
     """Open the BMC of a node with the fleet's quirks and paths; see `open_bmc`."""
     return open_bmc(node, root=fleet.root, deadline_s=deadline_s, quirks=BmcQuirkSet(fleet.quirks.values()))
+
+
+def accepts_login(fleet: Fleet, node: Node, user: str, password: str) -> bool:
+    """Log in to a node's BMC once as a user, and say whether the BMC lets it. Raises AssayError without an answer."""
+    quirks = BmcQuirkSet(fleet.quirks.values())
+    try:
+        with open_bmc(node, root=fleet.root, quirks=quirks, credentials=UserPassword(user, password)) as bmc:
+            bmc.get("/redfish/v1/Systems")  # with basic authentication, only a request shows it
+    except BmcLoginRefused:
+        return False
+    return True
 
 
 def _host_system_rank(system: Resource) -> tuple[bool, bool]:

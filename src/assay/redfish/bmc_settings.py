@@ -5,13 +5,15 @@ They are in force at once, without a reset. Only properties that differ are writ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
 from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree
 from assay.model.specs.node.bmc_settings import BmcNtpSpec, BmcSpec, BmcSyslogSpec
+from assay.redfish.bmc_accounts import change_accounts, compare_accounts, name_account, refuse_own_account
 from assay.redfish.bmc_client import BmcClient
 from assay.redfish.bmc_settings_readings import (
     POWER_RESTORE,
@@ -22,6 +24,8 @@ from assay.redfish.bmc_settings_readings import (
 from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.resource_changes import delete_resource, patch_resource
 from assay.redfish.session import Resource
+
+NO_PASSWORDS: Mapping[str, str] = MappingProxyType({})
 
 
 def read_own_settings(bmc: BmcClient) -> ReadingTree:
@@ -40,7 +44,13 @@ def find_manager(bmc: BmcClient) -> Resource:
 
 def compare_bmc_settings(wanted: BmcSpec, tree: Any) -> list[SettingMismatch]:
     """Return the declared settings that are not as wanted in a tree of readings, by their paths in the node spec."""
-    return [*_compare_power(wanted, tree), *_compare_ntp(wanted.ntp, tree), *_compare_syslog(wanted, tree)]
+    accounts = tree.get("accounts", tree) if isinstance(tree, dict) else tree
+    return [
+        *_compare_power(wanted, tree),
+        *_compare_ntp(wanted.ntp, tree),
+        *_compare_syslog(wanted, tree),
+        *compare_accounts(wanted.accounts, accounts),
+    ]
 
 
 def _compare_power(wanted: BmcSpec, tree: Any) -> Iterator[SettingMismatch]:
@@ -68,16 +78,24 @@ def _compare_names(name: str, wanted: Sequence[str], seen: str) -> Iterator[Sett
         yield SettingMismatch(name, " ".join(wanted) or "none", seen or "none")
 
 
-def change_bmc_settings(bmc: BmcClient, wanted: BmcSpec, mismatches: Sequence[SettingMismatch]) -> None:
-    """Write the wanted values of all mismatches.
+def change_bmc_settings(
+    bmc: BmcClient,
+    wanted: BmcSpec,
+    mismatches: Sequence[SettingMismatch],
+    passwords: Mapping[str, str] = NO_PASSWORDS,
+) -> None:
+    """Write the wanted values of all mismatches. `passwords` are those to set, by user.
 
     Raises AssayError before the first request if the BMC lacks a property or does not show it, and after a request that
     the BMC refuses.
     """
-    refuse_unreadable(bmc, mismatches)
     names = {mismatch.name for mismatch in mismatches}
+    refuse_unreadable(bmc, mismatches)
+    refuse_own_account(bmc, wanted.accounts, names)
     if "bmc.syslog" in names:  # first, since only a request shows whether a BMC takes such subscriptions
         _change_syslog(bmc, wanted.syslog or [])
+    if any(name.startswith(name_account("")) for name in names):
+        change_accounts(bmc, wanted.accounts, names, passwords)
     if "bmc.power_restore" in names:
         patch_resource(bmc, bmc.system()["@odata.id"], {POWER_RESTORE: wanted.power_restore})
     if names & {"bmc.ntp.enabled", "bmc.ntp.servers"}:

@@ -1,4 +1,4 @@
-"""Reads the settings of a BMC itself: the return of power, time, syslog servers."""
+"""Reads the settings of a BMC itself: the return of power, time, syslog servers, accounts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, value
+from assay.redfish.bmc_accounts import read_accounts
 from assay.redfish.property_readings import read_branch, read_property
 from assay.redfish.session import RedfishSession, Resource
 
@@ -21,6 +22,7 @@ def read_bmc_settings(
         "power_restore": read_branch(lambda: read_property(system(), POWER_RESTORE)),
         "ntp": read_branch(lambda: _read_ntp(bmc.follow(manager(), "NetworkProtocol"))),
         "syslog": read_branch(lambda: value(sorted(map(name_log_server, list_syslog_subscriptions(bmc))))),
+        "accounts": read_branch(lambda: read_accounts(bmc)),
     }
 
 

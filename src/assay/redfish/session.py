@@ -114,6 +114,10 @@ class RedfishSession:
         self._identity.update({name: text for name, text in identity.items() if text})
         self.dialect = self._quirks.dialect_of(self._identity)
 
+    def is_own_user(self, user: object) -> bool:
+        """Return whether this session logs in as a user."""
+        return user == self._credentials.user
+
     def has_feature(self, feature: str) -> bool:
         """Return whether the service root announces a feature of the protocol, such as `FilterQuery`."""
         return bool((self.root.get("ProtocolFeaturesSupported") or {}).get(feature))

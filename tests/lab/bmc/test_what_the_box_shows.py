@@ -34,7 +34,7 @@ PLANTED = [
     ),
     ("boot.override", {}, SYSTEM, ("Boot", "BootSourceOverrideEnabled"), "Continuous"),
     ("power.restore", {}, SYSTEM, ("PowerRestorePolicy",), "AlwaysOff"),
-    ("bmc.ntp", {"servers": "x.example"}, f"{BMC}/NetworkProtocol", ("NTP", "NTPServers"), ["x.example", None, None]),
+    ("bmc.ntp", {"servers": "x.example"}, f"{BMC}/NetworkProtocol", ("NTP", "NTPServers"), ["x.example"]),
     ("secure-boot", {"on": True}, f"{SYSTEM}/SecureBoot", ("SecureBootCurrentBoot",), "Enabled"),
     ("dimm.unhealthy", {"dimm": 3}, f"{SYSTEM}/Memory/DIMM_3", ("Status", "Health"), "Critical"),
     ("dimm.unhealthy", {"dimm": 3}, SYSTEM, ("MemorySummary", "Status", "HealthRollup"), "Critical"),

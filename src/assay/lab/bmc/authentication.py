@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import hmac
 import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from assay.lab.bmc.redfish_errors import unauthorized
 
@@ -20,15 +22,21 @@ ROLES = {
 SESSION_TIMEOUT_S = 1800
 
 
+def digest_password(account_id: str, password: str) -> str:
+    """Return what the lab keeps of a password. A lab has few rounds: it answers thousands of requests."""
+    return hashlib.pbkdf2_hmac("sha256", password.encode(), account_id.encode(), 100).hex()
+
+
 @dataclass(slots=True)
 class BmcAccount:
-    """One user. `role` is a key of `ROLES`."""
+    """One user. `role` is a key of `ROLES`. `digest` is of the password; nobody can log in without one."""
 
     id: str
     user: str
-    password: str = field(repr=False)
+    digest: str = field(default="", repr=False)
     role: str = "Administrator"
     enabled: bool = True
+    locked: bool = False
 
 
 @dataclass(slots=True)
@@ -46,7 +54,7 @@ class BmcLogins:
 
     def __init__(self, credentials: str) -> None:
         user, _, password = credentials.partition(":")
-        self.accounts = {"1": BmcAccount("1", user, password)}
+        self.accounts = {"1": BmcAccount("1", user, digest_password("1", password))}
         self.sessions: dict[str, LoginSession] = {}
 
     def log_in(self, user: str, password: str) -> LoginSession:
@@ -69,8 +77,16 @@ class BmcLogins:
             raise unauthorized() from None
         return self._password_account(user, password)
 
-    def drop_account(self, account_id: str) -> None:
-        """Delete an account and end its sessions."""
+    def load_accounts(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take over the accounts in the node's state. The first account is there in any case."""
+        for ident, entry in stored.items():
+            account = self.accounts.setdefault(ident, BmcAccount(ident, ""))
+            for name, content in entry.items():
+                setattr(account, name, content)
+        for ident in self.accounts.keys() - stored.keys() - {"1"}:
+            self._drop_account(ident)
+
+    def _drop_account(self, account_id: str) -> None:
         account = self.accounts.pop(account_id)
         self.sessions = {name: session for name, session in self.sessions.items() if session.account is not account}
 
@@ -82,8 +98,9 @@ class BmcLogins:
 
     def _password_account(self, user: str, password: str) -> BmcAccount:
         for account in self.accounts.values():
-            same_user = hmac.compare_digest(account.user.encode(), user.encode())
-            if same_user & hmac.compare_digest(account.password.encode(), password.encode()) and account.enabled:
+            if account.user != user or not account.enabled or account.locked:
+                continue
+            if hmac.compare_digest(account.digest, digest_password(account.id, password)):
                 return account
         raise unauthorized()
 

@@ -48,13 +48,13 @@ def _read_ntp(sent: Any, servers: list[str | None]) -> dict[str, Any]:
 
 
 def _merge_array(name: str, sent: Any, before: list[str | None]) -> list[str]:
-    """Return an array after a PATCH: an empty object keeps its place's entry, null removes it, places beyond stay."""
+    """Return an array after a PATCH: an empty object keeps its place's entry, null removes it, and no more stay."""
     if not isinstance(sent, list) or not all(entry is None or entry == {} or isinstance(entry, str) for entry in sent):
         raise _wrong_type(name, sent)
     if len(sent) > NTP_PLACES:
         raise RedfishErrorResponse(400, "ArraySizeTooLong", f"{name} has {NTP_PLACES} places", name, str(NTP_PLACES))
-    merged = [old if new == {} else new for new, old in zip(sent, before, strict=False)] + before[len(sent) :]
-    return [entry for entry in merged if entry]
+    kept = [*before, *[None] * len(sent)]
+    return [entry for new, old in zip(sent, kept, strict=False) if (entry := old if new == {} else new)]
 
 
 def _wrong_type(name: str, content: object) -> RedfishErrorResponse:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assay.lab.bmc import (
+    account_requests,
     bmc_setting_requests,
     event_delivery,
     image_upload_and_task_monitor,
@@ -55,14 +56,14 @@ WRITE_ROUTES: dict[tuple[str, str], tuple[str, BmcRequestHandler]] = {
     ("POST", update_task_services.SIMPLE_UPDATE): ("ConfigureComponents", image_upload_and_task_monitor.simple_update),
     ("POST", update_task_services.PUSH): ("ConfigureComponents", image_upload_and_task_monitor.push_multipart),
     ("DELETE", f"{LOGIN}/{{}}"): ("Login", reset_and_account_requests.log_out),
-    ("POST", REDFISH_ROOT + account_service.ACCOUNTS): ("ConfigureUsers", reset_and_account_requests.create_account),
+    ("POST", REDFISH_ROOT + account_service.ACCOUNTS): ("ConfigureUsers", account_requests.create_account),
     ("PATCH", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): (
         "ConfigureSelf",
-        reset_and_account_requests.change_account,
+        account_requests.change_account,
     ),
     ("DELETE", f"{REDFISH_ROOT}{account_service.ACCOUNTS}/{{}}"): (
         "ConfigureUsers",
-        reset_and_account_requests.delete_account,
+        account_requests.delete_account,
     ),
     ("POST", REDFISH_ROOT + event_service.SUBSCRIPTIONS): ("ConfigureManager", event_delivery.subscribe),
     ("DELETE", f"{REDFISH_ROOT}{event_service.SUBSCRIPTIONS}/{{}}"): ("ConfigureManager", event_delivery.unsubscribe),

@@ -1,4 +1,4 @@
-"""Handlers of requests that change something: resets, boot override, event log, logins, accounts."""
+"""Handlers of requests that change something: resets, boot override, event log, logins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from assay.lab import virtual_node_state
 from assay.lab.bmc import power_transitions
-from assay.lab.bmc.authentication import ROLES, BmcAccount
+from assay.lab.bmc.authentication import ROLES
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
 from assay.lab.bmc.redfish_errors import (
     RedfishErrorResponse,
@@ -21,7 +21,7 @@ from assay.lab.bmc.redfish_errors import (
     state_conflict,
 )
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
-from assay.lab.bmc.resources.account_service import ACCOUNTS, SESSIONS
+from assay.lab.bmc.resources.account_service import SESSIONS
 from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS, POWER_RESTORE_POLICIES
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
@@ -32,7 +32,6 @@ BOOT_OVERRIDE_PROPERTIES = {
     "BootSourceOverrideTarget": ("target", BOOT_TARGETS),
     "BootSourceOverrideMode": ("mode", ["UEFI"]),
 }
-MIN_PASSWORD_CHARS = 8
 
 
 async def reset_system(call: BmcRequest) -> Response:
@@ -122,69 +121,7 @@ async def log_out(call: BmcRequest) -> Response:
     return no_content_answer()
 
 
-async def create_account(call: BmcRequest) -> Response:
-    """POST to Accounts."""
-    require_privilege(call, "ConfigureUsers")
-    known = call.view.logins.accounts
-    plain = await call.read_parameters(
-        {"UserName", "Password", "RoleId", "Enabled", "Locked", "AccountTypes"}, ("UserName", "Password", "RoleId")
-    )
-    if any(entry.user == plain["UserName"] for entry in known.values()):
-        raise RedfishErrorResponse(400, "ResourceAlreadyExists", "There is an account with this name", "UserName")
-    ident = str(max(map(int, known)) + 1)
-    account = BmcAccount(
-        ident, require_string(plain, "UserName"), _password(require_string(plain, "Password")), _role(plain["RoleId"])
-    )
-    account.enabled = plain.get("Enabled", True) is True
-    known[ident] = account
-    path = f"{REDFISH_ROOT}{ACCOUNTS}/{ident}"
-    return resource_answer(RESOURCE_TREE.read(call.view, path), 201, Location=path)
-
-
-async def change_account(call: BmcRequest) -> Response:
-    """PATCH an account: one's own password, or anything with the privilege ConfigureUsers."""
-    account = call.view.logins.accounts.get(call.ids[0])
-    if account is None:
-        raise not_found(call.request.url.path)
-    plain = await call.read_parameters({"UserName", "Password", "RoleId", "Enabled", "Id", "Name", "Locked", "Links"})
-    if set(plain) - {"Password"} or call.account is not account:
-        require_privilege(call, "ConfigureUsers")
-    for name in plain:
-        if name not in {"UserName", "Password", "RoleId", "Enabled"}:
-            raise not_writable(name)
-    changed = {name: require_string(plain, name) for name in ("UserName", "Password") if name in plain}
-    account.password = _password(changed.get("Password", account.password))
-    account.user = changed.get("UserName", account.user)
-    account.role = _role(plain.get("RoleId", account.role))
-    account.enabled = plain.get("Enabled", account.enabled) is True
-    return resource_answer(RESOURCE_TREE.read(call.view, f"{REDFISH_ROOT}{ACCOUNTS}/{account.id}"))
-
-
-async def delete_account(call: BmcRequest) -> Response:
-    """DELETE an account. The first one cannot be deleted, so that somebody can always log in."""
-    require_privilege(call, "ConfigureUsers")
-    if call.ids[0] not in call.view.logins.accounts:
-        raise not_found(call.request.url.path)
-    if call.ids[0] == "1":
-        raise state_conflict("The first account cannot be deleted")
-    call.view.logins.drop_account(call.ids[0])
-    return no_content_answer()
-
-
 def require_privilege(call: BmcRequest, privilege: str) -> None:
     """Raise a 403 unless the caller has the privilege."""
     if call.account is None or privilege not in ROLES[call.account.role]:
         raise RedfishErrorResponse(403, "InsufficientPrivilege", f"This needs the privilege {privilege}")
-
-
-def _password(password: str) -> str:
-    if len(password) < MIN_PASSWORD_CHARS:
-        text = f"The password is too short; it needs {MIN_PASSWORD_CHARS} characters"
-        raise RedfishErrorResponse(400, "PropertyValueFormatError", text, "", "Password")
-    return password
-
-
-def _role(role: object) -> str:
-    if role not in ROLES:
-        raise not_in_list(role, "RoleId")
-    return str(role)

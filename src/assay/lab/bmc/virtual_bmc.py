@@ -46,6 +46,7 @@ class VirtualBmc:
         stored, now = self.stored_state(), self.world.clock().now()
         if apply_elapsed_time(stored, now) is not stored:
             stored = await self.change(lambda state, _: state)
+        self.logins.load_accounts(stored["accounts"])
         return ResourceView(self.node, stored, now, self.logins, tuple(self.listeners))
 
     async def change(self, edit: StateEdit) -> VirtualNodeState:

@@ -110,6 +110,17 @@ def bmc_syslog(state: VirtualNodeState, now: datetime, server: str = "") -> None
     state["subscriptions"] = others | ({"planted": added} if server else {})
 
 
+def bmc_account(
+    state: VirtualNodeState, now: datetime, user: str, role: str = "Administrator", locked: bool = False
+) -> None:
+    """An account that somebody added to the BMC or changed there."""
+    accounts = state["accounts"]
+    known = [ident for ident, one in accounts.items() if one["user"] == user]
+    ident = known[0] if known else str(max(map(int, accounts), default=1) + 1)
+    entry = {"user": user, "digest": "", "enabled": True}
+    accounts[ident] = entry | accounts.get(ident, {}) | {"role": role, "locked": locked}
+
+
 def power_restore(
     state: VirtualNodeState, now: datetime, policy: Literal["AlwaysOn", "AlwaysOff", "LastState"] = "AlwaysOff"
 ) -> None:
@@ -124,6 +135,7 @@ def bmc_lacks(state: VirtualNodeState, now: datetime, name: str) -> None:
 
 BMC_FAULTS: Mapping[str, Callable[..., None]] = {
     "bios.changed": bios_changed,
+    "bmc.account": bmc_account,
     "bmc.clock": bmc_clock,
     "bmc.lacks": bmc_lacks,
     "bmc.ntp": bmc_ntp,

@@ -102,6 +102,14 @@ def make_syslog_subscriptions(spec: NodeSpec) -> dict[str, dict[str, str]]:
     }
 
 
+def make_declared_accounts(spec: NodeSpec) -> dict[str, dict[str, Any]]:
+    """Return the spec's accounts by id. They have no password yet; account 1 is the one that assay logs in with."""
+    return {
+        str(number): {"user": user, "digest": "", "role": one.role, "enabled": one.enabled, "locked": False}
+        for number, (user, one) in enumerate(spec.bmc.accounts.users.items(), 2)
+    }
+
+
 def _bmc_dimms(spec: NodeSpec) -> list[dict[str, Any]]:
     """Return modules of 64 GiB if they add up to the spec's size, else one module a socket (soldered memory)."""
     whole, rest = divmod(spec.memory_gib, MODULE_GIB)

@@ -31,7 +31,12 @@ from pathlib import Path
 
 from assay.lab.node.device_files import device_files
 from assay.lab.node.healthy_devices import fans, gpus, hcas, nics, nvme, psus, spec_limit
-from assay.lab.node.healthy_host import make_healthy_chassis, make_healthy_host, make_syslog_subscriptions
+from assay.lab.node.healthy_host import (
+    make_declared_accounts,
+    make_healthy_chassis,
+    make_healthy_host,
+    make_syslog_subscriptions,
+)
 from assay.lab.node.host_files import host_files
 from assay.lab.node.pci_files import pci_files
 from assay.lab.nvml.stub_answers import stub_answers
@@ -74,6 +79,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
         "flashes": [],
         "tasks": [],
         "events": [],
+        "accounts": make_declared_accounts(spec),
         "subscriptions": make_syslog_subscriptions(spec),
         "gpus": gpus(node, spec),
         "hcas": hcas(node, spec),

@@ -71,7 +71,7 @@ def account(view: ResourceView, ident: str) -> Resource:
         Password=None,
         RoleId=entry.role,
         Enabled=entry.enabled,
-        Locked=False,
+        Locked=entry.locked,
         AccountTypes=["Redfish"],
         Links={"Role": resource_link(f"{ALL_ROLES}/{entry.role}")},
     )

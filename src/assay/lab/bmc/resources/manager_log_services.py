@@ -113,7 +113,7 @@ def manager(view: ResourceView) -> Resource:
 
 
 def network_protocol(view: ResourceView) -> Resource:
-    """The network protocols of the BMC: HTTPS, and NTP as a client. The array of servers has three places."""
+    """The network protocols of the BMC: HTTPS, and NTP as a client."""
     ntp = view.state["box"]["ntp"]
     return make_resource(
         "ManagerNetworkProtocol",
@@ -130,7 +130,7 @@ def network_protocol(view: ResourceView) -> Resource:
             NTP={
                 "ProtocolEnabled": ntp["enabled"],
                 "Port": 123,
-                "NTPServers": [*ntp["servers"], *[None] * (NTP_PLACES - len(ntp["servers"]))],
+                "NTPServers": list(ntp["servers"]),
                 "NetworkSuppliedServers": [],
             },
         ),

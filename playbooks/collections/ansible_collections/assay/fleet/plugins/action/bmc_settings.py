@@ -25,16 +25,20 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Bring the settings to the spec; with --check only report what differs."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, arguments = self.validate_argument_spec({"read_back_s": {"type": "float", "default": 60.0}})
+        options = {
+            "read_back_s": {"type": "float", "default": 60.0},
+            "check_passwords": {"type": "bool", "default": False},
+        }
+        _, arguments = self.validate_argument_spec(options)
         try:
-            mismatches = self._update(task_vars or {}, arguments["read_back_s"])
+            mismatches = self._update(task_vars or {}, **arguments)
         except AssayError as error:
             return result | {"failed": True, "msg": redact(str(error))}
         return result | {"changed": bool(mismatches), "diff": [format_setting_diff("settings of the BMC", mismatches)]}
 
-    def _update(self, variables: dict[str, Any], read_back_s: float) -> list[SettingMismatch]:
+    def _update(self, variables: dict[str, Any], read_back_s: float, check_passwords: bool) -> list[SettingMismatch]:
         fleet, node = find_task_node(variables)
-        update = BmcSettingsUpdate(fleet, node, read_back_s)
+        update = BmcSettingsUpdate(fleet, node, read_back_s, check_passwords)
         if self._task.check_mode:
             return update.find_mismatches()
         with hold_node_lock(Path(fleet.root, ".assay"), node.name, read_back_s):

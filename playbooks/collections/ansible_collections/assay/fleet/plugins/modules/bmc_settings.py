@@ -12,6 +12,12 @@ options:
     description: The limit in seconds until the BMC must show the new settings.
     type: float
     default: 60
+  check_passwords:
+    description:
+      - Log in once as each declared user, and set the password again if the BMC refuses it.
+      - Without it, passwords are set only in accounts that are created, since a wrong login counts towards a lock-out.
+    type: bool
+    default: false
 author: [assay]
 """
 
