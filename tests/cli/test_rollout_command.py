@@ -14,7 +14,7 @@ from assay.ledger.store import Ledger
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.entries.node_entries import NodeEnrolledEntry
 from assay.model.entries.operator_entries import MoveEntry
-from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
+from assay.model.entries.rollout_entries import CommitAdoptedEntry, NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 
@@ -98,6 +98,55 @@ def refused(verb: str, fleet: Path, ident: str = "1a2b") -> None:
 def test_an_unknown_rollout_is_refused_with_where_to_look(fleet):
     with pytest.raises(AssayError, match="there is no rollout ffff"):
         refused("show", fleet, "ffff")
+
+
+def test_status_has_the_active_rollout_and_none_that_has_ended(ask):
+    text = ask("status")
+    assert "rollout 1a2b3c4d  aaaaaaaa → bbbbbbbb  running, since" in text
+    assert "1 of 4 nodes proven" in text
+    assert "→ assay rollout show 1a2b3c4d" in text
+    assert json.loads(ask("status", "--format", "json"))["rollout"]["status"] == "running"
+    ask("rollout", "abort", "1a2b", "--reason", "wrong image")
+    assert "1a2b3c4d  aaaaaaaa" not in ask("status")
+    assert json.loads(ask("status", "--format", "json"))["rollout"] is None
+
+
+def test_explain_says_how_far_the_rollout_is_with_the_node(ask, fleet):
+    text = " ".join(ask("explain", "n0003").split())
+    assert "rollout 1a2b3c4d (aaaaaaaa → bbbbbbbb): bmc 1 → 2; 1 of 4 nodes proven" in text
+    assert "this node: waiting, waits for its wave" in text
+    told = json.loads(ask("explain", "n0002", "--format", "json"))["rollout"]
+    assert (told["id"], told["progress"], told["proven"], told["change"]) == (IDENT, "leaving", 1, "bmc 1 → 2")
+    other = NodeEnrolledEntry("h100-a", "production").make_entry("e-n0005", at(0), "n0005")
+    with_ledger(fleet, other)
+    assert json.loads(ask("explain", "n0005", "--format", "json"))["rollout"] is None
+
+
+def test_customers_read_in_plain_words_that_work_is_planned_or_paused(ask):
+    planned = "The node will get new firmware or settings, as planned, like the other nodes of its kind."
+    text = " ".join(ask("explain", "n0003", "--for", "customer").split())
+    assert f"{planned} It leaves service for this when its turn comes." in text
+    assert "1a2b" not in text
+    assert planned not in " ".join(ask("explain", "n0001", "--for", "customer").split()), "it has the change"
+    ask("rollout", "pause", "1a2b", "--reason", "look first")
+    text = " ".join(ask("explain", "n0003", "--for", "customer").split())
+    assert f"{planned} This work is paused at present: the node stays in service meanwhile." in text
+
+
+def test_a_commit_that_cannot_be_compared_stays_visible(ask, fleet):
+    adopted = CommitAdoptedEntry("c" * 40, COMMIT, "git knows no revision")
+    with_ledger(fleet, adopted.make_entry("adopted", at(9)))
+    said = "cccccccc adopted"
+    for verb in ("rollout", "status"):
+        text = " ".join(ask(verb).split())
+        assert "without a rollout: cannot be compared with bbbbbbbb: git knows no revision" in text
+        assert "`assay sync` shows what differs" in text
+    (told,) = json.loads(ask("rollout", "--format", "json"))["uncompared"]
+    assert (told["commit"], told["base"], told["reason"]) == ("c" * 40, COMMIT, "git knows no revision")
+    assert json.loads(ask("status", "--format", "json"))["uncompared"] == told
+    with_ledger(fleet, CommitAdoptedEntry("d" * 40, "c" * 40).make_entry("later", at(10)))
+    assert said not in " ".join(ask("status").split()), "a later commit was compared"
+    assert said in " ".join(ask("rollout").split())
 
 
 def test_without_a_ledger_there_is_no_rollout(ask, fleet):

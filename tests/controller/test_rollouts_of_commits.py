@@ -203,3 +203,4 @@ def test_a_shallow_clone_waits_for_its_history_and_a_rewritten_history_starts_ov
     rolling.take_up()
     assert "cannot be compared" in rolling.told[-1]
     assert rolling.kinds() == ["commit.adopted", "commit.adopted"]
+    assert f"git knows no revision {base}" in rolling.history.find_uncompared().body["uncompared"], "it stays visible"

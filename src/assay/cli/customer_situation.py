@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from assay.cli.node_rollout import find_node_rollout
 from assay.cli.render.customer_faults import ReasonFault
 from assay.lifecycle.node_state import EffectRecord, NodeState
 from assay.lifecycle.service_absences import AbsenceEstimate, ServiceAbsence, estimate_absence, list_absences
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from assay.model.specs.lifecycle_policy import LifecyclePolicy
     from assay.model.specs.policy_sections import LifecycleState
 
+PlannedChange = Literal["", "waiting", "paused"]
 RECORDS = (DecisionEntry.kind, EffectIntentEntry.kind)
 """The kinds of entries of the node that a situation is made from."""
 
@@ -39,6 +41,7 @@ class CustomerSituation:
     - `effects`: what was done during the absence, oldest first. `ended_jobs`: the effects that ended jobs.
     - `held_back`: what holds a move back ("limit", "breaker", "profile", "person"), "" for nothing.
     - `tests`: how many of the required tests have passed, and how many there are; None if none are due.
+    - `planned_change`: a rollout will take the node out; it waits for its turn, or the rollout is paused. "" without.
     """
 
     state: NodeState
@@ -54,6 +57,7 @@ class CustomerSituation:
     held_back: str = ""
     tests: tuple[int, int] | None = None
     estimate: AbsenceEstimate | None = None
+    planned_change: PlannedChange = ""
 
     @property
     def policy_state(self) -> LifecycleState | None:
@@ -82,7 +86,15 @@ def read_customer_situation(workspace: Workspace, states: Sequence[NodeState], s
     phases = describe_requirements(workspace, state)["requires"] if policy else []
     passed = sum(phase["passed"] + phase["excused"] for phase in phases)
     tests = (passed, passed + sum(len(phase["lacks"]) for phase in phases))
-    return make_customer_situation(state, states, records, failures, policy, catalog, workspace.clock.now(), tests)
+    made = make_customer_situation(state, states, records, failures, policy, catalog, workspace.clock.now(), tests)
+    return replace(made, planned_change=_find_planned_change(workspace, state.node))
+
+
+def _find_planned_change(workspace: Workspace, node: str) -> PlannedChange:
+    found = find_node_rollout(workspace, node)
+    if found is None or found.progress.kind != "waiting":
+        return ""
+    return "paused" if found.rollout.pause else "waiting"
 
 
 def find_fault_catalog(workspace: Workspace) -> FaultCatalog | None:

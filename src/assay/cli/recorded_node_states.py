@@ -11,6 +11,7 @@ from assay.ledger.location import read_all_entries
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
+from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, RolloutHistory, project_rollouts
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_duration, parse_time
@@ -21,10 +22,11 @@ def load_node_states(workspace: Workspace) -> list[NodeState]:
     return _sort_by_pool(project_node_states(read_all_entries(workspace.ledger_location)))
 
 
-def load_node_states_and_returned_parts(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]]]:
-    """Return the node states, and node → notes on parts in it that were sent back once."""
+def load_fleet_records(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]], RolloutHistory]:
+    """Return the node states, node → notes on parts in it that were sent back once, and the rollouts."""
     entries = read_all_entries(workspace.ledger_location)
-    return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries)
+    rollouts = project_rollouts(entry for entry in entries if entry.kind in ROLLOUT_KINDS)
+    return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries), rollouts
 
 
 def describe_returned_parts(workspace: Workspace, node: str) -> list[str]:

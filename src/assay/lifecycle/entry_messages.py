@@ -156,7 +156,8 @@ def _format_started_rollout(started: rollout.RolloutStartedEntry, _: str) -> str
 
 def _format_adopted_commit(adopted: rollout.CommitAdoptedEntry, _: str) -> str:
     before = f"{adopted.base[:12]} → " if adopted.base else ""
-    return f"the fleet is brought to commit {before}{adopted.commit[:12]}"
+    rest = f", without a rollout: they cannot be compared: {adopted.uncompared}" if adopted.uncompared else ""
+    return f"the fleet is brought to commit {before}{adopted.commit[:12]}{rest}"
 
 
 def _format_photos(taken: asset.PhotosTakenEntry, _: str) -> str:

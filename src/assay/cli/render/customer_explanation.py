@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.render.customer_faults import describe_faults, format_consequences, format_faults
+from assay.cli.render.customer_rollout import describe_planned_change
 from assay.cli.render.return_estimate import describe_return
 from assay.model.decision import ActionName
 from assay.model.specs.customer_words import StateCustomerWords
@@ -65,7 +66,7 @@ def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
     return CustomerExplanation(
         "\n".join(_describe_event(situation)),
         " ".join(_describe_meaning(situation)),
-        " ".join(_describe_work(situation)),
+        " ".join([*_describe_work(situation), *describe_planned_change(situation)]),
         " ".join(describe_return(situation, _find_words(situation).back)),
     )
 

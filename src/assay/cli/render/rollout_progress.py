@@ -11,6 +11,8 @@ from assay.cli.recorded_node_states import format_ago
 from assay.lifecycle.rollouts.next_entries import shorten_id
 from assay.lifecycle.rollouts.node_progress import PROGRESS_KINDS
 from assay.lifecycle.rollouts.rollout_history import Rollout
+from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_nodes
 
 if TYPE_CHECKING:
@@ -59,6 +61,20 @@ def report_as_json(report: RolloutReport) -> dict[str, Any]:
     waits_for = step.waits_for if step else ""
     shown = {**rollout_as_json(rollout), "waits_for": waits_for, "hours_left": report.hours_left}
     return {"rollout": shown, "nodes": nodes, "waves": waves}
+
+
+def uncompared_as_json(adopted: LedgerEntry) -> dict[str, Any]:
+    """Return a commit that was adopted without a rollout, because it could not be compared with the one before."""
+    body = CommitAdoptedEntry.read(adopted)
+    return {"commit": body.commit, "base": body.base, "at": adopted.at, "reason": body.uncompared}
+
+
+def format_uncompared(adopted: LedgerEntry, now: datetime) -> str:
+    """Return such a commit in two lines: what happened, and what to do."""
+    body = CommitAdoptedEntry.read(adopted)
+    when = f"adopted {format_ago(adopted.at, now)}"
+    why = f"cannot be compared with {body.base[:8]}: {body.uncompared}"
+    return f"{body.commit[:8]}  {when}, without a rollout: {why}\n  → `assay sync` shows what differs, and the remedies"
 
 
 def format_rollout(one: Rollout, now: datetime) -> str:

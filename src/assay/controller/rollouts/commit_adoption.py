@@ -17,7 +17,7 @@ from assay.controller.rollouts.plan_review import PlanReview, review_plan
 from assay.controller.rollouts.rollout_nodes import NodesByBase, group_rollout_nodes
 from assay.fleet.signed_commits import commit_trust
 from assay.lifecycle.rollouts.next_entries import RULE_NAMES, shorten_id
-from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
 from assay.model.entries.rollout_entries import (
     CommitAdoptedEntry,
     RolloutGroup,
@@ -52,12 +52,17 @@ def adopt_commit(context: ControllerContext) -> None:
     if why := _find_obstacle(context, last):
         context.progress(f"commit {commit[:12]} starts no rollout: {why}")
         return
-    adopted = CommitAdoptedEntry(commit, last)
-    ident = derive_id(adopted.kind, history.adopted.id if history.adopted else "", commit)
-    entries = [adopted.make_entry(ident, context.now)]
-    if last:
-        entries += _make_rollout_entries(context, history, last, ident)
-    context.ledger.append(*entries)
+    ident = derive_id(CommitAdoptedEntry.kind, history.adopted.id if history.adopted else "", commit)
+    uncompared, rollout = "", list[LedgerEntry]()
+    try:
+        compared = _compare_commits(context, last, history.find_active()) if last else None
+    except AssayError as error:
+        context.progress(f"no rollout: {last[:12]} and {commit[:12]} cannot be compared: {error}")
+        uncompared, compared = error.what, None
+    if compared:
+        rollout = _make_rollout_entries(context, history.find_active(), last, ident, *compared)
+    adopted = CommitAdoptedEntry(commit, last, uncompared)
+    context.ledger.append(adopted.make_entry(ident, context.now), *rollout)
 
 
 def _find_obstacle(context: ControllerContext, last: str) -> str:
@@ -77,15 +82,14 @@ def _find_obstacle(context: ControllerContext, last: str) -> str:
 
 
 def _make_rollout_entries(
-    context: ControllerContext, history: RolloutHistory, last: str, adopted: str
+    context: ControllerContext,
+    active: Rollout | None,
+    last: str,
+    adopted: str,
+    exits: NodesByBase,
+    review: PlanReview,
 ) -> list[LedgerEntry]:
     """Return the entries that start a rollout and end the one before, none if no node must leave service."""
-    active = history.find_active()
-    try:
-        exits, review = _compare_commits(context, last, active)
-    except AssayError as error:
-        context.progress(f"no rollout: {last[:12]} and {context.fleet.commit[:12]} cannot be compared: {error}")
-        return []
     if not exits[last]:
         return []
     groups = group_rollout_nodes(context.policy, exits, last, active, read_node_states(context.ledger))

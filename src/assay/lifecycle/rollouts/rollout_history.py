@@ -89,11 +89,13 @@ class RolloutHistory:
     """Rollouts that grow with the ledger. Apply each entry once, in order; `seq` is the last one applied.
 
     `adopted` is the newest entry that names the commit to which the fleet is brought, None before the first.
+    `uncompared` are all such entries whose commit could not be compared with the one before.
     """
 
     seq: int = 0
     adopted: LedgerEntry | None = None
     rollouts: dict[str, Rollout] = field(default_factory=dict)
+    uncompared: list[LedgerEntry] = field(default_factory=list)
 
     def apply(self, entries: Iterable[LedgerEntry]) -> None:
         """Apply the next entries; those of other kinds have no effect."""
@@ -102,6 +104,7 @@ class RolloutHistory:
             match entry.kind:
                 case CommitAdoptedEntry.kind:
                     self.adopted = entry
+                    self.uncompared += [entry] if CommitAdoptedEntry.read(entry).uncompared else []
                 case RolloutStartedEntry.kind:
                     started = _start(entry, self.find_active())
                     self.rollouts[started.id] = started
@@ -115,6 +118,10 @@ class RolloutHistory:
     def find_active(self) -> Rollout | None:
         """Return the newest rollout that has not ended, None without one."""
         return next((one for one in reversed(self.rollouts.values()) if one.is_active), None)
+
+    def find_uncompared(self) -> LedgerEntry | None:
+        """Return the entry of the adopted commit if it could not be compared with the one before, else None."""
+        return self.uncompared[-1] if self.uncompared and self.uncompared[-1] is self.adopted else None
 
     def _apply_change(self, entry: LedgerEntry) -> None:
         if entry.kind not in _CHANGES:

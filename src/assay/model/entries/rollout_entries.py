@@ -46,11 +46,15 @@ def _encode_groups(groups: Iterable[RolloutGroup]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class CommitAdoptedEntry(EntryContent):
-    """The controller brings the fleet to this commit from now on. `base` is the one before, "" for the first."""
+    """The controller brings the fleet to this commit from now on. `base` is the one before, "" for the first.
+
+    `uncompared` says why both could not be compared, "" if they were: then no rollout started for what differs.
+    """
 
     kind = "commit.adopted"
     commit: str
     base: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    uncompared: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.customer_situation import find_fault_catalog, read_customer_situation
+from assay.cli.node_rollout import find_node_rollout, format_node_rollout, node_rollout_as_json
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import (
     describe_returned_parts,
@@ -61,8 +62,8 @@ def explain(
     """Show the decisions that brought a node into its state: their causes, the policy's rule, and the actions.
 
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), what differs
-    from the fleet repository (`assay sync`), faults that no round has decided on yet, the state of its agent, and its
-    lemon score: what it has cost in its life, and why.
+    from the fleet repository (`assay sync`), how far the active rollout is with the node, faults that no round has
+    decided on yet, the state of its agent, and its lemon score: what it has cost in its life, and why.
 
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.
@@ -108,13 +109,15 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     unknown_jobs = read_unknown_jobs(workspace.data_dir).get(state.node)
     status = node_status_as_json(state, describe_returned_parts(workspace, node), unknown_jobs)
     lemon, sync = describe_lemon_score(workspace, state), find_node_sync(workspace, state)
+    rollout = find_node_rollout(workspace, state.node)
     if form == "json":
-        compared = {"sync": sync and node_sync_as_json(sync)}
+        compared = {"sync": sync and node_sync_as_json(sync), "rollout": rollout and node_rollout_as_json(rollout)}
         parts = {**status, "chain": chain, **requirements, **news, **compared, "lemon": lemon}
         typer.echo(json.dumps(parts, indent=1, ensure_ascii=False))
         return
     differences = format_node_sync(sync) if sync else ()
-    notes = [*format_requirements(requirements), *differences, *format_recent_news(workspace, news)]
+    rolling = format_node_rollout(rollout) if rollout else ()
+    notes = [*format_requirements(requirements), *rolling, *differences, *format_recent_news(workspace, news)]
     tree = build_explanation_tree(status, chain, notes)
     add_lemon_branch(tree, lemon)
     _print_tree(tree)

@@ -10,7 +10,14 @@ import typer
 
 from assay.cli.operator_orders import OperatorIdentity, Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.render.rollout_progress import format_report, format_rollout, report_as_json, rollout_as_json
+from assay.cli.render.rollout_progress import (
+    format_report,
+    format_rollout,
+    format_uncompared,
+    report_as_json,
+    rollout_as_json,
+    uncompared_as_json,
+)
 from assay.cli.workspace import Workspace
 from assay.ledger.location import read_all_entries
 from assay.lifecycle.node_state import NodeState
@@ -153,12 +160,16 @@ def _pick_fleet(context: typer.Context, fleet: Path) -> Path:
 
 def _print_list(fleet: Path, form: str) -> None:
     workspace = Workspace(fleet.resolve())
-    rollouts = [*project_rollouts(read_all_entries(workspace.ledger_location)).rollouts.values()][::-1]
+    history = project_rollouts(read_all_entries(workspace.ledger_location))
+    rollouts, uncompared = [*history.rollouts.values()][::-1], history.uncompared[::-1]
     if form == "json":
-        typer.echo(json.dumps({"rollouts": [rollout_as_json(one) for one in rollouts]}, ensure_ascii=False))
+        commits = [uncompared_as_json(one) for one in uncompared]
+        listed = {"rollouts": [rollout_as_json(one) for one in rollouts], "uncompared": commits}
+        typer.echo(json.dumps(listed, ensure_ascii=False))
         return
     now = workspace.clock.now()
-    typer.echo("\n".join(format_rollout(one, now) for one in rollouts) or "no merged change took nodes out of service")
+    lines = [*(format_rollout(one, now) for one in rollouts), *(format_uncompared(one, now) for one in uncompared)]
+    typer.echo("\n".join(lines) or "no merged change took nodes out of service")
 
 
 def _find_rollout(entries: list[LedgerEntry], ident: str) -> Rollout:

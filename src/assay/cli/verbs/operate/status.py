@@ -6,13 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from assay.cli.hold_expiry import format_hold_end
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.recorded_node_states import format_ago, load_node_states_and_returned_parts
+from assay.cli.recorded_node_states import format_ago, load_fleet_records
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
 from assay.cli.render.open_breakers import breaker_as_json, format_breaker
 from assay.cli.workspace import Workspace
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from assay.controller.cache.unknown_jobs import UnknownJobs
     from assay.lifecycle.decisions.held_answers import OpenBreaker
     from assay.lifecycle.node_state import NodeState
+    from assay.lifecycle.rollouts.rollout_history import RolloutHistory
 
 status_app = typer.Typer(add_completion=False)
 
@@ -39,7 +40,8 @@ PIPE_WIDTH = 160
 def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
 
-    Then show the open circuit breakers, what they hold back, and how to clear them.
+    Then show the active rollout, a commit that was adopted without one because it cannot be compared, and the open
+    circuit breakers: what they hold back, and how to clear them.
 
     If the ledger cannot be read, show the nodes of the inventory with unknown states.
 
@@ -47,7 +49,7 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     """
     workspace = Workspace(fleet.resolve())
     try:
-        states, returned = load_node_states_and_returned_parts(workspace)
+        states, returned, rollouts = load_fleet_records(workspace)
     except LedgerError as error:
         from assay.cli.render.without_ledger import show_nodes_without_ledger
 
@@ -60,9 +62,9 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
         unknown = _read_unknown_jobs(workspace)
         nodes = [node_status_as_json(state, returned.get(state.node, ()), unknown.get(state.node)) for state in states]
         breakers = [breaker_as_json(one) for one in _list_open_breakers(states)]
-        typer.echo(json.dumps({"nodes": nodes, "breakers": breakers}, indent=1))
+        typer.echo(json.dumps({"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts)}, indent=1))
     elif states:
-        _print_status(workspace, states, returned)
+        _print_status(workspace, states, returned, rollouts)
     else:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
 
@@ -76,7 +78,35 @@ def _describe_other_ledger(workspace: Workspace) -> str:
     return f", according to the ledger that ASSAY_LEDGER names{name}"
 
 
-def _print_status(workspace: Workspace, states: list[NodeState], returned: Mapping[str, Sequence[str]]) -> None:
+def _rollouts_as_json(rollouts: RolloutHistory) -> dict[str, Any]:
+    """Return the active rollout, and the adopted commit if it could not be compared; null where there is none."""
+    active, uncompared = rollouts.find_active(), rollouts.find_uncompared()
+    if not active and not uncompared:  # most fleets, most of the time: nothing more is imported
+        return {"rollout": None, "uncompared": None}
+    from assay.cli.render.rollout_progress import rollout_as_json, uncompared_as_json
+
+    return {"rollout": active and rollout_as_json(active), "uncompared": uncompared and uncompared_as_json(uncompared)}
+
+
+def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:
+    """Yield lines about the active rollout, and about an adopted commit that could not be compared."""
+    active, uncompared = rollouts.find_active(), rollouts.find_uncompared()
+    if not active and not uncompared:
+        return
+    from assay.cli.render.rollout_progress import format_rollout, format_uncompared
+
+    if active:
+        yield f"rollout {format_rollout(active, now)}\n  → assay rollout show {active.id[:8]}"
+    if uncompared:
+        yield f"commit {format_uncompared(uncompared, now)}"
+
+
+def _print_status(
+    workspace: Workspace,
+    states: list[NodeState],
+    returned: Mapping[str, Sequence[str]],
+    rollouts: RolloutHistory,
+) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -86,6 +116,8 @@ def _print_status(workspace: Workspace, states: list[NodeState], returned: Mappi
     console.print(_make_table(states, returned, workspace.clock.now(), plain))
     counts = Counter(state.state for state in states)
     console.print("[dim]" + ", ".join(f"{count} {name}" for name, count in counts.most_common()) + "[/]")
+    for line in describe_rollouts(rollouts, workspace.clock.now()):
+        console.print(line, style="yellow", markup=False)
     for one in _list_open_breakers(states):
         console.print(format_breaker(one, workspace.clock.now()), style="yellow", markup=False)
     names = {state.node for state in states}
