@@ -22,7 +22,8 @@ _PROPERTIES = {"role": "RoleId", "enabled": "Enabled", "locked": "Locked"}
 
 def list_accounts(bmc: RedfishSession) -> list[Resource]:
     """Return the accounts of a BMC, without empty slots."""
-    found = bmc.members(bmc.follow(bmc.follow(bmc.root, "AccountService"), "Accounts", 1))
+    service = bmc.follow(bmc.root, "AccountService", 2, 1)
+    found = bmc.members(bmc.follow(service, "Accounts", 1))
     return [account for account in found if account.get("UserName")]
 
 

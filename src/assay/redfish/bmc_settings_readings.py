@@ -28,7 +28,7 @@ def read_bmc_settings(
 
 def list_syslog_subscriptions(bmc: RedfishSession) -> list[Resource]:
     """Return the subscriptions by which the BMC sends its log to syslog servers."""
-    events = bmc.follow(bmc.root, "EventService")
+    events = bmc.follow(bmc.root, "EventService", 2, 1)
     found = bmc.members(bmc.follow(events, "Subscriptions", 1))
     return [one for one in found if str(one.get("Protocol")).startswith("Syslog")]
 
