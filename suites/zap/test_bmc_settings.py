@@ -17,10 +17,10 @@ def test_power_restore(bmc, spec, measure):
 def test_bmc_time_servers(bmc, spec):
     """Compare the NTP settings of the BMC with those that the spec names."""
     wanted, wrong = spec.bmc.ntp, []
+    place = f" ({wanted.servers[0].source})" if wanted.servers else ""
     if wanted.enabled is not None and bmc.settings.ntp.enabled != wanted.enabled:
-        wrong.append(f"bmc.ntp.enabled is {_word(bmc.settings.ntp.enabled)}, expected {_word(wanted.enabled)}")
+        wrong.append(f"bmc.ntp.enabled is {_word(bmc.settings.ntp.enabled)}, expected {_word(wanted.enabled)}{place}")
     if wanted.servers is not None and sorted(bmc.settings.ntp.servers) != sorted(wanted.servers):
-        place = f" ({wanted.servers[0].source})" if wanted.servers else ""
         wrong.append(f"bmc.ntp.servers is {_names(bmc.settings.ntp.servers)}, expected {_names(wanted.servers)}{place}")
     assert not wrong, "; ".join(wrong)
 
@@ -43,12 +43,12 @@ def test_bmc_accounts(bmc, spec):
     seen = bmc.settings.accounts
     for user, account in wanted.users.items():
         if user not in seen:
-            wrong.append(f"bmc.accounts.{user} is absent, expected {account.role} ({account.role.source})")
+            wrong.append(f"bmc.accounts.users.{user} is absent, expected {account.role} ({account.role.source})")
         else:
-            wrong += _compare_account(f"bmc.accounts.{user}", seen[user], account)
+            wrong += _compare_account(f"bmc.accounts.users.{user}", seen[user], account)
     if wanted.complete:
         others = [user for user in seen if user not in wanted.users and not seen[user].own and seen[user].enabled]
-        wrong += [f"bmc.accounts.{user} is enabled, expected disabled" for user in others]
+        wrong += [f"bmc.accounts.users.{user} is enabled, expected disabled" for user in others]
     assert not wrong, "; ".join(wrong)
 
 
@@ -57,9 +57,9 @@ def _compare_account(name, seen, wanted):
     if seen.role != wanted.role:
         yield f"{name}.role is {seen.role}, expected {wanted.role} ({wanted.role.source})"
     if seen.enabled != wanted.enabled:
-        yield f"{name}.enabled is {_word(seen.enabled)}, expected {_word(wanted.enabled)}"
+        yield f"{name}.enabled is {_word(seen.enabled)}, expected {_word(wanted.enabled)} ({wanted.role.source})"
     if wanted.locked is not None and seen.locked != wanted.locked:
-        yield f"{name}.locked is {_word(seen.locked)}, expected {_word(wanted.locked)}"
+        yield f"{name}.locked is {_word(seen.locked)}, expected {_word(wanted.locked)} ({wanted.role.source})"
 
 
 def _word(flag):

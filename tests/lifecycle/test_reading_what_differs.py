@@ -28,6 +28,13 @@ CUT_SHORT = "BIOS 2.6, expected 2.7 (f/h.yaml:9); HCA_6 28.4…"
                 ("ib_umad", "ib_umad", "not loaded", "s/n.yaml:21"),
             ],
         ),
+        (
+            "bmc.syslog is a:514/SyslogUDP b:1/SyslogTLS, expected none; bmc.accounts.users.x is absent, expected R (s:5)",
+            [
+                ("bmc.syslog", "none", "a:514/SyslogUDP b:1/SyslogTLS", ""),
+                ("bmc.accounts.users.x", "R", "absent", "s:5"),
+            ],
+        ),
         ("secure boot is on", [("secure boot", "", "secure boot is on", "")]),
         (CUT_SHORT, [("secure boot", "", CUT_SHORT, "")]),
     ],
