@@ -24,7 +24,7 @@ from assay.lifecycle.decisions.evidence_order import RequiredBoot
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
 from assay.model.decision import DecisionCause
 
-EVERY = ["cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
+EVERY = ["cordon", "uncordon", "drain", "drain-now", "configure", "reboot", "powercycle", "zap", "ticket", "dossier"]
 
 
 def without(*parts):

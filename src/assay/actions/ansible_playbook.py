@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -31,11 +31,14 @@ PROGRESS_MARK = "assay: "
 """How the lines begin that a task of `assay.fleet` prints while it works."""
 
 
-def run_playbook(context: ActionContext, intent: EffectIntent, name: str, variables: Mapping[str, Any]) -> None:
-    """Run `playbooks/NAME` on the intent's node. Raises AssayError with the message of the failed task.
+def run_playbook(
+    context: ActionContext, intent: EffectIntent, name: str, variables: Mapping[str, Any], tags: Sequence[str] = ()
+) -> None:
+    """Run `playbooks/NAME` on the intent's node: all of it, or what has one of the tags.
 
-    Neither an error nor its absence proves anything: read the node to verify. A run that was cut short (canceled,
-    killed, past the action's deadline) raises UnfinishedAction, after the task that outlives it has ended.
+    Raises AssayError with the message of the failed task. Neither an error nor its absence proves anything: read the
+    node to verify. A run that was cut short (canceled, killed, past the action's deadline) raises UnfinishedAction,
+    after the task that outlives it has ended.
     """
     import ansible_runner
 
@@ -52,6 +55,7 @@ def run_playbook(context: ActionContext, intent: EffectIntent, name: str, variab
         inventory=[str(path) for path in list_inventories(fleet.root)],
         limit=intent.node,
         extravars=dict(variables),
+        tags=",".join(tags) or None,
         envvars=_build_environment(folder, fleet.root),
         suppress_env_files=True,
         event_handler=listener.handle_event,

@@ -5,11 +5,15 @@ A node whose root is in memory loses its settings at each boot, so a restart app
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from assay.actions.action import ActionContext, EffectIntent
 from assay.actions.ansible_playbook import run_playbook
 from assay.actions.host_settings_read_back import HostSettingsReadBack
 from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
 from assay.actions.settings.system_settings_update import SystemSettingsUpdate
+from assay.model.configuration.correction_rules import find_setting
+from assay.model.configuration.declared_settings import SETTING_ROLES
 from assay.model.configuration.setting_mismatch import SettingMismatch
 from assay.model.fleet import Fleet
 
@@ -25,6 +29,22 @@ def find_configuration_mismatches(fleet: Fleet, name: str) -> list[SettingMismat
     by_redfish = SystemSettingsUpdate(fleet, node, READ_S).find_mismatches()
     of_bmc = BmcSettingsUpdate(fleet, node).find_mismatches()
     return [*by_redfish, *of_bmc, *HostSettingsReadBack(fleet, node).find_mismatches()]
+
+
+def find_mismatches_at(fleet: Fleet, name: str, settings: Collection[str]) -> list[SettingMismatch]:
+    """Return which of these settings (paths of `SETTING_ROLES`) read otherwise, or cannot be read.
+
+    Asks only the BMC, or only the probe, if none of them needs the other.
+    """
+    node, found = fleet.nodes[name], list[SettingMismatch]()
+    roles = {SETTING_ROLES[setting].role for setting in settings}
+    if "system_settings" in roles:
+        found += SystemSettingsUpdate(fleet, node, READ_S).find_mismatches()
+    if "bmc_settings" in roles:
+        found += BmcSettingsUpdate(fleet, node).find_mismatches()
+    if any(SETTING_ROLES[setting].home != "bmc" for setting in settings):
+        found += HostSettingsReadBack(fleet, node).find_mismatches()
+    return [one for one in found if find_setting(one.name) in settings]
 
 
 def configure_after_boot(context: ActionContext, intent: EffectIntent) -> None:

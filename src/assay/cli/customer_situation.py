@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.cli.node_rollout import find_node_rollout
 from assay.cli.render.customer_faults import ReasonFault
+from assay.lifecycle.corrections import SETTING_CAUSE
 from assay.lifecycle.node_state import EffectRecord, NodeState
 from assay.lifecycle.service_absences import AbsenceEstimate, ServiceAbsence, estimate_absence, list_absences
 from assay.model.decision import DecisionCause
@@ -240,7 +241,7 @@ def _find_obstacle(state: NodeState, decisions: Sequence[DecisionEntry]) -> str:
     if named and not any(fault.id in named and fault.is_open for fault in state.faults):
         return ""
     kinds = [cause.kind for cause in newest.causes]
-    return kinds[0] if kinds else ""
+    return kinds[0] if kinds and SETTING_CAUSE not in kinds else ""
 
 
 def _estimate(

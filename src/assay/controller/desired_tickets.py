@@ -21,6 +21,7 @@ from assay.lifecycle.decisions.foreign_cordons import (
 from assay.lifecycle.decisions.held_answers import list_open_breakers
 from assay.lifecycle.decisions.lost_cordons import find_cordon_effect
 from assay.lifecycle.decisions.required_checks import judge_state_requirements
+from assay.lifecycle.decisions.setting_corrections import describe_fights
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.lemon_score import compute_lemon_score
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
@@ -248,6 +249,7 @@ def _fault_tickets(
                 seen=seen,
                 verify="\n".join(checks) or f"assay certify {view.name}",
                 severity=fault.severity,
+                steps="\n".join(describe_fights(snapshot, view, fault)),
             )
 
 

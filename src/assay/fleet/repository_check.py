@@ -166,6 +166,11 @@ for _code, _title, _why in (
         "a window of the ladder that changes nothing",
         "The bound looks active, but another one always applies.",
     ),
+    (
+        "ASY0274",
+        "a correction that the setting or the state does not allow",
+        "A job that runs on the node would suffer, or the correction would change nothing.",
+    ),
     ("ASY0225", "a lemon score that contradicts itself", "Every node becomes a lemon at once, or none ever does."),
 ):
     _register(CheckRule(_code, _title, _why, "error"))

@@ -221,7 +221,7 @@ class JudgingHashes:
         self, fleet: Fleet, digest_cables: Callable[[Fleet], Mapping[str, str]], tree: RepositoryTree | None = None
     ) -> None:
         self._fleet, self._digest_cables = fleet, digest_cables
-        self._reads = read_check_inputs(tree or WorkingFolder(fleet.root))
+        self.reads = read_check_inputs(tree or WorkingFolder(fleet.root))
         self._checks = {check.id: check for catalog in fleet.check_catalogs.values() for check in catalog.checks}
         self._known: dict[tuple[Any, ...], Mapping[str, str]] = {}
         self._known_by_check: dict[tuple[Any, ...], str] = {}
@@ -233,7 +233,7 @@ class JudgingHashes:
         node = self._fleet.nodes[name]
         key = (node.spec, node.profile, node.serial, node.hca_guids, self._cables.get(name, ""))
         if key not in self._known:
-            self._known[key] = {check: self.of_check(check, name) for check in self._checks if check in self._reads}
+            self._known[key] = {check: self.of_check(check, name) for check in self._checks if check in self.reads}
         return self._known[key]
 
     def of_check(self, check: str, name: str) -> str:
@@ -241,9 +241,9 @@ class JudgingHashes:
 
         Nodes share it unless the check reads what differs between them, so it is cheap for many nodes.
         """
-        if check not in self._checks or check not in self._reads:
+        if check not in self._checks or check not in self.reads:
             return ""
-        node, reads = self._fleet.nodes[name], self._reads[check]
+        node, reads = self._fleet.nodes[name], self.reads[check]
         own = dict(self._list_own_values(reads, node))
         key = (check, node.spec, node.profile, *own.items())
         if key not in self._known_by_check:
@@ -252,21 +252,21 @@ class JudgingHashes:
 
     def find_only_path(self, check: str) -> str:
         """Return the path of the one value below `spec` that a check reads, "" if it reads none, several, or limits."""
-        reads = self._reads.get(check)
+        reads = self.reads.get(check)
         return next(iter(reads.spec)) if reads and len(reads.spec) == 1 and not reads.limits else ""
 
     def is_shared(self, check: str) -> bool:
         """Whether all nodes with the same spec and profile have the same hash of a check."""
-        reads = self._reads.get(check)
+        reads = self.reads.get(check)
         return not reads or not (reads.has_cables or {root for root, _ in reads.declared} & {"node", "hca"})
 
     @cached_property
     def _cables(self) -> Mapping[str, str]:
-        is_read = any(self._reads[check].has_cables for check in self._checks if check in self._reads)
+        is_read = any(self.reads[check].has_cables for check in self._checks if check in self.reads)
         return self._digest_cables(self._fleet) if is_read else {}
 
     def _hash(self, check: CheckDeclaration, node: Node) -> str:
-        values = dict(self._list_values(check, self._reads[check.id], node))
+        values = dict(self._list_values(check, self.reads[check.id], node))
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=_as_plain).encode()).hexdigest()[:16]
 
     def _list_values(self, check: CheckDeclaration, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:

@@ -103,6 +103,12 @@ def _format_decision(decision: DecisionEntry, _: str) -> str:
             return f"asks for a technician: {why}  {rule}"
         case "record", "cordon":
             return f"closes the node again: {why}  {rule}"
+        case "record", "configure":
+            return f"gets its settings where it is: {why}  {rule}"
+        case "record", "configure-idle":
+            return f"gets its settings where it is, without a job: {why}  {rule}"
+        case "record", "wait" if decision.from_state == decision.to_state:
+            return f"does not get its settings yet{waits}: {why}  {rule}"
         case "record", "wait":
             return f"does not go to {decision.to_state} yet: {why}  {rule}"
         case "record", _:

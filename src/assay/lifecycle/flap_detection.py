@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.lifecycle.node_state import FaultRecord, FlapRecord, PendingDecision
-from assay.model.decision import HELD_RULE, find_rule_name
+from assay.model.decision import CORRECTION_REMEDIES, HELD_RULE, find_rule_name
 from assay.model.entries.decision_entries import DecisionEntry
 
 
@@ -27,7 +27,7 @@ def detect_flaps(
 
 
 def list_answered_faults(decision: DecisionEntry | None) -> tuple[str, ...]:
-    """Return the faults that a decision answers. One that only cordons, while the breaker holds, answers none."""
-    if decision is None or find_rule_name(decision.rule) == HELD_RULE:
+    """Return the faults that a decision answers. One that only cordons, or only brings settings, answers none."""
+    if decision is None or find_rule_name(decision.rule) == HELD_RULE or decision.remedy in CORRECTION_REMEDIES:
         return ()
     return tuple(ident for cause in decision.causes for ident in cause.fault_ids)

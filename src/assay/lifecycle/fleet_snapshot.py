@@ -62,6 +62,7 @@ class FleetSnapshot:
     `observing_checks` are the ids of checks that decide nothing yet. `traits` are, by node name, what a node may have
     in common with others; only an open breaker reads it. `running_rollouts` are the ids of the rollouts whose orders
     may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
+    `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
     """
 
     now: datetime
@@ -74,6 +75,7 @@ class FleetSnapshot:
     traits: Mapping[str, NodeTraits] = field(default_factory=dict)
     running_rollouts: frozenset[str] = frozenset()
     rolling_nodes: frozenset[str] = frozenset()
+    settings_of_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

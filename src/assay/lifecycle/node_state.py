@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from assay.lifecycle.corrections import CorrectionRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
 
 if TYPE_CHECKING:  # history is read without pydantic, which takes long to import
@@ -203,7 +204,7 @@ class NodeState:
     here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
     a deadline of this stay, "" for never. `is_deadline_free` says that a person has cleared the breaker since then.
     `breaker_reason` is why it last held something back in this stay. `decision_ids` holds every decision ever made for
-    the node.
+    the node. `corrections` are the settings that it got in service.
     """
 
     node: str
@@ -222,6 +223,7 @@ class NodeState:
     withdrawn: WithdrawnDecision | None = None
     flaps: tuple[FlapRecord, ...] = ()
     lost_cordons: tuple[LostCordon, ...] = ()
+    corrections: tuple[CorrectionRecord, ...] = ()
     deadline_held_at: str = ""
     is_deadline_free: bool = False
     breaker_reason: str = ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from assay.lifecycle.corrections import CorrectionRecord, end_correction, make_correction
 from assay.lifecycle.flap_detection import detect_flaps, list_answered_faults
 from assay.lifecycle.node_state import (
     EffectRecord,
@@ -23,7 +24,14 @@ from assay.lifecycle.node_state import (
     WithdrawnDecision,
     list_boots,
 )
-from assay.model.decision import HELD_RULE, REPAIR_ACTIONS, RESTART_ACTIONS, DecisionCause, find_rule_name
+from assay.model.decision import (
+    CORRECTION_REMEDIES,
+    HELD_RULE,
+    REPAIR_ACTIONS,
+    RESTART_ACTIONS,
+    DecisionCause,
+    find_rule_name,
+)
 from assay.model.entries.decision_entries import DecisionEntry, DecisionWithdrawnEntry
 from assay.model.entries.effect_entries import EffectIntentEntry, EffectProgressEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
@@ -72,6 +80,7 @@ class NodeStateBuilder:
     flaps: list[FlapRecord] = field(default_factory=list)
     breaker_reason: str = ""
     lost_cordons: list[LostCordon] = field(default_factory=list)
+    corrections: list[CorrectionRecord] = field(default_factory=list)
     faults: dict[str, FaultRecord] = field(default_factory=dict)
     effects: dict[str, EffectRecord] = field(default_factory=dict)
     decisions: dict[str, DecisionEntry] = field(default_factory=dict)
@@ -125,7 +134,10 @@ class NodeStateBuilder:
                 because=decision.causes,
                 blockers=decision.blockers,
             )
-        if decision.timing == "record":
+        if decision.timing == "record" and decision.remedy in CORRECTION_REMEDIES:
+            self.corrections.append(make_correction(decision, at, entry.seq, self.stay_id))
+            self.note = ""
+        elif decision.timing == "record":
             self._apply_record(decision, at)
         elif find_rule_name(decision.rule) != HELD_RULE:  # it answers no fault
             self._set_responses(decision.causes, "acted" if decision.timing == "immediate" else "waits", at)
@@ -218,6 +230,7 @@ class NodeStateBuilder:
             return
         at, standing = format_time(entry.at), _STANDINGS[entry.kind]
         self.effects[effect.id] = replace(effect, standing=standing, at=at, reason=progress.reason)
+        end_correction(self.corrections, effect.action, effect.decision, standing, at, entry.seq)
         if standing == "verified" and effect.action in REPAIR_ACTIONS:
             self._add_repair(effect.action, at, effect.id, entry.seq, progress.facts)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from assay.lifecycle.corrections import CorrectionRecord
 from assay.lifecycle.decisions.lost_cordons import list_recordon_effects
+from assay.lifecycle.decisions.open_corrections import find_open_correction
 from assay.lifecycle.node_state import NodeState
+from assay.model.decision import CONFIGURE
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
@@ -17,22 +22,28 @@ class OutstandingEffect:
     action: str
     reason: str
     is_started: bool
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> list[OutstandingEffect]:
     """Return the outstanding effects of a node, in their order. Tickets are no effects.
 
-    After a failed action, no other action follows, because each needs the one before it. If a person certifies the node
-    after the failure, assay tries the action again. On a held node, only started effects are outstanding.
+    After a failed action, no other action follows, because each needs the one before it; but a node whose settings
+    failed is opened again. If a person certifies the node after the failure, assay tries the action again. On a held
+    node, only started effects are outstanding.
     """
     outstanding: list[OutstandingEffect] = []
-    for requested_by, action, reason in _list_requested_effects(policy, node_state):
+    correction = find_open_correction(node_state)
+    for requested_by, action, reason in _list_requested_effects(policy, node_state, correction):
         decision = _find_current_request(node_state, requested_by, action)
         effect = node_state.find_effect(decision, action)
         if effect and effect.standing == "failed":
+            if action == CONFIGURE:
+                continue
             break
         if action != "ticket" and not (effect and effect.standing == "verified") and (effect or not node_state.hold):
-            outstanding.append(OutstandingEffect(decision, action, reason, effect is not None))
+            params = correction.params if correction and action == CONFIGURE else {}
+            outstanding.append(OutstandingEffect(decision, action, reason, effect is not None, params))
     return outstanding
 
 
@@ -44,7 +55,9 @@ def _find_current_request(node_state: NodeState, decision: str, action: str) -> 
     return decision
 
 
-def _list_requested_effects(policy: LifecyclePolicy, node_state: NodeState) -> list[tuple[str, str, str]]:
+def _list_requested_effects(
+    policy: LifecyclePolicy, node_state: NodeState, correction: CorrectionRecord | None
+) -> list[tuple[str, str, str]]:
     """Return the requested effects: decision, action and reason.
 
     First comes the removal of a withdrawn cordon, then a cordon that somebody removed, then the others.
@@ -58,4 +71,5 @@ def _list_requested_effects(policy: LifecyclePolicy, node_state: NodeState) -> l
     withdrawn = node_state.withdrawn
     undo = [(withdrawn.by, "uncordon", withdrawn.reason)] if withdrawn and withdrawn.cordoned else []
     entry = policy.states[node_state.state].entry if node_state.decision else []
-    return [*undo, *recordons, *((node_state.decision, action, reason) for action in entry)]
+    corrects = [(correction.decision, action, correction.reason) for action in correction.actions] if correction else []
+    return [*undo, *recordons, *((node_state.decision, action, reason) for action in entry), *corrects]

@@ -5,19 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from assay.model.decision import DecisionTiming
+from assay.model.decision import CONFIGURE, DecisionTiming
 from assay.model.specs.fault_catalog import FaultBlame, FaultCatalog, FaultSeverity, Remedy
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.specs.policy_sections import FaultRule
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyResponse:
-    """The first response of a policy: the rule's name, and the state of the ladder's first rung, "" for a record."""
+    """The first response of a policy: the rule's name, and the state of the ladder's first rung, "" for a record.
+
+    `at_once`, `when_idle`: the settings that a node in service gets where it is.
+    """
 
     rule: str
     timing: DecisionTiming
     remedy: str
     to: str = ""
+    at_once: tuple[str, ...] = ()
+    when_idle: tuple[str, ...] = ()
 
     @property
     def moves_node(self) -> bool:
@@ -26,11 +32,19 @@ class PolicyResponse:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        settings = {name: list(found) for name in ("at_once", "when_idle") if (found := getattr(self, name))}
+        return {name: getattr(self, name) for name in ("rule", "timing", "remedy", "to")} | settings
+
+    def describe_corrections(self) -> str:
+        """Return which settings a node in service gets when."""
+        lists = ((self.at_once, "at once"), (self.when_idle, "when idle"))
+        return ", ".join(f"{', '.join(settings)} {when}" for settings, when in lists if settings)
 
     def __str__(self) -> str:
         if self.moves_node:
             return f"{self.remedy}, to {self.to}, {'at once' if self.timing == 'immediate' else 'when idle'}"
+        if self.remedy == CONFIGURE:
+            return f"brought in service: {self.describe_corrections() or 'no setting'}; anything else: ticket"
         return {"none": "noted"}.get(self.remedy, f"noted, {self.remedy}")
 
 
@@ -54,9 +68,19 @@ def respond_to_fault(
 ) -> PolicyResponse:
     """Return the response to one fault. A move without an edge in the policy is a record, as it is in decisions."""
     name, rule = policy.find_fault_rule(state, fault_class, severity, blame, in_use)
+    if rule.remedy == "configure":
+        return _respond_by_correction(policy, name, rule)
     wanted: Remedy = remedy if rule.remedy == "class" else rule.remedy
     rung = policy.ladder.rungs.get(wanted)
     to = rule.to or (rung.to if rung else "")
     if rule.timing == "record" or not to or not policy.has_edge(state, to):
         return PolicyResponse(name, "record", wanted)
     return PolicyResponse(name, rule.timing, wanted, to)
+
+
+def _respond_by_correction(policy: LifecyclePolicy, name: str, rule: FaultRule) -> PolicyResponse:
+    """Return which settings the rule brings. With `timing: pending`, each needs an idle node."""
+    at_once, idle = tuple(policy.corrections.at_once), tuple(policy.corrections.idle)
+    if rule.timing == "pending":
+        at_once, idle = (), (*at_once, *idle)
+    return PolicyResponse(name, "record", CONFIGURE, "", at_once, idle)

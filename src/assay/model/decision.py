@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-ActionName = Literal["cordon", "uncordon", "drain", "drain-now", "reboot", "powercycle", "zap", "ticket", "dossier"]
+ActionName = Literal[
+    "cordon", "uncordon", "drain", "drain-now", "configure", "reboot", "powercycle", "zap", "ticket", "dossier"
+]
 REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"})
 """Actions after which earlier passes of checks no longer count."""
 RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
@@ -19,6 +21,12 @@ HELD_RULE = "held-back"
 """The rule name of a decision that only cordons a node, while the breaker or a limit holds back its answer."""
 FLAPPING_RULE = "flapping"
 """The rule name of a decision that gives a node to people, because its faults come and go again and again."""
+
+CONFIGURE: ActionName = "configure"
+"""The action, and the remedy of a decision, that gives a node its settings where it is, also while jobs run there."""
+CONFIGURE_IDLE = "configure-idle"
+"""The remedy of a decision that does so while the node is cordoned and no job runs there."""
+CORRECTION_REMEDIES = (CONFIGURE, CONFIGURE_IDLE)
 
 DecisionTiming = Literal["immediate", "pending", "record"]
 
@@ -34,8 +42,9 @@ class DecisionCause:
 
     `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
-    that excuses a failure), flapping, lemon. Reasons that held a move back have the kind person, profile, limit,
-    breaker or foreign. The order of a rollout has the kind rollout.
+    that excuses a failure), flapping, repeated, lemon, setting (id: its path in the node spec). Reasons that held
+    something back have the kind person, profile, limit, breaker, foreign, jobs or pause. The order of a rollout has the
+    kind rollout.
     """
 
     kind: str

@@ -84,6 +84,11 @@ CASES: dict[str, Case] = {
         {"specs/policy.yaml": POLICY + "lemon: {threshold: 4, weights: {actions: {reboot: 3}}}\n"},
         "specs/policy.yaml:18:43",
     ),
+    "ASY0274": Case(
+        {"specs/policy.yaml": POLICY + "corrections: {at_once: [host.sysctls, nics.mtu]}\n"},
+        {"specs/policy.yaml": POLICY + "corrections: {at_once: [host.sysctls], idle: [nics.mtu]}\n"},
+        "specs/policy.yaml:18:39",
+    ),
     "ASY0243": Case(
         replaced("specs/policy.yaml", POLICY, "window_hours: 1", "window_hours: 0.01"),
         replaced("specs/policy.yaml", POLICY, "window_hours: 1", "window_hours: 0.5"),

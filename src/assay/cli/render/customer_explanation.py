@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.render.customer_faults import describe_faults, format_consequences, format_faults
 from assay.cli.render.customer_rollout import describe_planned_change
 from assay.cli.render.return_estimate import describe_return
-from assay.model.decision import ActionName
+from assay.model.decision import CONFIGURE, ActionName
 from assay.model.specs.customer_words import StateCustomerWords
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 from assay.model.timestamps import format_minute, format_time, parse_time
@@ -41,6 +41,7 @@ DRAINS = ("drain", "drain-now")
 _REPAIRS: dict[str, tuple[str, str, str]] = {
     "reboot": ("It was restarted", "A restart has been under way since", "A restart did not succeed"),
     "powercycle": ("It was switched off and on", "It is being switched off and on since", "A restart did not succeed"),
+    "configure": ("A setting was corrected", "A setting is being corrected since", "A correction did not succeed"),
     "zap": ("Firmware and settings were installed", "Firmware is being installed since", "An installation failed"),
 }
 """Action → what is said of it when verified, under way and failed; the time follows."""
@@ -199,17 +200,33 @@ def _describe_work(situation: CustomerSituation) -> Iterator[str]:
         yield from _describe_pending_work(situation)
     else:
         yield _find_words(situation).doing
-    if not situation.in_service:
-        for effect in situation.effects:
-            if effect.decision == state.decision or effect.standing == "failed":
-                yield from _describe_repair(effect)
-        yield from _describe_tests(situation)
-        if state.note and situation.policy_state and not state.hold and not situation.held_back:
-            yield "Our staff have been told that it needs their help."
+    if situation.in_service:
+        yield from _describe_correction(state)
+    else:
+        yield from _describe_repairs(situation)
     if state.move_request and not state.pending and not state.hold:
         yield "Our staff have planned work on the node."
     if not state.hold and situation.held_back in _OBSTACLES:
         yield _OBSTACLES[situation.held_back]
+
+
+def _describe_correction(state: NodeState) -> Iterator[str]:
+    """Yield how far the last correction got that the node had in this stay."""
+    for correction in state.corrections[-1:]:
+        effect = state.find_effect(correction.decision, CONFIGURE)
+        if effect and correction.stay_id == state.stay_id:
+            yield from _describe_repair(effect)
+
+
+def _describe_repairs(situation: CustomerSituation) -> Iterator[str]:
+    """Yield what is done to a node that is out of service."""
+    state = situation.state
+    for effect in situation.effects:
+        if effect.decision == state.decision or effect.standing == "failed":
+            yield from _describe_repair(effect)
+    yield from _describe_tests(situation)
+    if state.note and situation.policy_state and not state.hold and not situation.held_back:
+        yield "Our staff have been told that it needs their help."
 
 
 def _describe_pending_work(situation: CustomerSituation) -> Iterator[str]:
@@ -227,7 +244,7 @@ def _describe_pending_work(situation: CustomerSituation) -> Iterator[str]:
 
 
 def _describe_repair(effect: EffectRecord) -> Iterator[str]:
-    """Yield how far a restart or an installation got."""
+    """Yield how far a restart, an installation or a correction got."""
     done, under_way, failed = _REPAIRS.get(effect.action, ("", "", ""))
     text = {"verified": done, "failed": failed}.get(effect.standing, under_way)
     if text:

@@ -35,7 +35,8 @@ def find_dormancy_start(policy: LifecyclePolicy, node_state: NodeState) -> datet
     settled = parse_time(last_move.at) + hours(1) if last_move else parse_time(node_state.since)
     arrivals = [parse_time(fault.arrived_at) for fault in node_state.faults]
     counted_until = [parse_time(fault.arrived_at) + hours(breaker.longest_hours) for fault in counting]
-    return max([settled, *arrivals, *counted_until])
+    corrected = [parse_time(one.at) + hours(1) for one in node_state.corrections[-1:]]
+    return max([settled, *arrivals, *counted_until, *corrected])
 
 
 def _has_open_business(node_state: NodeState) -> bool:

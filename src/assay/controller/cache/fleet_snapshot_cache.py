@@ -19,6 +19,7 @@ from assay.controller.cache.node_state_and_outcome_cache import (
     open_node_state_cache,
 )
 from assay.controller.cache.rollout_cache import RolloutCache
+from assay.controller.cache.settings_of_checks import SettingsOfChecks
 from assay.controller.cache.unknown_jobs import record_unknown_jobs
 from assay.controller.context import ControllerContext
 from assay.fabric.comparison.compare import FabricComparison
@@ -52,6 +53,7 @@ class FleetSnapshotCache:
         self._new_entries: list[LedgerEntry] = []
         self._outcomes, self._declared = LatestOutcomeCache(context.ledger), DeclaredOutcomes(context.fleet)
         self._hashes: JudgingHashes | None = None
+        self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
         self.fabric_comparisons, self.rollouts = FabricComparisonCache(), RolloutCache(context.ledger)
 
     def replace_context(self, context: ControllerContext) -> None:
@@ -59,6 +61,7 @@ class FleetSnapshotCache:
         with self._lock:
             self.context, self._declared = context, DeclaredOutcomes(context.fleet)
             self._roster, self._hashes = None, None
+            self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
 
     def catch_up(self) -> None:
         """Read the ledger entries that are new."""
@@ -182,6 +185,7 @@ class FleetSnapshotCache:
             traits=FaultWaveTraits(self.context),
             running_rollouts=frozenset([rollout.id] if rollout and rollout.status == "running" else []),
             rolling_nodes=rollout.unproven if rollout else frozenset(),
+            settings_of_checks=self._settings_of_checks,
         )
 
     def _get_roster(self) -> NodeRoster:

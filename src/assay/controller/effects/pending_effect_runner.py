@@ -67,7 +67,9 @@ def list_pending_effects(context: ControllerContext, node_state: NodeState) -> I
         ident = effect_journal.derive_effect_id(first.decision, first.action)
         known = recorded.get(ident)
         name, named_by = node_state.node, node_state.named_by
-        intent = EffectIntent(ident, first.action, name, first.decision, first.reason, named_by=named_by)
+        intent = EffectIntent(
+            ident, first.action, name, first.decision, first.reason, params=first.params, named_by=named_by
+        )
         yield PendingEffect(known.intent if known else intent, known)
 
 

@@ -19,6 +19,7 @@ from assay.fleet.rules.possible_faults import (
     list_fault_names,
     list_target_states,
 )
+from assay.model.decision import CONFIGURE
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import FaultRule
@@ -135,7 +136,7 @@ def _action(fault_rule: FaultRule) -> tuple[object, ...]:
 
 
 def _uses_ladder(fault_rule: FaultRule) -> bool:
-    return fault_rule.timing != "record" and fault_rule.to is None
+    return fault_rule.timing != "record" and fault_rule.to is None and fault_rule.remedy != CONFIGURE
 
 
 def _find_remedy_position(

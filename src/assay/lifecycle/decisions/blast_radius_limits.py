@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from assay.lifecycle.decisions.open_corrections import find_open_correction
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
 from assay.model.decision import HELD_RULE, PERSON_RULE, RESTART_ACTIONS, find_rule_name
@@ -124,13 +125,16 @@ def is_in_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
 
 
 def is_out_of_service(policy: LifecyclePolicy, node_state: NodeState) -> bool:
-    """Whether automation took the node out of service, or cordoned it while a decision is pending.
+    """Whether automation took the node out of service, or cordoned it for a pending decision or a correction.
 
     It counts wherever it is now, until it serves again, is retired, or a person moves it. A node that failed its
     burn-in does not count: it has not served since it was last brought up.
     """
     if is_in_service(policy, node_state):
-        return node_state.pending is not None and holds_out_of_service(policy, node_state.pending.rule)
+        if node_state.pending is None:
+            correction = find_open_correction(node_state)
+            return correction is not None and correction.needs_idle
+        return holds_out_of_service(policy, node_state.pending.rule)
     if policy.states[node_state.state].final:
         return False
     for move in reversed(node_state.transitions):

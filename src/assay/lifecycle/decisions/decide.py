@@ -21,12 +21,14 @@ from assay.lifecycle.decisions.pending_decisions import (
     propose_pending_changes,
 )
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
+from assay.lifecycle.decisions.setting_corrections import hold_back_correction, is_correction
 from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord
-from assay.model.decision import FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
+from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
+from assay.model.timestamps import format_time, hours
 
 
 def decide(snapshot: FleetSnapshot, asked: Collection[str] | None = None) -> list[Decision]:
@@ -61,6 +63,13 @@ class _PassBounds:
     def capacity(self) -> LimitCapacity:
         """The capacity that the limits leave."""
         return LimitCapacity(self._snapshot)
+
+    @cached_property
+    def corrections_left(self) -> int:
+        """How many corrections may still begin in this hour."""
+        hour_ago = format_time(self._snapshot.now - hours(1))
+        begun = sum(one.at > hour_ago for view in self._snapshot.nodes for one in view.node_state.corrections)
+        return self._snapshot.policy.corrections.per_hour - begun
 
     @cached_property
     def new_waves(self) -> Mapping[str, str]:
@@ -102,7 +111,8 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
     is_blocked = False
     for proposal in _collect_proposals(snapshot, view, bounds.short_racks.get(view.node.rack_place)):
         if proposal.timing == "record":
-            yield _make_record(snapshot, view, proposal)
+            granted = _limit_correction(snapshot, view, proposal, bounds) if is_correction(proposal) else proposal
+            yield _make_record(snapshot, view, granted)
             continue
         move, blockers = _resolve_timing(view, proposal)
         if _is_already_pending(view, move) or (is_blocked and not move.rule_name.startswith(RACK_RULE_PREFIX)):
@@ -153,6 +163,22 @@ def _make_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal
     if proposal.remedy == "ticket" and "ticket" not in view.profile.actions:
         proposal = replace(proposal, remedy="none")
     return grant_proposal(snapshot, view, proposal, proposal.blockers)
+
+
+def _limit_correction(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> Proposal:
+    """Return a correction, or the record of what holds it back in the pool or the fleet. It uses up capacity."""
+    pool, needs_idle = view.node.pool, proposal.remedy == CONFIGURE_IDLE
+    if wave := bounds.new_waves.get(pool):
+        return hold_back_correction(proposal, DecisionCause("limit", f"breaker/{pool}", wave))
+    if bounds.corrections_left <= 0:
+        text = f"held back: {snapshot.policy.corrections.per_hour} corrections have begun in the last hour"
+        return hold_back_correction(proposal, DecisionCause("limit", "corrections/fleet", text))
+    if needs_idle and (refusal := bounds.capacity.find_refusal(view, proposal.to)):
+        return hold_back_correction(proposal, DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text))
+    bounds.corrections_left -= 1
+    if needs_idle:
+        bounds.capacity.reserve(view, proposal.to)
+    return proposal
 
 
 def _resolve_timing(view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, tuple[str, ...]]:

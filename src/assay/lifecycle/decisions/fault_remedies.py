@@ -12,10 +12,11 @@ from assay.lifecycle.decisions.flapping import is_left_to_people
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.remedy_ladder import find_rung, is_at_or_above
 from assay.lifecycle.decisions.required_checks import list_entry_actions
+from assay.lifecycle.decisions.setting_corrections import MatchedFault, propose_corrections
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.lemon_score import find_lemon
 from assay.lifecycle.node_state import FaultRecord
-from assay.model.decision import REPAIR_ACTIONS, DecisionCause
+from assay.model.decision import CONFIGURE, REPAIR_ACTIONS, DecisionCause
 from assay.model.specs.fault_catalog import SEVERITIES
 from assay.model.specs.policy_sections import FaultRule
 from assay.model.timestamps import hours, parse_time
@@ -37,10 +38,14 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
     While the node is left to people because it flaps, faults that would only wait ask for no move.
     """
     moves: list[Proposal] = []
+    corrected: list[MatchedFault] = []
     in_use = view.jobs is None or bool(view.jobs)
     for fault in _sort_worst_first([*find_unanswered_faults(view), *list_released_faults(snapshot, view)]):
         state = view.node_state.state
         name, rule = snapshot.policy.find_fault_rule(state, fault.fault_class, fault.severity, fault.blame, in_use)
+        if rule.remedy == CONFIGURE:
+            corrected.append(MatchedFault(fault, name, rule))
+            continue
         if rule.timing == "pending" and is_left_to_people(view.node_state):
             continue
         proposal = _make_proposal(snapshot, view, fault, name, rule)
@@ -48,6 +53,8 @@ def propose_fault_remedies(snapshot: FleetSnapshot, view: NodeSnapshot) -> Itera
             yield proposal
         else:
             moves.append(proposal)
+    if corrected:
+        yield from propose_corrections(snapshot, view, corrected)
     if moves and not _is_repair_under_way(snapshot, view):
         causes = shorten_fault_causes([cause for move in moves for cause in move.causes])
         causes += tuple(make_lemon_causes(snapshot, view))

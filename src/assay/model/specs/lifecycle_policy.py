@@ -10,7 +10,16 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.decision import FLAPPING_RULE, HELD_RULE, PERSON_RULE, ROLLOUT_RULE, ActionName, find_rule_name
+from assay.model.configuration.correction_rules import CorrectionRules
+from assay.model.decision import (
+    CONFIGURE,
+    FLAPPING_RULE,
+    HELD_RULE,
+    PERSON_RULE,
+    ROLLOUT_RULE,
+    ActionName,
+    find_rule_name,
+)
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits, SilenceLimits
@@ -52,10 +61,10 @@ class LifecyclePolicy(SpecDocument):
     - `reopen_days`: a fault that returns this soon after its ticket was closed reopens that ticket.
 
     `states`: the states by name. `faults`: rules for faults, in order. `ladder`: the remedies, from mild to hard.
-    `flapping`: faults that come and go. `lemon`: nodes that cost too much. `limits`: what automation may do at once.
-    `breaker`: when it stops in a pool. `holds`, `waiting`: when people are reminded. `excuses`: bounds of known issues.
-    `cordons`: how cordons of others are treated. `silence`: when a node counts as silent. `intake`: bounds of `assay
-    serve`. `commits`: which commits are accepted.
+    `corrections`: settings that a node gets in service. `flapping`: faults that come and go. `lemon`: nodes that cost
+    too much. `limits`: what automation may do at once. `breaker`: when it stops in a pool. `holds`, `waiting`: when
+    people are reminded. `excuses`: bounds of known issues. `cordons`: how cordons of others are treated. `silence`:
+    when a node counts as silent. `intake`: bounds of `assay serve`. `commits`: which commits are accepted.
     """
 
     kind: Literal["LifecyclePolicy"]
@@ -65,6 +74,7 @@ class LifecyclePolicy(SpecDocument):
     anywhere: list[str] = Field(default=[])
     faults: dict[str, FaultRule]
     ladder: RemedyLadder
+    corrections: CorrectionRules = Field(default_factory=CorrectionRules)
     flapping: FlappingLimits = Field(default_factory=FlappingLimits)
     lemon: LemonLimits | None = None
     limits: AutomationLimits
@@ -129,6 +139,7 @@ def _find_policy_conflicts(policy: LifecyclePolicy) -> list[FieldConflict]:
         *find_repetition_conflicts(policy.ladder, policy.flapping, policy.lemon),
         *_missing_lemon_score(policy),
         *_unanswered_faults(policy),
+        *_impossible_corrections(policy),
         *_early_deadlines(policy),
         *_unreachable_bounds(policy),
     ]
@@ -238,6 +249,22 @@ def _unanswered_faults(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
         message = "the last of the faults' rules must match everything, so that none goes unanswered"
         fix = f"add a rule below {title} that says its timing and nothing else: `everything-else: {{timing: record}}`"
         yield FieldConflict("ASY0077", ("faults", title), message, fix)
+
+
+def _impossible_corrections(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
+    for name, number, message, fix in policy.corrections.find_contradictions():
+        yield FieldConflict("ASY0274", ("corrections", name, number), f"corrections.{name}: {message}", fix)
+    for title, rule in policy.faults.items():
+        if rule.remedy != CONFIGURE:
+            continue
+        if rule.timing == "record" or rule.to or rule.while_pending:
+            message = f"faults.{title} has remedy: configure, which moves no node and is never only recorded"
+            fix = "say timing: immediate or pending, without to and while_pending"
+            yield FieldConflict("ASY0274", ("faults", title, "remedy"), message, fix)
+        elif not rule.states or not all(map(policy.is_in_service, rule.states)):
+            message = f"faults.{title} has remedy: configure, which is for nodes in service"
+            fix = "name in `states` only states that are in_service"
+            yield FieldConflict("ASY0274", ("faults", title, "remedy"), message, fix)
 
 
 def _early_deadlines(policy: LifecyclePolicy) -> Iterator[FieldConflict]:

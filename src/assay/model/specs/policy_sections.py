@@ -101,6 +101,7 @@ class FaultRule(StrictModel):
     """What a fault leads to; the first rule that matches wins. An empty list or null matches everything.
 
     `remedy: class` starts the ladder with the remedy of the fault's class. `to` names a state instead of the ladder.
+    `remedy: configure` gives a node in service its settings where it is, as the policy's `corrections` say.
     `while_pending`: actions taken at once while a pending decision waits for the node to be idle.
 
     `severity`, `classes`, `blame`: the faults that it is for. `states`: the states of the node. `in_use`: whether jobs
@@ -113,7 +114,7 @@ class FaultRule(StrictModel):
     blame: list[FaultBlame] = Field(default=[])
     in_use: bool | None = None
     timing: DecisionTiming
-    remedy: Remedy | Literal["class"] = "class"
+    remedy: Remedy | Literal["class", "configure"] = "class"
     to: str | None = None
     while_pending: list[Literal["cordon"]] = Field(default=[])
 
