@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.cli.node_rollout import find_rollout_waits
+from assay.cli.workspace import Workspace
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.entries.node_entries import NodeEnrolledEntry
@@ -17,6 +19,9 @@ from assay.model.entries.operator_entries import MoveEntry
 from assay.model.entries.rollout_entries import CommitAdoptedEntry, NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from assay.results.report.latest_outcomes_database import FAILING
+from assay.results.report.rollout_waits import NO_ROLLOUT
+from assay.results.report.status_changes import StatusChange
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("n0001", "n0002", "n0003", "n0004")
@@ -131,6 +136,17 @@ def test_customers_read_in_plain_words_that_work_is_planned_or_paused(ask):
     ask("rollout", "pause", "1a2b", "--reason", "look first")
     text = " ".join(ask("explain", "n0003", "--for", "customer").split())
     assert f"{planned} This work is paused at present: the node stays in service meanwhile." in text
+
+
+def test_drift_of_nodes_that_are_not_done_is_explained_to_the_report(fleet):
+    waits = find_rollout_waits(Workspace(fleet))
+    assert (waits.rollout, waits.nodes) == (IDENT, {"n0002", "n0003", "n0004"}), "n0001 is proven"
+    (firmware,) = [check for check in waits.checks if check.endswith("::test_firmware_is_the_bundles")]
+    assert waits.explains(StatusChange(firmware, "h100-a/n0003", "n0003", 0, FAILING))
+    heat = "suites/production/test_cooling.py::test_temperatures"
+    assert not waits.explains(StatusChange(heat, "h100-a/n0003", "n0003", 0, FAILING)), "a real failure"
+    shutil.rmtree(fleet / ".assay")
+    assert find_rollout_waits(Workspace(fleet)) == NO_ROLLOUT
 
 
 def test_a_commit_that_cannot_be_compared_stays_visible(ask, fleet):

@@ -1,4 +1,4 @@
-"""Reads for `assay explain` how far the active rollout is with one node."""
+"""Reads for the verbs how far the active rollout is with one node, and which failures it explains."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.workspace import Workspace
-from assay.ledger.location import read_all_entries
+from assay.ledger.location import locate_existing_ledger, read_all_entries
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
+    from assay.lifecycle.rollouts.decide_rollouts import RolloutStep
     from assay.lifecycle.rollouts.node_progress import NodeProgress
+    from assay.results.report.rollout_waits import RolloutWaits
+
+EXPLAINED = ("waiting", "leaving", "out", "held")
+"""How far a node is while the rollout explains its drift. Drift of a node that failed is a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +31,37 @@ class NodeInRollout:
 
 def find_node_rollout(workspace: Workspace, node: str) -> NodeInRollout | None:
     """Return the active rollout with this node, None without one. Nothing is written."""
-    rollout = project_rollouts(workspace.ledger_for_reading.entries(kinds=ROLLOUT_KINDS)).find_active()
-    if rollout is None or node not in rollout.members or len(workspace.fleet.policies) != 1:
-        return None
-    from assay.controller.rollouts.rollout_report import report_rollout  # few nodes need it, and all would wait for it
-
-    entries = read_all_entries(workspace.ledger_location)
-    step = report_rollout(workspace.fleet, workspace.ledger_for_reading, entries, rollout, workspace.clock.now()).step
+    rollout = _find_active(workspace)
+    step = _decide_next_step(workspace, rollout) if rollout and node in rollout.members else None
     progress = next((one for one in step.progress if one.node == node), None) if step else None
-    return NodeInRollout(rollout, progress, step.waits_for) if step and progress else None
+    return NodeInRollout(rollout, progress, step.waits_for) if rollout and step and progress else None
+
+
+def find_rollout_waits(workspace: Workspace) -> RolloutWaits:
+    """Return which failures the active rollout explains: drift of the nodes that it has not brought the change to."""
+    from assay.lifecycle.sync.fleet_comparison import list_drift_checks
+    from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
+
+    rollout = _find_active(workspace)
+    step = _decide_next_step(workspace, rollout) if rollout else None
+    if rollout is None or step is None:
+        return NO_ROLLOUT
+    nodes = frozenset(one.node for one in step.progress if one.kind in EXPLAINED)
+    return RolloutWaits(rollout.id, nodes, frozenset(check.id for check in list_drift_checks(workspace.fleet)))
+
+
+def _find_active(workspace: Workspace) -> Rollout | None:
+    """Return the active rollout, None without one, without a ledger, or without the one policy that it goes by."""
+    if not locate_existing_ledger(workspace.data_dir) or len(workspace.fleet.policies) != 1:
+        return None
+    return project_rollouts(workspace.ledger_for_reading.entries(kinds=ROLLOUT_KINDS)).find_active()
+
+
+def _decide_next_step(workspace: Workspace, rollout: Rollout) -> RolloutStep | None:
+    from assay.controller.rollouts.rollout_report import report_rollout  # few need it, and all would wait for it
+
+    entries, now = read_all_entries(workspace.ledger_location), workspace.clock.now()
+    return report_rollout(workspace.fleet, workspace.ledger_for_reading, entries, rollout, now).step
 
 
 def node_rollout_as_json(one: NodeInRollout) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
 from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.overview_model import FleetOverview, build_overview
+from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.store.writer import OutcomeWriter
 
 ROOT = Path(__file__).parents[3]
@@ -63,10 +64,10 @@ class Runs:
             standing.add_run(path)
         return standing
 
-    def overview(self, hours: float = 24) -> FleetOverview:
+    def overview(self, hours: float = 24, rollout: RolloutWaits = NO_ROLLOUT) -> FleetOverview:
         """Look at all of them."""
         with self.standing() as standing:
-            return build_overview(self.fleet, standing, hours * 3600)
+            return build_overview(self.fleet, standing, hours * 3600, rollout)
 
 
 @pytest.fixture(scope="session")

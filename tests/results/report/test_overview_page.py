@@ -9,8 +9,10 @@ from browser import measure_overflow, needs_browser, show
 
 from assay.results.report.overview_page import PoolInSync, SyncNumbers, render_overview
 from assay.results.report.overview_phrases import headline, place, reach, where
+from assay.results.report.rollout_waits import RolloutWaits
 
 LINK = "suites/production/test_network.py::test_link_is_clean"
+FIRMWARE = "suites/zap/test_firmware.py::test_firmware_is_the_bundles"
 MEMORY = "suites/seatrial/test_host.py::test_memory_size"
 NODES = [f"n{number:04}" for number in range(1, 17)]
 RACK = NODES[4:8]
@@ -29,7 +31,7 @@ def day(runs, hours: float, ill: dict[str, list[str]]) -> None:
     heat = runs.outcome("n0001").check
     runs.run(hours, *(
         runs.outcome(node, check, verdict="fail" if node in ill.get(check, []) else "pass", hours=hours)
-        for node in NODES for check in (heat, MEMORY)
+        for node in NODES for check in (heat, MEMORY, *([FIRMWARE] if FIRMWARE in ill else []))
     ))  # fmt: skip
 
 
@@ -45,6 +47,28 @@ def test_a_rack_that_broke_is_the_first_thing_said(runs):
     page = text(render_overview(one))
     assert page.index("8 new failures") < page.index("rack r02") < page.index("The fleet, by pool and rack")
     assert "1 still failing" in page
+
+
+def test_nodes_that_wait_for_their_wave_are_no_failures_and_a_real_one_still_is(runs):
+    heat = runs.outcome("n0001").check
+    day(runs, -24, {})
+    day(runs, 0, {FIRMWARE: [*RACK, "n0001"], heat: [RACK[0]]})
+    assert headline(runs.overview()) == "6 new failures on 5 nodes since yesterday 12:00 UTC", "no rollout runs"
+    rollout = RolloutWaits("1a2b3c4d" * 2, frozenset(RACK), frozenset([FIRMWARE]))
+    one = runs.overview(rollout=rollout)
+    assert headline(one) == "2 new failures on 2 nodes since yesterday 12:00 UTC"
+    assert {(change.check, change.holder) for change in one.broke} == {(FIRMWARE, "n0001"), (heat, RACK[0])}
+    assert {change.holder for change in one.waiting} == set(RACK)
+    counts = {holder.name: (holder.failing, holder.newly, holder.waiting) for holder in one.holders}
+    assert (counts["n0001"], counts[RACK[0]], counts[RACK[1]]) == ((1, 1, 0), (1, 1, 1), (0, 0, 1))
+    page = text(render_overview(one))
+    assert "4 waiting for the rollout" in page
+    assert "Waiting for the rollout 4 failures on 4 nodes: n0005..n0008" in page
+    assert "assay rollout show 1a2b3c4d" in page
+    day(runs, 48, {FIRMWARE: RACK})
+    later = runs.overview(rollout=rollout)
+    assert (headline(later)[:13], len(later.waiting), later.still_clusters) == ("Nothing broke", 4, ())
+    assert len(runs.overview().still_clusters) == 1, "without the rollout they fail as before"
 
 
 def test_links_that_hang_on_one_switch_are_told_by_the_switch(runs):

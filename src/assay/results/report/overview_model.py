@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.model.fleet import Fleet
 from assay.results.report.change_clusters import ChangeCluster, SubjectTraits, cluster_changes
 from assay.results.report.latest_outcomes_database import FAILING, KNOWN, ON_TRIAL, ON_TRIAL_PASSING, PASSING, UNKNOWN
 from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, LatestOutcomes, ReportedRun
+from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.report.status_changes import DAY_S, StatusChange, find_baseline, find_changes, find_unchanged
 
 STALE_AFTER_S = 2 * DAY_S
@@ -20,6 +21,7 @@ TREND_RUNS = 30
 class HolderSummary:
     """One node, rack or fabric: the number of checks that fail or cannot be judged, and how many of them newly.
 
+    `waiting` checks fail because a rollout has not come there yet; they are counted apart from `failing`.
     `label` is its name beside those of pool and rack; `node` says whether it is a node. `measured` is the time of its
     newest evidence (Unix seconds), None where there was never any. `problems` are the first problems as text.
     """
@@ -37,6 +39,7 @@ class HolderSummary:
     measured: float | None = None
     problems: tuple[str, ...] = ()
     left_out: int = 0
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class PoolTrend:
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """The content of the page."""
+    """The content of the page. `waiting` are failures that the `rollout` explains: they are in no other list."""
 
     fleet: str
     spec: str
@@ -79,6 +82,8 @@ class FleetOverview:
     known: tuple[ExcusedChecks, ...]
     on_trial: tuple[ExcusedChecks, ...]
     trends: tuple[PoolTrend, ...]
+    waiting: tuple[StatusChange, ...] = ()
+    rollout: str = ""
 
     @property
     def first(self) -> bool:
@@ -98,16 +103,22 @@ class FleetOverview:
         return [holder for holder in self.holders if holder.measured is None]
 
 
-def build_overview(fleet: Fleet, latest: LatestOutcomes, window_s: float = DAY_S) -> FleetOverview:
-    """Return the overview, with the changes since the newest run before the window."""
+def build_overview(
+    fleet: Fleet, latest: LatestOutcomes, window_s: float = DAY_S, rollout: RolloutWaits = NO_ROLLOUT
+) -> FleetOverview:
+    """Return the overview, with the changes since the newest run before the window.
+
+    What the `rollout` explains is no failure to act upon.
+    """
     runs = latest.list_reported_runs()
     since = find_baseline(runs, window_s)
     changed = list(find_changes(latest, since.at if len(runs) > 1 else 0.0))
-    broke = tuple(change for change in changed if change.broke)
+    broke = tuple(rollout.select_rest(change for change in changed if change.broke))
     lost = tuple(change for change in changed if change.lost)
-    still = list(find_unchanged(latest, (*broke, *lost)))
+    rest = list(find_unchanged(latest, (*broke, *lost)))
+    still, waiting = list(rollout.select_rest(rest)), tuple(filter(rollout.explains, rest))
     traits = SubjectTraits(fleet, {change.holder for change in (*broke, *lost, *still)})
-    holders, excused = _summarise_holders(fleet, latest, (*broke, *lost))
+    holders, excused = _summarise_holders(fleet, latest, (*broke, *lost), waiting)
     return FleetOverview(
         fleet=fleet.root.name,
         spec=f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}",
@@ -124,17 +135,21 @@ def build_overview(fleet: Fleet, latest: LatestOutcomes, window_s: float = DAY_S
         known=tuple(_group_excused(excused, KNOWN)),
         on_trial=tuple(_list_on_trial(latest, excused)),
         trends=tuple(_list_trends(latest)),
+        waiting=waiting,
+        rollout=rollout.rollout,
     )
 
 
 def _summarise_holders(
-    fleet: Fleet, latest: LatestOutcomes, new: Iterable[StatusChange]
+    fleet: Fleet, latest: LatestOutcomes, new: Iterable[StatusChange], waiting: Iterable[StatusChange]
 ) -> tuple[list[HolderSummary], list[AbnormalOutcome]]:
     """Return the summaries of all nodes, then of racks and fabrics, and the excused outcomes."""
-    new_counts = Counter(change.holder for change in new)
+    new_counts, waits = Counter(change.holder for change in new), defaultdict[str, set[tuple[str, str]]](set)
+    for change in waiting:
+        waits[change.holder].add((change.check, change.subject))
     judged, excused = dict[str, HolderSummary](), list[AbnormalOutcome]()
     for holder in latest.read_holders():
-        judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name])
+        judged[holder.name] = _summarise_holder(fleet, holder, new_counts[holder.name], waits[holder.name])
         excused += [outcome for outcome in holder.abnormal if outcome.status in (KNOWN, ON_TRIAL)]
     nodes = [
         judged.pop(node.name, HolderSummary(node.name, node.name, node=True, pool=node.pool, rack=node.rack))
@@ -143,9 +158,15 @@ def _summarise_holders(
     return [*nodes, *judged.values()], excused
 
 
-def _summarise_holder(fleet: Fleet, holder: HolderStatus, newly: int) -> HolderSummary:
+def _summarise_holder(
+    fleet: Fleet, holder: HolderStatus, newly: int, waits: Collection[tuple[str, str]]
+) -> HolderSummary:
     node = fleet.nodes.get(holder.name)
-    bad = [outcome for outcome in holder.abnormal if outcome.status in (FAILING, UNKNOWN)]
+    bad = [
+        outcome
+        for outcome in holder.abnormal
+        if outcome.status in (FAILING, UNKNOWN) and (outcome.check, outcome.subject) not in waits
+    ]
     own_name = holder.name.rpartition("/")[2]
     rack = own_name.removeprefix("rack-") if own_name.startswith("rack-") else ""
     return HolderSummary(
@@ -154,7 +175,7 @@ def _summarise_holder(fleet: Fleet, holder: HolderStatus, newly: int) -> HolderS
         node=node is not None,
         pool=node.pool if node else holder.scope,
         rack=node.rack if node else rack,
-        failing=holder.count(FAILING),
+        failing=holder.count(FAILING) - len(waits),
         unknown=holder.count(UNKNOWN),
         newly=newly,
         excused=holder.count(KNOWN, ON_TRIAL),
@@ -162,6 +183,7 @@ def _summarise_holder(fleet: Fleet, holder: HolderStatus, newly: int) -> HolderS
         measured=holder.measured,
         problems=tuple(f"{outcome.check.rpartition('::test_')[2]}: {outcome.reason}" for outcome in bad[:4]),
         left_out=max(0, len(bad) - 4),
+        waiting=len(waits),
     )
 
 

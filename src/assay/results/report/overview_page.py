@@ -158,6 +158,7 @@ def _draw_cell(overview: FleetOverview, holder: HolderSummary) -> NodeCell:
     facts = [format_quantity(holder.failing, "failure")] if holder.failing else []
     facts += [f"{holder.unknown} cannot be judged"] if holder.unknown else []
     facts += [f"{holder.newly} of them new"] if holder.newly and not overview.first else []
+    facts += [f"{holder.waiting} wait for the rollout"] if holder.waiting else []
     facts += [f"{holder.excused} excused"] if holder.excused else []
     if age_s > STALE_AFTER_S:
         facts.append(f"judged {format_duration(timedelta(seconds=age_s))} before the newest run")
@@ -174,7 +175,7 @@ def _find_look(holder: HolderSummary, age_s: float) -> str:
         return "lost" if holder.newly else "unknown"
     if age_s > STALE_AFTER_S:
         return "stale"
-    return "excused" if holder.excused else "well"
+    return "waiting" if holder.waiting else "excused" if holder.excused else "well"
 
 
 def draw_trend(trend: PoolTrend) -> TrendLine:

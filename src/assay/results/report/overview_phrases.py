@@ -60,6 +60,17 @@ def since(overview: FleetOverview) -> str:
     return f"since {day}{then:%H:%M} UTC"
 
 
+def waiting(overview: FleetOverview) -> str:
+    """Return how many failures wait for the rollout, and on how many nodes."""
+    nodes = len({change.holder for change in overview.waiting})
+    return f"{format_quantity(len(overview.waiting), 'failure')} on {format_quantity(nodes, 'node')}"
+
+
+def waiting_nodes(overview: FleetOverview) -> str:
+    """Return the names of the nodes that wait for the rollout."""
+    return format_list(fold_names({change.holder for change in overview.waiting}), 12)
+
+
 def place(group: TraitGroup) -> str:
     """Return a group's name with its kind: `rack r07`."""
     return _GROUP_TITLES[group[0]].format(group[1]) if group[0] else group[1]

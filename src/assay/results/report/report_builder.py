@@ -29,6 +29,7 @@ from assay.results.report.allure_results import ReportAttachments, write_allure_
 from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.overview_model import build_overview
 from assay.results.report.overview_page import SyncNumbers, render_overview
+from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.report.status_changes import DAY_S
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import list_runs
@@ -81,13 +82,14 @@ def build_reports(
     points: int = 3,
     window_s: float = DAY_S,
     sync: SyncNumbers | None = None,
+    rollout: RolloutWaits = NO_ROLLOUT,
 ) -> ReportPages:
     """Build `reports/index.html` and `reports/allure` from all ended runs, and return their pages.
 
     `evidence` is the folder of the evidence store, which holds artefacts of failures. Each run since the last report,
     of the newest `points`, adds a point to Allure's history. The overview shows what changed within `window_s` seconds
-    before the newest run, and how far the fleet is in `sync`. Raises AssayError; the overview is written even where
-    Allure is not installed.
+    before the newest run, and how far the fleet is in `sync`. Failures that the `rollout` explains are counted
+    apart. Raises AssayError; the overview is written even where Allure is not installed.
     """
     runs, unread = list_ended_runs(reports)
     pages = ReportPages(reports / "index.html", reports / "allure" / "index.html", unread)
@@ -102,7 +104,7 @@ def build_reports(
         reported = latest.list_reported_runs()
         if not reported:
             raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-        pages.overview.write_text(render_overview(build_overview(fleet, latest, window_s), sync))
+        pages.overview.write_text(render_overview(build_overview(fleet, latest, window_s, rollout), sync))
         if reported[-1].run in new_points or not pages.allure.exists():
             allure.generate(reported[-1].run, plugins=_page_plugins(fleet))
     return pages

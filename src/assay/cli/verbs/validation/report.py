@@ -14,6 +14,7 @@ from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.results.report.overview_page import SyncNumbers
+    from assay.results.report.rollout_waits import RolloutWaits
 
 report_app = typer.Typer(add_completion=False)
 
@@ -36,7 +37,8 @@ def report(
 ) -> None:
     """Build the overview page (what broke and where) and the Allure report (every check, with its history by run).
 
-    The overview also shows how far each pool is what git says (`assay sync`), if the ledger can be read.
+    The overview also shows how far each pool is what git says (`assay sync`), if the ledger can be read. Failures that
+    the active rollout will remove are counted apart.
 
     Exit codes: 0 the pages are built; 2 they could not be built.
     """
@@ -45,7 +47,8 @@ def report(
     workspace = Workspace(fleet.resolve())
     reports = workspace.reports_dir
     sync = _read_sync_numbers(workspace)
-    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, points, since * 3600, sync)
+    rollout = _read_rollout_waits(workspace)
+    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, points, since * 3600, sync, rollout)
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
     if form == "json":
@@ -86,6 +89,18 @@ def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
         for pool in report.pools
     )
     return SyncNumbers(pools, format_short_revision(report.revision), now.timestamp())
+
+
+def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:
+    """Return what the active rollout explains, nothing where that cannot be read; stderr says why."""
+    from assay.cli.node_rollout import find_rollout_waits
+    from assay.results.report.rollout_waits import NO_ROLLOUT
+
+    try:
+        return find_rollout_waits(workspace)
+    except AssayError as error:
+        typer.echo(f"left out: which failures the active rollout explains: {error}", err=True)
+        return NO_ROLLOUT
 
 
 def _serve_reports(folder: Path, *, opened: bool) -> None:
