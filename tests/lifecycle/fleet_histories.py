@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 from lifecycle.judged_fleet import JudgedFleet
 
 from assay.lifecycle import decision_and_fault_entries
@@ -22,6 +23,8 @@ NAMES = [*HGX, *FOREIGN, *TRAYS, *SPARE]
 FAULTS = ["gpu.xid.79", "gpu.xid.79", "gpu.xid.48", "gpu.xid.13", "gpu.thermal", "psu.failed", "telemetry.lost"]
 STATES = ["onboard", "zap", "test", "production", "production-reboot", "draining", "triage", "retired", "heaven"]
 START = ["production"] * 4 + ["test", "production-reboot", "triage", "zap"]
+
+ALL = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate])
 
 anybody = st.sampled_from(NAMES)
 
@@ -249,3 +252,9 @@ class Histories(JudgedFleet):
     def a_node_leaves_the_inventory(self, name):
         self.paper.nodes.pop(name, None)
         self.check()
+
+
+def walk(new_paper, examples, steps, machine=Histories, **more):
+    """Try that many histories of at most so many steps."""
+    chosen = settings(ALL, max_examples=examples, stateful_step_count=steps, **more)
+    run_state_machine_as_test(lambda: machine(new_paper()), settings=chosen)
