@@ -1,6 +1,7 @@
-"""Lets the tests of this folder import `searched_fabrics`."""
+"""Lets the tests of this folder import `searched_fabrics`, and what other folders have of fabrics."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "fabric"), str(HERE.parent / "lab/fabric")]

@@ -65,6 +65,9 @@ VERBS = {
     "suites": Verb("verbs.validation.suites", VALIDATION, "List the checks; prove that each check can fail."),
     "validate": Verb("verbs.validation.validate", VALIDATION, "Run the checks on collected evidence."),
     "results": Verb("verbs.validation.results", VALIDATION, "Show the results of a run, or compare two runs."),
+    "collectives": Verb(
+        "verbs.validation.collectives", VALIDATION, "Find the node or link that makes collectives slow, wrong or hang."
+    ),
     "rejudge": Verb("verbs.validation.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
     "gate": Verb("verbs.validation.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
     "report": Verb("verbs.validation.report", VALIDATION, "Build the overview page and the Allure report."),

@@ -16,9 +16,10 @@ INTRODUCTION = """\
 # Commands
 
 This page is generated from the commands' own help. The guides explain how to use the commands:
-[plans](plans.md), [evidence](evidence.md), [validation](validation.md), [fabric](fabric.md), [faults](faults.md),
-[lifecycle](lifecycle.md), [reconcile](reconcile.md), [explain](explain.md), [replay](replay.md), [ledger](ledger.md),
-[people](people.md), [the lab](lab.md), [agent](agent.md), [Slurm](slurm.md), [Kubernetes](kubernetes.md).
+[plans](plans.md), [evidence](evidence.md), [validation](validation.md), [fabric](fabric.md),
+[collectives](collectives.md), [faults](faults.md), [lifecycle](lifecycle.md), [reconcile](reconcile.md),
+[explain](explain.md), [replay](replay.md), [ledger](ledger.md), [people](people.md), [the lab](lab.md),
+[agent](agent.md), [Slurm](slurm.md), [Kubernetes](kubernetes.md).
 
 - Exit codes: **0** done, nothing wrong; **1** done, but something is wrong with the fleet or its specs; **2** not done
   (wrong usage, no answer, or an internal error).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from assay.collectives.search_drawing import draw_search
 from assay.fabric.design_drawings import draw_gaps, draw_ports, draw_tiers
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.spec_reference.kind_pages import FOLDER, build_pages
@@ -17,6 +18,7 @@ def build_reference(root: Path) -> dict[str, str]:
     """Return every generated file below `docs/` by its path: the pages of all kinds, and the pictures of the design."""
     design = load_fleet(root).designs.get(DRAWN_DESIGN)
     drawings = {f"docs/{name}": draw(design) for name, draw in DRAWINGS.items() if design and design.fat_tree}
+    drawings["docs/collectives.svg"] = draw_search()
     return drawings | {f"{FOLDER}/{name}": text for name, text in build_pages(root).items()}
 
 
