@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from assay.actions.settings import bmc_settings_update
 from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
@@ -154,6 +155,15 @@ def test_a_second_run_changes_nothing(rehearsal: Any, bmc: BmcClient) -> None:
     assert work.apply() == []
 
 
+def test_a_bmc_that_forgets_what_it_took_is_an_error_with_both_values(rehearsal: Any, bmc: BmcClient) -> None:
+    inject_fault(rehearsal.world, "bmc.ntp", NODE, {"servers": "x.example"})
+    with rehearsal.world.change(NODE) as state:
+        state["fails"]["settings"] = True
+    work = BmcSettingsUpdate(rehearsal.fleet, rehearsal.fleet.nodes[NODE], read_back_s=0.0)
+    with pytest.raises(AssayError, match=r"after the change: bmc\.ntp\.servers is x\.example, expected ntp1"):
+        work.apply()
+
+
 @pytest.mark.parametrize("kind", ["failed", "unsupported", "absent"])
 def test_what_cannot_be_read_is_never_as_wanted(kind: str) -> None:
     spec = wanted(
@@ -238,6 +248,13 @@ def test_a_password_that_the_bmc_refuses_is_not_printed(
         update().apply()
     assert "short1" not in str(trouble.value)
     assert accounts(rehearsal) == {}
+
+
+def test_a_password_that_was_taken_and_opens_nothing_is_an_error(update: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bmc_settings_update, "accepts_login", lambda *_: False)
+    with pytest.raises(AssayError, match="took the password of monitor, but refuses the login with it") as trouble:
+        update().apply()
+    assert SECRET not in str(trouble.value)
 
 
 @pytest.mark.parametrize(

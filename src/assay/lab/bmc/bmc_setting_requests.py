@@ -17,7 +17,7 @@ from assay.lab.virtual_node_state import VirtualNodeState
 
 
 async def patch_network_protocol(call: BmcRequest) -> Response:
-    """PATCH the network protocols: only NTP can be set."""
+    """PATCH the network protocols: only NTP can be set. With `fails.settings`, the BMC takes it and forgets it."""
     here = network_protocol(call.view)
     plain = await call.read_parameters(set(here))
     if frozen := next((name for name in plain if name != "NTP"), None):
@@ -25,6 +25,8 @@ async def patch_network_protocol(call: BmcRequest) -> Response:
     ntp = _read_ntp(plain.get("NTP"), here["NTP"]["NTPServers"])
 
     def edit(state: VirtualNodeState, _: datetime) -> VirtualNodeState:
+        if state["fails"].get("settings"):
+            return state
         return {**state, "box": {**state["box"], "ntp": {**state["box"]["ntp"], **ntp}}}
 
     view = replace(call.view, state=await call.bmc.change(edit))
