@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from threading import RLock
 
+from assay.controller.cache.node_state_and_outcome_cache import LatestOutcomeCache
 from assay.ledger.store import Ledger
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory
+from assay.model.outcome import RecordedOutcome
 
 
 class RolloutCache:
@@ -13,6 +16,7 @@ class RolloutCache:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._history, self._lock = ledger, RolloutHistory(), RLock()
+        self._outcomes = LatestOutcomeCache(ledger)
 
     def read(self) -> RolloutHistory:
         """Return the rollouts as they are now. The next call changes what it returned."""
@@ -27,3 +31,7 @@ class RolloutCache:
         """Return the rollout that has not ended, None without one."""
         with self._lock:
             return self.read().find_active()
+
+    def read_outcomes(self, names: Collection[str]) -> Mapping[str, tuple[RecordedOutcome, ...]]:
+        """Return the newest outcomes of nodes that came back, read again only after another run was recorded."""
+        return self._outcomes.get(names, keep=names)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes
 from assay.controller.rack_leases import WHOLE_FLEET, RackAssignment
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
-from assay.ledger.store import Ledger
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.decide_rollouts import decide_rollouts
@@ -17,6 +15,7 @@ from assay.lifecycle.rollouts.next_entries import make_rollout_entries
 from assay.lifecycle.rollouts.node_progress import list_returned_nodes
 from assay.lifecycle.rollouts.rollout_history import Rollout, RolloutHistory
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.model.outcome import RecordedOutcome
 
 
 def advance_rollout(fleet_state: FleetSnapshotCache, assignment: RackAssignment = WHOLE_FLEET) -> None:
@@ -30,7 +29,9 @@ def advance_rollout(fleet_state: FleetSnapshotCache, assignment: RackAssignment 
     with assignment.hold_decision_lock():
         snapshot = fleet_state.build_states_snapshot()
         if rollout := fleet_state.rollouts.find_active():
-            proven = add_proof(context.ledger, lambda: fleet_state.judging_hashes, snapshot, rollout)
+            proven = add_proof(
+                fleet_state.rollouts.read_outcomes, lambda: fleet_state.judging_hashes, snapshot, rollout
+            )
             step = decide_rollouts(proven, rollout)
             context.ledger.append(*make_rollout_entries(rollout, step, snapshot.now))
 
@@ -40,14 +41,17 @@ def _find_adopted(history: RolloutHistory) -> str:
 
 
 def add_proof(
-    ledger: Ledger, find_hashes: Callable[[], JudgingHashes], snapshot: FleetSnapshot, rollout: Rollout
+    read_outcomes: Callable[[Collection[str]], Mapping[str, tuple[RecordedOutcome, ...]]],
+    find_hashes: Callable[[], JudgingHashes],
+    snapshot: FleetSnapshot,
+    rollout: Rollout,
 ) -> FleetSnapshot:
     """Return the snapshot with the newest outcomes, and today's hashes, of the nodes that are back and not proven."""
     states: dict[str, NodeState] = {view.name: view.node_state for view in snapshot.nodes}
     returned = set(list_returned_nodes(snapshot.policy, rollout, states))
     if not returned:
         return snapshot
-    latest, hashes = read_latest_outcomes(ledger, returned), find_hashes()
+    latest, hashes = read_outcomes(returned), find_hashes()
 
     def prove(view: NodeSnapshot) -> NodeSnapshot:
         if view.name not in returned:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes
 from assay.controller.plan_facts import median_action_durations, median_state_durations
 from assay.controller.rollouts.rollout_advance import add_proof
 from assay.fabric.topology.node_cables import digest_node_cables
@@ -53,7 +55,10 @@ def report_rollout(
         now, fleet.policy, views, fleet.lines, fleet.known_issues, fleet.observed_checks, rolling_nodes=rollout.unproven
     )
     step = decide_rollouts(
-        add_proof(ledger, lambda: JudgingHashes(fleet, digest_node_cables), snapshot, rollout), rollout
+        add_proof(
+            partial(read_latest_outcomes, ledger), lambda: JudgingHashes(fleet, digest_node_cables), snapshot, rollout
+        ),
+        rollout,
     )
     waves = forecast_waves(snapshot, step.progress).waves
     facts = FleetFacts(states, median_action_durations(entries), median_state_durations(entries))

@@ -24,14 +24,13 @@ from assay.model.timestamps import hours, parse_time
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """What is due now. `progress` has every node of the rollout; `waves` are those that remain, as of now.
+    """What is due now. `progress` has every node of the rollout.
 
     `orders` leave service now, `proven` are back with a new proof. `pause` stops it, `resume` says why the rule that
     stopped it lets it go on, `finish` how it ended. `waits_for` is what the next wave waits for, "" if it goes now.
     """
 
     progress: tuple[NodeProgress, ...]
-    waves: WaveSchedule
     orders: tuple[NodeProgress, ...] = ()
     proven: tuple[NodeProgress, ...] = ()
     pause: RolloutStop | None = None
@@ -46,20 +45,18 @@ def decide_rollouts(snapshot: FleetSnapshot, rollout: Rollout) -> RolloutStep:
     Every enrolled node is in the snapshot by name. Those that `list_returned_nodes` names have their newest outcomes.
     """
     progress = tuple(judge_progress(snapshot, rollout))
-    waves = _schedule(snapshot, progress)
     proven = tuple(one for one in progress if one.kind == "proven" and not one.member.proof)
     if all(one.kind in SETTLED for one in progress):
-        return RolloutStep(progress, waves, proven=proven, finish=describe_end(progress))
+        return RolloutStep(progress, proven=proven, finish=describe_end(progress))
     if rollout.pause:
         resume = find_resumption(snapshot, rollout, progress)
-        return RolloutStep(progress, waves, proven=proven, resume=resume, waits_for=_describe_pause(rollout))
+        return RolloutStep(progress, proven=proven, resume=resume, waits_for=_describe_pause(rollout))
     if stop := find_pause(snapshot, rollout, progress):
-        return RolloutStep(progress, waves, proven=proven, pause=stop, waits_for=stop.reason)
+        return RolloutStep(progress, proven=proven, pause=stop, waits_for=stop.reason)
     due = tuple(one for one in progress if one.order_due)
-    waits_for = _find_wait(snapshot, progress, waves)
-    wave = set() if waits_for else set(waves.waves[0].nodes)
+    wave, waits_for = _find_next_wave(snapshot, progress)
     orders = (*due, *(one for one in progress if one.node in wave))
-    return RolloutStep(progress, waves, orders=orders, proven=proven, waits_for=waits_for)
+    return RolloutStep(progress, orders=orders, proven=proven, waits_for=waits_for)
 
 
 def describe_end(progress: Sequence[NodeProgress]) -> str:
@@ -76,16 +73,26 @@ def _describe_pause(rollout: Rollout) -> str:
     return f"paused by {rollout.pause.who}: {rollout.pause.reason}" if rollout.pause else ""
 
 
-def _find_wait(snapshot: FleetSnapshot, progress: Sequence[NodeProgress], waves: WaveSchedule) -> str:
-    """Return what the next wave waits for, "" if it may go now."""
+def _find_next_wave(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> tuple[Collection[str], str]:
+    """Return the nodes of the wave that goes now; or none, and what it waits for.
+
+    Waves are divided only when nothing else holds the next one: in a large fleet that costs more than all the rest.
+    """
+    if reason := _find_wait(snapshot, progress):
+        return (), reason
+    schedule = _schedule(snapshot, progress)
+    return (schedule.waves[0].nodes, "") if schedule.waves else ((), schedule.waiting[0].why)
+
+
+def _find_wait(snapshot: FleetSnapshot, progress: Sequence[NodeProgress]) -> str:
+    """Return what the next wave waits for, "" if only the limits may hold it."""
     if absent := [one for one in progress if one.kind == "out" and one.member.is_ordered_out]:
         return f"{_name(absent)} must come back and be proven first"
     if leaving := [one for one in progress if one.kind == "leaving" and _blocks(snapshot, one)]:
         return f"{_name(leaving)} must leave service first: {leaving[0].why}"
-    if not waves.waves:
-        reasons = [blocked.why for blocked in waves.waiting]
+    if all(one.kind != "waiting" for one in progress):
         rest = [one for one in progress if one.kind not in SETTLED]
-        return reasons[0] if reasons else f"{_name(rest)}: {rest[0].why}"
+        return f"{_name(rest)}: {rest[0].why}"
     return snapshot.policy.rollouts.describe_closed_hours(snapshot.now)
 
 

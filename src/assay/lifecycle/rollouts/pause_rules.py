@@ -48,11 +48,11 @@ def find_resumption(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequenc
 
 def _find_failures(snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence[NodeProgress]) -> RolloutStop | None:
     """Return the failures that stop it: any of a canary, and too many of the nodes that were ordered out."""
-    rules, kinds = snapshot.policy.rollouts, {view.name: (view.node.spec, view.node.pool) for view in snapshot.nodes}
     failed = [one for one in progress if one.kind == "failed" and one.node not in rollout.accepted]
     if not failed:
         return None
-    names = tuple(one.node for one in failed)
+    rules, names = snapshot.policy.rollouts, tuple(one.node for one in failed)
+    kinds = {view.name: (view.node.spec, view.node.pool) for view in snapshot.nodes}
     proven = Counter(kinds.get(one.node) for one in progress if one.kind == "proven")
     if canaries := [one for one in failed if proven[kinds.get(one.node)] < rules.canaries]:
         return RolloutStop("failures", f"canary {canaries[0].node} failed: {canaries[0].why}", names)
@@ -73,9 +73,10 @@ def _find_open_breaker(
     snapshot: FleetSnapshot, rollout: Rollout, progress: Sequence[NodeProgress]
 ) -> RolloutStop | None:
     """Return the open breaker of a pool with nodes to do. If only nodes of this rollout opened it, they failed."""
-    pools = _list_pools_to_do(snapshot, progress)
-    ours = {one.node for one in progress if one.member.order}
-    for breaker in list_open_breakers(view.node_state for view in snapshot.nodes):
+    breakers = list_open_breakers(view.node_state for view in snapshot.nodes)
+    pools = _list_pools_to_do(snapshot, progress) if breakers else ()
+    ours = {one.node for one in progress if one.member.order} if breakers else set[str]()
+    for breaker in breakers:
         if breaker.pool in pools and not set(breaker.nodes) <= rollout.accepted:
             is_ours = set(breaker.nodes) <= ours
             return RolloutStop("failures" if is_ours else "breaker", breaker.reason, breaker.nodes)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from assay.model.entries import rollout_entries as content
 from assay.model.entries.node_entries import NodeRenamedEntry
 from assay.model.entries.operator_entries import MoveEntry, ZapRequestedEntry
-from assay.model.entries.rollout_entries import CommitAdoptedEntry, PauseRule, RolloutStartedEntry
+from assay.model.entries.rollout_entries import CommitAdoptedEntry, NodeProvenEntry, PauseRule, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
 
 RolloutStatus = Literal["running", "paused", "finished", "aborted", "superseded"]
@@ -97,8 +97,11 @@ class RolloutHistory:
     rollouts: dict[str, Rollout] = field(default_factory=dict)
     uncompared: list[LedgerEntry] = field(default_factory=list)
 
+    _fresh_members: dict[str, dict[str, RolloutMember]] = field(default_factory=dict)
+
     def apply(self, entries: Iterable[LedgerEntry]) -> None:
-        """Apply the next entries; those of other kinds have no effect."""
+        """Apply the next entries; those of other kinds have no effect. A rollout that was read stays as it is."""
+        self._fresh_members.clear()
         for entry in entries:
             self.seq = max(self.seq, entry.seq)
             match entry.kind:
@@ -110,6 +113,8 @@ class RolloutHistory:
                     self.rollouts[started.id] = started
                 case MoveEntry.kind | ZapRequestedEntry.kind:
                     self._apply_order(entry)
+                case NodeProvenEntry.kind:
+                    self._apply_proof(entry)
                 case NodeRenamedEntry.kind:
                     self._rename(NodeRenamedEntry.read(entry).old, entry.node)
                 case _:
@@ -136,7 +141,20 @@ class RolloutHistory:
         member = rollout.members.get(entry.node) if rollout else None
         if rollout and member and not member.order:
             ordered = replace(member, order=entry.id, order_seq=entry.seq, ordered_at=entry.at)
-            self.rollouts[rollout.id] = replace(rollout, members={**rollout.members, entry.node: ordered})
+            self._replace_member(rollout, ordered)
+
+    def _apply_proof(self, entry: LedgerEntry) -> None:
+        proof = NodeProvenEntry.read(entry)
+        rollout = self.rollouts.get(proof.rollout)
+        if rollout and rollout.is_active and entry.node in rollout.members:
+            self._replace_member(rollout, replace(rollout.members[entry.node], proof=proof.reason))
+
+    def _replace_member(self, rollout: Rollout, member: RolloutMember) -> None:
+        """Put a member into a copy of all: one copy for all entries that are applied together."""
+        if rollout.members is not self._fresh_members.get(rollout.id):
+            self._fresh_members[rollout.id] = dict(rollout.members)
+            self.rollouts[rollout.id] = replace(rollout, members=self._fresh_members[rollout.id])
+        self._fresh_members[rollout.id][member.node] = member
 
     def _rename(self, old: str, new: str) -> None:
         for rollout in [one for one in self.rollouts.values() if one.is_active and old in one.members]:
@@ -173,14 +191,6 @@ def _resume(rollout: Rollout, _: LedgerEntry) -> Rollout:
     return replace(rollout, status="running", pause=None, accepted=accepted)
 
 
-def _prove(rollout: Rollout, entry: LedgerEntry) -> Rollout:
-    member = rollout.members.get(entry.node)
-    if member is None:
-        return rollout
-    proven = replace(member, proof=content.NodeProvenEntry.read(entry).reason)
-    return replace(rollout, members={**rollout.members, entry.node: proven})
-
-
 def _end(rollout: Rollout, entry: LedgerEntry, **changes: Any) -> Rollout:
     return replace(rollout, pause=None, ended_at=entry.at, **changes)
 
@@ -202,7 +212,6 @@ def _finish(rollout: Rollout, entry: LedgerEntry) -> Rollout:
 RolloutChange = (
     content.RolloutPausedEntry
     | content.RolloutResumedEntry
-    | content.NodeProvenEntry
     | content.RolloutAbortedEntry
     | content.RolloutSupersededEntry
     | content.RolloutFinishedEntry
@@ -210,7 +219,6 @@ RolloutChange = (
 _CHANGES: dict[str, tuple[type[RolloutChange], Callable[[Rollout, LedgerEntry], Rollout]]] = {
     content.RolloutPausedEntry.kind: (content.RolloutPausedEntry, _pause),
     content.RolloutResumedEntry.kind: (content.RolloutResumedEntry, _resume),
-    content.NodeProvenEntry.kind: (content.NodeProvenEntry, _prove),
     content.RolloutAbortedEntry.kind: (content.RolloutAbortedEntry, _abort),
     content.RolloutSupersededEntry.kind: (content.RolloutSupersededEntry, _supersede),
     content.RolloutFinishedEntry.kind: (content.RolloutFinishedEntry, _finish),
@@ -220,6 +228,7 @@ ROLLOUT_KINDS = frozenset(
         *_CHANGES,
         CommitAdoptedEntry.kind,
         RolloutStartedEntry.kind,
+        NodeProvenEntry.kind,
         MoveEntry.kind,
         ZapRequestedEntry.kind,
         NodeRenamedEntry.kind,
