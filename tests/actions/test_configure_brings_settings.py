@@ -96,6 +96,8 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     assert (gpus[3]["ecc_enabled"], gpus[3]["persistence"], gpus[5]["compute_mode"]) == (True, True, 0)
     unit = root_of(room, "n0004", "etc/systemd/system/assay-gpu-settings.service").read_text()
     assert "ExecStart=nvidia-smi -pm 1" in unit
+    limits = root_of(room, "n0004", "etc/security/limits.d/90-assay.conf")
+    assert limits.read_text() == "* soft memlock unlimited\n* hard memlock unlimited\n"
     assert "kernel.numa_balancing = 0" in root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").read_text()
     again = run_configure(room, "n0004", "--tags", "host")
     assert "changed=0" in again, again
@@ -112,6 +114,7 @@ def spoil_host(state):
     state["kernel"] = "6.8.0-1-generic"
     state["gpus"][3] |= {"ecc_enabled": False, "ecc_pending": False, "persistence": False}
     state["gpus"][5]["compute_mode"] = 3
+    host["files"]["/etc/security/limits.d/90-assay.conf"] = "* hard memlock 64\n"
 
 
 def root_of(room: Room, node: str, path: str) -> Path:

@@ -45,6 +45,7 @@ SPEC: dict[str, Any] = {
         "services": ["chrony"],
         "modules": ["nvidia"],
         "sysctls": {"vm.swappiness": "10"},
+        "files": {"/etc/a.conf": {"content": "a\n", "mode": "0600"}},
     },
     "gpu_settings": {
         "persistence": True,
@@ -63,7 +64,9 @@ GPU: dict[str, Any] = {
     "clocks": {"application_memory_mhz": {"value": 2619}, "application_mhz": {"value": 1980}},
     "power": {"requested_w": {"value": 650.0}},
 }
+A_SHA256 = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7"
 TREE: dict[str, Any] = {
+    "files": {"/etc/a.conf": {"sha256": {"value": A_SHA256}, "mode": {"value": "0600"}}},
     "host": {
         "kernel": {"value": "6.8"},
         "cmdline": {"value": "ro quiet iommu=pt"},
@@ -146,6 +149,10 @@ def test_a_host_as_declared_has_no_mismatch():
         (("services",), {"failed": "systemctl hung"}, "host.services.chrony", "(failed: systemctl hung)"),
         (("nic", "eth0"), {"mtu_bytes": {"value": 1500}}, "nics.eth0.mtu", "1500"),
         (("pci", "0000:43:00.0"), {"iommu": {"value": "DMA"}}, "host.iommu", "DMA and identity"),
+        (("files", "/etc/a.conf"), {"absent": "no file"}, "host.files./etc/a.conf", "(absent: no file)"),
+        (("files", "/etc/a.conf", "sha256"), {"value": "f" * 64}, "host.files./etc/a.conf", "sha256 ffffffffffff"),
+        (("files", "/etc/a.conf", "mode"), {"value": "0644"}, "host.files./etc/a.conf", "mode 0644"),
+        (("files",), {"failed": "late"}, "host.files./etc/a.conf", "(failed: late)"),
         (("pci",), {}, "host.iommu", "(failed: no GPU is on the bus)"),
         ((*SECOND_GPU, "persistence"), {"value": False}, "gpu_settings.persistence", "false and true"),
         ((*SECOND_GPU, "ecc", "enabled"), {"value": False}, "gpu_settings.ecc", "false and true"),
@@ -177,7 +184,7 @@ def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: A
 def test_a_node_that_does_not_answer_has_nothing_as_declared():
     mismatches = find_host_mismatches(read_spec(), {"failed": "no route"})
     assert {mismatch.seen for mismatch in mismatches} == {"(failed: no route)"}
-    assert len(mismatches) == 16
+    assert len(mismatches) == 17
 
 
 def with_leaf(tree: Any, place: tuple[str, ...], leaf: Any) -> Any:

@@ -33,9 +33,10 @@ class HostSettingsReadBack:
         """Return the settings that read otherwise now; none where the profile leaves the operating system alone."""
         if not self.fleet.profile_of(self.node.name).host_settings:
             return []
-        areas = ["--areas", ",".join(host_settings.PROBE_AREAS)]
-        tree = run_remote_probe(self.node, areas, PROBE_S)["probe"]
-        return host_settings.find_host_mismatches(self.fleet.spec_of(self.node.name), tree)
+        spec = self.fleet.spec_of(self.node.name)
+        arguments = ["--areas", ",".join(host_settings.PROBE_AREAS), *host_settings.make_probe_arguments(spec)]
+        tree = run_remote_probe(self.node, arguments, PROBE_S)["probe"]
+        return host_settings.find_host_mismatches(spec, tree)
 
     def is_restart_needed(self, found: list[SettingMismatch]) -> bool:
         """Say whether a restart may bring the settings. It brings none that come from the image that a node boots."""

@@ -14,6 +14,7 @@ from itertools import chain, zip_longest
 from typing import TypedDict, Unpack
 
 from assay.model.clock import Clock
+from assay.model.configuration.host_settings import make_probe_arguments
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
@@ -157,7 +158,7 @@ class _CollectionPass:
         self.started.setdefault(node.name, now)
         arguments = ["--active", ",".join(sorted(self.active[node.name])), "--at", now.isoformat()]
         limit_s = self.active_deadline_s + self.deadline_s
-        channels = run_remote_probe(node, [*arguments, *self._since(node)], limit_s, self.transports)
+        channels = run_remote_probe(node, [*arguments, *self._arguments(node)], limit_s, self.transports)
         if parse_reading(channels["probe"]) is None:
             _add_read_time(channels, self.clock.now())
         else:  # the load took all the time
@@ -176,13 +177,15 @@ class _CollectionPass:
         self.started.setdefault(node.name, self.clock.now())
         if node.settings.transport == "push":
             self._date_back(node)
-        channels = run_remote_probe(node, self._since(node), self.deadline_s, self.transports)
+        channels = run_remote_probe(node, self._arguments(node), self.deadline_s, self.transports)
         if node.settings.transport != "push":
             _add_read_time(channels, self.clock.now())
         return channels
 
-    def _since(self, node: Node) -> list[str]:
-        return ["--since", str(self.since[node.name])] if node.name in self.since else []
+    def _arguments(self, node: Node) -> list[str]:
+        since = ["--since", str(self.since[node.name])] if node.name in self.since else []
+        spec = self.fleet.node_specs.get(node.spec)
+        return [*since, *(make_probe_arguments(spec) if spec else [])]
 
     def _date_back(self, node: Node) -> None:
         """Date a node's document to the time when its agent read it: a document is as old as its oldest channel."""

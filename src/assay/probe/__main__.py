@@ -8,12 +8,13 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from assay.model.reading import ReadingTree
+from assay.probe.chosen_files import read_chosen_files
 from assay.probe.clock_sync import read_timekeeping
 from assay.probe.devices.hardware_error_counters import read_aer
 from assay.probe.devices.hca import read_hcas
@@ -45,8 +46,9 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller's SIG_IGN is inherited, and waitpid would then fail
     arguments = _parse_arguments()
     root = NodeRoot(arguments.root)
+    files = [path for path in arguments.files.split(",") if path]
     document: ReadingTree = _load_node(root, arguments) if arguments.active else {}
-    document["probe"] = _read_areas(root, arguments.since, arguments.deadline, arguments.areas)
+    document["probe"] = _read_areas(root, arguments.since, arguments.deadline, arguments.areas, files)
     sys.stdout.write(json.dumps(document, indent=1 if arguments.pretty else None) + "\n")
     sys.stdout.flush()
     os._exit(0)  # no clean-up: a thread or a child may hang
@@ -63,6 +65,7 @@ def _parse_arguments() -> argparse.Namespace:
         help="kernel log cursor",
     )
     parser.add_argument("--areas", default="", metavar="LIST", help="read only these, such as host,gpu; default: all")
+    parser.add_argument("--files", default="", metavar="PATHS", help="files whose SHA-256 to read, comma separated")
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
@@ -83,7 +86,9 @@ def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
     }
 
 
-def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float, chosen: str) -> ReadingTree:
+def _read_areas(
+    root: NodeRoot, since: KernelLogCursor, deadline_s: float, chosen: str, files: Sequence[str] = ()
+) -> ReadingTree:
     areas: dict[str, Callable[[], Any] | TimedQuestion] = {
         "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
         "gpu": TimedQuestion(GPU_S, partial(read_gpus, root)),
@@ -98,6 +103,7 @@ def _read_areas(root: NodeRoot, since: KernelLogCursor, deadline_s: float, chose
         "kernel": partial(read_kernel, root),
         "time": partial(read_timekeeping, root),
         "services": TimedQuestion(SERVICES_S, read_services),
+        "files": partial(read_chosen_files, root, files),
         "kernel_log": partial(read_kernel_log, root, since),
     }
     names = chosen.split(",") if chosen else list(areas)

@@ -27,6 +27,12 @@ def gpu_setting(
     state["gpus"][gpu] |= changed
 
 
+def file_changed(state: VirtualNodeState, now: datetime, path: str, content: str = "# changed by hand\n") -> None:
+    """A file of the spec with another content."""
+    state["host"]["files"][path] = content
+
+
 SETTING_FAULTS: Mapping[str, Callable[..., None]] = {
+    "file.changed": file_changed,
     "gpu.setting": gpu_setting,
 }

@@ -209,5 +209,7 @@ def _since(start: datetime, at: str) -> float:
 def _etc(state: VirtualNodeState) -> Files:
     """Yield a file of each folder in which the roles of playbooks/configure.yml write, and the kernel on disk."""
     yield f"boot/vmlinuz-{state['kernel']}", ""
+    for path, content in state["host"].get("files", {}).items():
+        yield path.lstrip("/"), content
     for folder in ("modules-load.d", "sysctl.d", "systemd/system", "tmpfiles.d", "udev/rules.d"):
         yield f"etc/{folder}/README", "Files of this folder count at the next boot.\n"

@@ -53,13 +53,19 @@ def _list_written(root: Path, state: VirtualNodeState) -> Iterator[tuple[Virtual
         unit, _, active, *_ = line.split()
         if (name := unit.removesuffix(".service")) in host["services"]:
             yield host["services"], name, active
+    for path in host.get("files", {}):
+        yield host["files"], path, _read_whole(root / path.lstrip("/"))
     for nic in state["nics"]:
         if (text := _read(root / "sys/class/net" / nic["name"] / "mtu")).isdecimal():
             yield nic, "mtu", int(text)
 
 
 def _read(path: Path) -> str:
+    return _read_whole(path).strip()
+
+
+def _read_whole(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        return path.read_text()
     except OSError:
         return ""

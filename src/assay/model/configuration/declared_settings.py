@@ -58,6 +58,8 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "host.services": SettingRole("services", "kernel", "at_once", idle_names=("nvidia-fabricmanager",)),
     # transhuge.rst: the choice counts for new memory; pages in use stay as they are.
     "host.transparent_hugepages": SettingRole("transparent_hugepages", "kernel", "at_once"),
+    # Our own judgement: nobody knows what the command disturbs that applies a file.
+    "host.files": SettingRole("host_files", "kernel", "idle"),
     # Documentation/admin-guide/pm/cpufreq.rst: the governor of a policy may be changed at run time.
     "host.governor": SettingRole("cpu_governor", "kernel", "at_once"),
     # Our own judgement: many drivers set their queues up again, and packets get lost meanwhile.
@@ -122,6 +124,7 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
         "kernel_version": spec.host.kernel or "",
         "kernel_command_line": list(spec.kernel_cmdline),
         "gpu_driver": spec.driver,
+        "host_files": {path: file.model_dump(exclude_none=True) for path, file in spec.host.files.items()},
         "gpu_settings": spec.gpu_settings.model_dump(exclude_none=True),
         "on_disk": spec.host.root == "disk",
     }

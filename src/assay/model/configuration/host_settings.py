@@ -7,14 +7,20 @@ from typing import Any, Literal
 
 from assay.model.configuration.gpu_settings_comparison import list_gpu_settings
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
+from assay.model.specs.node.host_file import HostFile
 from assay.model.specs.node.node_spec import NodeSpec
 
-PROBE_AREAS = ("host", "gpu", "kernel", "services", "nic", "pci")
+PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci")
 """The areas of the probe that `find_host_mismatches` reads."""
 IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver")
 """The settings that a running host takes only with a restart, and a node whose root is in memory from its image."""
 DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig")
 """The settings that a device takes only with a restart of the host, whatever the host boots."""
+
+
+def make_probe_arguments(spec: NodeSpec) -> list[str]:
+    """Return the arguments that let the probe read what only this spec names: its files."""
+    return ["--files", ",".join(spec.host.files)] if spec.host.files else []
 
 
 def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
@@ -43,6 +49,8 @@ def _list_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
     yield from _list_restart_settings(spec, tree)
     yield from _list_kernel_settings(spec, tree)
     yield from list_gpu_settings(spec, tree)
+    for path, file in spec.host.files.items():
+        yield f"host.files.{path}", *_compare_file(file, tree, path)
     for name in spec.host.services:
         yield f"host.services.{name}", "active", format_reading(tree, "services", "units", name)
     for nic in spec.nics:
@@ -80,6 +88,15 @@ def _compare_words(wanted: list[str], seen: str) -> tuple[str, str]:
         return " ".join(wanted), seen
     missing = [word for word in wanted if word not in seen.split()]
     return " ".join(missing), "absent" if missing else ""
+
+
+def _compare_file(file: HostFile, tree: Any, path: str) -> tuple[str, str]:
+    """Return what differs of a file: its content or, where that is right, its permissions."""
+    content = format_reading(tree, "files", path, "sha256")
+    if content != file.sha256:
+        seen = content if content.startswith(("(", "absent")) else f"sha256 {content[:12]}"
+        return f"sha256 {file.sha256[:12]}", seen
+    return f"mode {file.mode}", f"mode {format_reading(tree, 'files', path, 'mode')}"
 
 
 def _read_iommu(spec: NodeSpec, tree: Any) -> str:

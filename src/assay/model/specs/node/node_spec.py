@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.node.bmc_settings import BmcSpec
 from assay.model.specs.node.gpu_settings import GpuSettings
+from assay.model.specs.node.host_file import HostFile, HostFilePath
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.units import UNITS, describe_unit_fix
 
@@ -32,7 +33,8 @@ class HostSpec(StrictModel):
     with `_`. `sysctls`: values by name, as text.
 
     `dimms`: the memory modules. `numa_nodes`: how many the kernel shows. `governor`: the governor of the processors'
-    frequency. `transparent_hugepages`: when the kernel uses them.
+    frequency. `transparent_hugepages`: when the kernel uses them. `files`: whole files by path, such as drop-ins of
+    services.
 
     `root`: where the root file system is. On `disk`, settings are also written to files, and stay. In `memory` (each
     boot loads an image), the settings of the running kernel are applied after each boot; kernel, driver and command
@@ -49,6 +51,7 @@ class HostSpec(StrictModel):
     services: list[str] = Field(default=[])
     modules: list[str] = Field(default=[])
     sysctls: dict[str, str] = Field(default={})
+    files: dict[HostFilePath, HostFile] = Field(default={})
 
 
 class GpuSpec(StrictModel):
