@@ -23,7 +23,7 @@ def test_every_seed_of_a_reader_is_read(name: str) -> None:
         read((SAMPLES / seed).read_bytes())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 @pytest.mark.skipif(
     importlib.util.find_spec("atheris") is None, reason="atheris is not installed: it has no wheel here"
 )

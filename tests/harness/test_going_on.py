@@ -226,7 +226,7 @@ def test_a_killed_run_comes_to_the_same_as_an_uninterrupted_one(home, asked, mon
     compare(home, asked, tries=1, seed=6, jobs=(2,))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_a_run_killed_at_many_moments_comes_to_the_same_as_an_uninterrupted_one(home, asked, monkeypatch):
     monkeypatch.setenv("PACE", "0.02")
     compare(home, asked, tries=12, seed=100, jobs=(2, 4))

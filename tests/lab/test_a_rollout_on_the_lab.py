@@ -86,7 +86,7 @@ def kill_while_flashing(home: Path) -> None:
     raise AssertionError("no BMC ever wrote an image")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_new_firmware_reaches_every_node_once_though_the_controller_is_killed(home: Path) -> None:
     assert newest_or_none(home) is None, "the first start rolls nothing out"
     merge_bmc_image(home, "01.05.12")

@@ -43,7 +43,7 @@ def states(home: Path) -> list[str]:
     return [found[name].state for name in NODES]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_a_wave_is_held_and_told_until_a_person_clears_it_and_then_answered_within_the_limits(home: Path) -> None:
     assert assay(home, "reconcile", "--once").returncode == 0
     for name in HIT:

@@ -7,7 +7,7 @@ from lifecycle.fleet_histories import walk
 from lifecycle.planted_defects import ALL_DEFECTS, defective
 
 
-@pytest.mark.slow(minutes=4)
+@pytest.mark.slow(minutes=2)
 @pytest.mark.parametrize("defect", ALL_DEFECTS)
 def test_a_planted_defect_is_found_by_histories_that_know_nothing_of_it(new_paper, defect):
     said, machine = defective(defect)

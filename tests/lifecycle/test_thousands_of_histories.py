@@ -6,6 +6,6 @@ import pytest
 from lifecycle.fleet_histories import walk
 
 
-@pytest.mark.slow(minutes=3)
+@pytest.mark.slow(minutes=2)
 def test_no_history_out_of_thousands_breaks_what_must_hold(new_paper):
     walk(new_paper, examples=200, steps=50)

@@ -22,7 +22,7 @@ from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
 from assay.ledger.errors import LEDGER_VARIABLE
 
-pytestmark = pytest.mark.slow  # `make run` plays it too, and .github/workflows/code.yml runs that
+pytestmark = pytest.mark.slow(minutes=2)  # `make run` plays it too, and .github/workflows/code.yml runs that
 ROOT = Path(__file__).parents[3]
 STORY = load_scenario(ROOT / "scenarios" / "the-loop.yaml")
 

@@ -28,7 +28,7 @@ from assay.schedulers.kubernetes_version import OLDEST_VERSION
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow(minutes=2),
     pytest.mark.skipif(
         not all(path.exists() for path in PROGRAMS.values()),
         reason="no kube-apiserver here: `tools/kubernetes-server` builds one on Debian 12, in about five minutes",

@@ -14,7 +14,7 @@ from assay.cli.workspace import Workspace
 from assay.controller.reconcile_pass import reconcile_once
 from assay.ledger.store import Ledger
 
-pytestmark = [needs_slurm, pytest.mark.slow]
+pytestmark = [needs_slurm, pytest.mark.slow(minutes=2)]
 FANS = "fans: bob, until 16:00 (don't touch)"
 TITLE = f"{NODE} is broken, and somebody keeps it closed"
 
