@@ -104,8 +104,9 @@ def test_a_difference_is_named_with_its_place_and_its_begin(synced):
     driver, persistence = sorted(seen.items)
     assert (seen.state, seen.revision) == ("drifted", "before")
     assert (driver.what, driver.wanted, driver.seen) == ("driver", "570", "1.2")
-    rule = FLEET.lines["LifecyclePolicy/default", "faults.for-people"]
-    assert seen.remedies == (f"host.config.drift: noted, ticket [{rule} for-people]",)
+    rule = FLEET.lines["LifecyclePolicy/default", "faults.settings-in-production"]
+    brought = "host.sysctls, host.transparent_hugepages, host.governor at once; anything else: ticket"
+    assert seen.remedies == (f"host.config.drift: brought in service: {brought} [{rule} settings-in-production]",)
     assert driver.where == FLEET.lines[f"NodeSpec/{FLEET.nodes[NODE].spec}", "driver"]  # where it is now
     assert driver.since == first.isoformat()
     assert (persistence.what, persistence.wanted) == ("gpu3 persistence mode", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.lifecycle.policy_response import respond_to_class
+from assay.model.decision import CONFIGURE
 from assay.model.fleet import Fleet
 
 
@@ -26,10 +27,14 @@ class DriftRemedies:
         catalog = self._fleet.fault_catalog
         if state not in self._policy.states or catalog.find_class(fault_class) is None:
             return
-        if not self._fleet.profiles[profile].acts_on_faults:
+        allowed = self._fleet.profiles[profile]
+        if not allowed.acts_on_faults:
             yield f"{fault_class}: tracked and never acted on, by its profile {profile}"
             return
         for in_use in (False, True):
             said = respond_to_class(self._policy, catalog, state, fault_class, in_use)
             where = self._fleet.lines.get((f"LifecyclePolicy/{self._policy.name}", f"faults.{said.rule}"), "")
-            yield f"{fault_class}: {said} [{where} {said.rule}]"
+            text = str(said)
+            if said.remedy == CONFIGURE and CONFIGURE not in allowed.actions:
+                text = f"noted, ticket: its profile {profile} does not allow {CONFIGURE}"
+            yield f"{fault_class}: {text} [{where} {said.rule}]"
