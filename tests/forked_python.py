@@ -1,4 +1,4 @@
-"""Starts some `python -m MODULE` quickly: as a fork of a process that has imported what they need.
+"""Starts some `python -m MODULE` and `python SCRIPT` quickly: as a fork of a process that has imported what they need.
 
 Imports are most of what a short process costs. A spawner is a child of the process that wants children: it has run
 nothing, and forks them in its parent's name (CLONE_PARENT), so that they are waited for and killed as any child is.
@@ -22,15 +22,25 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn
+
+from execnet.gateway_io import popen_bootstrapline
 
 from assay.harness.parent_process import PARENT_PID_VARIABLE
 
 CLONE_PARENT = 0x8000  # linux/sched.h
 SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 NODE_SHELL = "assay.lab.node.shell"
-IMPORTED_ANEW = {"pytest": "assay.harness.plugin", NODE_SHELL: NODE_SHELL}
+XDIST_WORKER = popen_bootstrapline
+"""What a worker of xdist is started to run, given with `-u -c`."""
+IMPORTED_ANEW = {
+    "pytest": "assay.harness.plugin",
+    XDIST_WORKER: "assay.harness.plugin",
+    NODE_SHELL: NODE_SHELL,
+}
 """What says so when it had been imported before it is run."""
+TESTS = Path(__file__).parent
 
 
 class Spawner:
@@ -55,7 +65,7 @@ class Spawner:
 
 
 class ForkingPopen(subprocess.Popen[Any]):
-    """`subprocess.Popen`, which forks shards and shells of virtual nodes, and starts everything else as ever."""
+    """`subprocess.Popen`, which starts what `is_forked` says as a fork, and everything else as ever."""
 
     find_spawner: ClassVar[Callable[[], Spawner | None]] = staticmethod(lambda: None)
     more_modules: ClassVar[tuple[str, ...]] = ()
@@ -69,9 +79,10 @@ class ForkingPopen(subprocess.Popen[Any]):
             return super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, *rest)
         p2cread, _, _, c2pwrite, _, errwrite = pipes[:6]
         streams = [own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))]
+        place = {"-m": 2, "-u": 3}.get(args[1], 1)
         request = {
-            "module": args[2],
-            "words": [os.fsdecode(word) for word in args[3:]],
+            "module": os.fsdecode(args[place]),
+            "words": [os.fsdecode(word) for word in args[place + 1 :]],
             "cwd": os.fsdecode(cwd or os.getcwd()),  # noqa: PTH109 — the text, nothing more
             "env": dict(os.environ if env is None else env),
             "group": None if start_new_session else process_group,
@@ -96,10 +107,18 @@ class ForkedAssay(ForkingPopen):
 
 
 def is_forked(args: Any, env: Mapping[str, str] | None, more_modules: Sequence[str] = ()) -> bool:
-    """Whether a command is a shard of a run, the shell of a virtual node, or one of the modules."""
-    if isinstance(args, str | bytes | os.PathLike) or list(args[:2]) != [sys.executable, "-m"] or len(args) < 3:
+    """Whether a command is a shard, a virtual node's shell, one of the modules, a test's script or its xdist worker."""
+    if isinstance(args, str | bytes | os.PathLike) or len(args) < 2 or args[0] != sys.executable:
         return False
-    return args[2] in (NODE_SHELL, *more_modules) or (args[2] == "pytest" and PARENT_PID_VARIABLE in (env or {}))
+    match [os.fsdecode(word) for word in args[1:4]]:
+        case ["-m", module, *_]:
+            is_shard = module == "pytest" and PARENT_PID_VARIABLE in (env or {})
+            return is_shard or module in (NODE_SHELL, *more_modules)
+        case ["-u", "-c", code]:
+            return code == XDIST_WORKER and "PYTEST_XDIST_WORKER" in os.environ  # `make test` starts its own anew
+        case [script, *_]:
+            return script.endswith(".py") and Path(script).is_relative_to(TESTS)
+    return False
 
 
 def fork_spawner() -> Spawner | None:
@@ -147,6 +166,9 @@ def _start(
             os.setpgid(0, group)
         line.sendall(os.getpid().to_bytes(4, "big"))
         line.close()
+        if module.endswith(".py"):
+            spawner = fork_spawner()
+            start_modules_by(lambda: spawner)
         be_python(module, streams, **rest)
     except SystemExit as left:
         sys.stderr.write(f"{left.code}\n")
@@ -158,7 +180,7 @@ def _start(
 
 
 def be_python(module: str, streams: Sequence[int], words: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
-    """Be `python -m MODULE` with these words; the streams are the standard ones, or the last of them."""
+    """Be `python -m MODULE` (or a script) with these words; the streams are the standard ones, or the last of them."""
     for number, stream in enumerate(streams, 3 - len(streams)):
         os.dup2(stream, number)
         os.close(stream)
@@ -173,11 +195,22 @@ def be_python(module: str, streams: Sequence[int], words: Sequence[str], cwd: st
     sys.modules.pop(IMPORTED_ANEW.get(module, ""), None)
     sys.argv = [module, *words]
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        _run(module)
     except SystemExit as left:
         if left.code is None or isinstance(left.code, int):
             leave(left.code or 0)
         raise
+
+
+def _run(module: str) -> None:
+    if module == XDIST_WORKER:
+        sys.argv = ["-c"]
+        exec(module, {"__name__": "__main__"})
+    elif module.endswith(".py"):
+        sys.path[0] = str(Path(module).parent)
+        runpy.run_path(module, run_name="__main__")
+    else:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def leave(code: int) -> NoReturn:

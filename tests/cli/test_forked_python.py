@@ -10,12 +10,14 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
-from forked_python import NODE_SHELL, SYS_CLONE, ForkingPopen, is_forked
+from forked_python import NODE_SHELL, SYS_CLONE, XDIST_WORKER, ForkingPopen, is_forked
 
 from assay.harness.parent_process import PARENT_PID_VARIABLE
 
 SHELL = [sys.executable, "-m", NODE_SHELL]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "assay.harness.plugin"]
+SCRIPT = [sys.executable, str(Path(__file__).parent / "script_that_says_what_it_is.py")]
+WORKER = [sys.executable, "-u", "-c", XDIST_WORKER]
 PASSES, WAITS = "def test_it(): print('said')", "import time\ndef test_it(): time.sleep(600)"
 
 pytestmark = pytest.mark.skipif(SYS_CLONE is None, reason="this kernel's clone is not known")
@@ -37,16 +39,25 @@ def shard_environment() -> dict[str, str]:
         ([*SHELL, ".", "n0001", "true"], ""),
         ([*PYTEST, "--fixtures", "no_such_file.py"], ""),
         ([*PYTEST, "test_own.py", "-s", "--no-header"], PASSES),
+        ([*SCRIPT, "a word", "3"], ""),
+        ([*SCRIPT, "a word", "no number"], ""),
+        (WORKER, ""),
     ],
-    ids=["usage", "no such node", "an error of pytest", "a test"],
+    ids=["usage", "no such node", "an error of pytest", "a test", "a script", "a script that breaks", "a worker"],
 )
-def test_a_fork_prints_and_returns_what_a_new_process_does(command: list[str], test: str, tmp_path: Path) -> None:
+def test_a_fork_prints_and_returns_what_a_new_process_does(
+    command: list[str], test: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    assert is_forked(command, shard_environment())
     (tmp_path / "test_own.py").write_text(test)
     said = []
     for start in (ForkingPopen, NewProcess):
-        with start(command, stdout=PIPE, stderr=PIPE, cwd=tmp_path, env=shard_environment(), text=True) as process:
-            out, err = process.communicate()
-        said.append((process.returncode, [line for line in out.splitlines() if " in 0." not in line], err))
+        pipes = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+        with start(command, **pipes, cwd=tmp_path, env=shard_environment(), text=True) as process:
+            out, err = process.communicate("'print(1)'\n")
+        last = err.splitlines()[-1:] if command[:2] == SCRIPT else err  # above it stand the lines of runpy
+        said.append((process.returncode, [line for line in out.splitlines() if " in 0." not in line], last))
     assert said[0] == said[1]
 
 
@@ -62,8 +73,12 @@ def test_a_fork_is_a_child_that_is_waited_for_and_killed_with_its_group(tmp_path
     process.stdout.close()
 
 
-def test_what_is_no_shard_and_no_shell_is_a_new_process() -> None:
+def test_what_is_no_shard_and_no_shell_is_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    assert not is_forked(WORKER, None)
     assert is_forked([*SHELL, "x"], None)
     assert is_forked(PYTEST, shard_environment())
+    assert not is_forked([sys.executable, "/elsewhere/script.py"], None)
+    assert not is_forked([sys.executable, "-I", "-S", SCRIPT[1]], None)
     for command in ([sys.executable, "-m", "assay"], [sys.executable, "-c", "pass"], PYTEST, "true", ["true"]):
         assert not is_forked(command, None)
