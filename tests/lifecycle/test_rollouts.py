@@ -273,7 +273,9 @@ def test_a_node_that_gets_another_name_keeps_its_place(fleet):
 
 
 RENAMED = {"serial": "s-n00", "from": "n00", "pool": "a"}
-EVENTS = st.sampled_from(["turn", "turn", "turn", "job", "idle", "fault", "fail", "hold", "release", "pause", "merge"])
+USUAL = ["turn", "turn", "turn", "job", "idle", "fault", "fail", "hold", "release", "pause", "merge"]
+EVENTS = st.sampled_from([*USUAL, "turn", "breaker", "hours", "revert", "abort"])
+CLOSING = {"rollout.paused", "rollout.aborted", "rollout.superseded", "rollout.finished"}
 
 
 def histories(examples: int):
@@ -308,6 +310,7 @@ def _live_through(new_paper, size: int, canaries: int, events: list[tuple[str, i
     for event, number in events:
         _let_happen(roll, event, f"n{number % size:02}", bad)
         _check(roll, size, canaries)
+    _set_hours(roll, is_limited=False)
     seen: set[str] = set()
     while roll.rollout.is_active and (situation := str(roll.kinds())) not in seen:
         seen.add(situation)
@@ -326,15 +329,40 @@ def _let_happen(roll: RolloutOnPaper, event: str, name: str, bad: set[str]) -> N
             roll.paper.fault(name, "gpu.xid.79")
         case "fail":
             bad.add(name)
+        case "breaker":
+            for other in roll.paper.nodes:
+                roll.paper.fault(other, "gpu.xid.79")
+        case "hours":
+            _set_hours(roll, is_limited=roll.paper.policy.rollouts.hours is None)
         case "hold" | "release":
             roll.paper.say(event, name)
-        case "pause" if roll.rollout.is_active:
+        case _ if roll.rollout.is_active:
+            _let_people_decide(roll, event)
+
+
+def _let_people_decide(roll: RolloutOnPaper, event: str) -> None:
+    match event:
+        case "pause":
             roll.say("rollout.resumed" if roll.rollout.status == "paused" else "rollout.paused")
-        case "merge" if roll.rollout.is_active:
-            old, members = roll.rollout.id, list(roll.rollout.members)
-            ordered = {member.node for member in roll.rollout.members.values() if member.order}
-            new = roll.start(members, under_way=roll.out() & ordered)
-            roll.say("rollout.superseded", rollout=old, by=new)
+        case "abort":
+            roll.say("rollout.aborted")
+        case "merge" | "revert":
+            _merge(roll, is_revert=event == "revert")
+
+
+def _merge(roll: RolloutOnPaper, *, is_revert: bool) -> None:
+    """Let another rollout take over: of all nodes, or if the change is reverted, only of those that left for it."""
+    old, members = roll.rollout.id, list(roll.rollout.members)
+    ordered = {member.node for member in roll.rollout.members.values() if member.order}
+    left = sorted(roll.out() & ordered)
+    new = "" if is_revert and not left else roll.start(left if is_revert else members, under_way=left)
+    roll.say("rollout.superseded", rollout=old, by=new)
+
+
+def _set_hours(roll: RolloutOnPaper, *, is_limited: bool) -> None:
+    hours = RolloutHours(from_hour=8, to_hour=12) if is_limited else None
+    rules = roll.paper.policy.rollouts.model_copy(update={"hours": hours})
+    roll.paper.policy = roll.paper.policy.model_copy(update={"rollouts": rules})
 
 
 def _check(roll: RolloutOnPaper, size: int, canaries: int) -> None:
@@ -350,3 +378,11 @@ def _check(roll: RolloutOnPaper, size: int, canaries: int) -> None:
         assert early <= canaries + len(rollout.accepted), "a wave went before the canaries were proven"
     given = Counter((entry.body["rollout"], entry.node) for entry in roll.order_entries())
     assert max(given.values(), default=0) <= 1
+    closed: set[str] = set()
+    for entry in roll.paper.log.values():
+        if entry.kind in CLOSING:
+            closed.add(entry.body["rollout"])
+        elif entry.kind == "rollout.resumed":
+            closed.discard(entry.body["rollout"])
+        elif entry.kind == "move" and entry.body.get("rollout"):
+            assert entry.body["rollout"] not in closed, "a node was ordered out though the rollout was paused or over"
