@@ -29,6 +29,21 @@ LINES = [
         {**DECISION, "timing": "immediate", "remedy": "", "blockers": []},
         "triage → debug at once: certified",
     ),
+    (
+        "decision",
+        {**DECISION, "to": "triage", "timing": "record", "remedy": "configure", "blockers": []},
+        "gets its settings where it is: certified",
+    ),
+    (
+        "decision",
+        {**DECISION, "to": "triage", "timing": "record", "remedy": "configure-idle", "blockers": []},
+        "gets its settings where it is, without a job: certified",
+    ),
+    (
+        "decision",
+        {**DECISION, "to": "triage", "timing": "record", "remedy": "wait", "blockers": ["job 17"]},
+        "does not get its settings yet, waits for job 17: certified",
+    ),
     ("transition", {"from": "triage", "to": "debug", "decision": ID}, "triage → debug: certified by bob: reseated"),
     ("decision.withdrawn", {"decision": ID, "reason": "its cause is gone"}, "no longer waits: its cause is gone"),
     ("node.renamed", {"serial": "S3", "from": "n0003", "pool": "h100-a"}, "the machine S3 was n0003"),
