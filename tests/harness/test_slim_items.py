@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import groupby
 
 import pytest
+from forked_python import ForkingPopen
 
 from assay.results.store.reader import StoredRun
 
@@ -237,6 +238,12 @@ def test_v_names_every_item_and_shows_tracebacks(one):
     assert "def test_host(node, limits, measure):" in result.stdout.str()
 
 
+@pytest.fixture
+def forked_pytest(monkeypatch):
+    """Let `python -m pytest` be a fork, in which `assay.harness.plugin` is imported anew."""
+    monkeypatch.setattr(ForkingPopen, "more_modules", ("pytest",))
+
+
 def test_tb_long_shows_the_source_and_what_was_printed(one):
     told = run(one, "--tb=long").stdout.str()
     assert "def test_gpu(gpu):" in told
@@ -248,7 +255,7 @@ def test_a_bare_assert_is_taken_apart(one):
     assert "assert 16 == 4 where 16 = <n0003.probe.gpu.devices" in run(one).stdout.str()
 
 
-def test_pdb_stops_in_the_check(one):
+def test_pdb_stops_in_the_check(one, forked_pytest):
     words = ["-m", "pytest", "--pdb", "--node", "n0003", "-k", "host", "-p", "assay.harness.plugin"]
     result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), "--fleet", str(one.root),
                               str(one.root / "suites"), stdin=b"p 'stopped', node\nq\n")  # fmt: skip
@@ -270,7 +277,7 @@ def test_an_id_that_does_not_exist_is_a_usage_error(one):
 
 
 @pytest.mark.parametrize("ending", ["pytest.exit('enough')", "raise KeyboardInterrupt"])
-def test_pytest_exit_and_ctrl_c_end_the_session(one, ending):
+def test_pytest_exit_and_ctrl_c_end_the_session(one, forked_pytest, ending):
     (one.root / "suites" / "test_own.py").write_text(f"import pytest\ndef test_x(node):\n    {ending}\n")
     words = [
         "--node",
@@ -287,7 +294,7 @@ def test_pytest_exit_and_ctrl_c_end_the_session(one, ending):
     assert one.kept() == []
 
 
-def test_options_with_values_that_exist_as_paths_are_no_test_paths(one):
+def test_options_with_values_that_exist_as_paths_are_no_test_paths(one, forked_pytest):
     """Registered in a conftest, the second run would take the value for a path and know the option no more."""
     for _ in range(2):
         words = ["-m", "pytest", "--store", str(one.written), "--node", "n0003", "-p", "assay.harness.plugin", "-q"]
