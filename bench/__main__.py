@@ -33,6 +33,7 @@ from bench import (
     replay,
     report,
     results,
+    rollout,
     starting,
     sync,
     week,
@@ -61,6 +62,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "playbooks": playbooks.measurements,
     "quiet": quiet.measurements,
     "cordon": cordon.measurements,
+    "rollout": rollout.measurements,
     "kubernetes": kubernetes.measurements,
 }
 

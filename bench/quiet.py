@@ -1,4 +1,4 @@
-"""The cost of a pass over a large fleet in which nothing happens and no observation is due.
+"""The cost of a pass over a large fleet in which no observation is due: nothing happens, or a rollout runs.
 
 The ledger has 10,000 nodes, each with ten entries and twenty outcomes; every fabric was scanned, every probe and BMC
 has answered. Warm is a turn of the loop with all its periodic work; cold includes the start of the process.
@@ -28,11 +28,13 @@ from assay.ledger.store import Ledger
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.lifecycle.faults.recovery import FaultClearance
+from assay.model.entries.rollout_entries import NodeProvenEntry, RolloutGroup, RolloutStartedEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
 from assay.model.reading import value
+from assay.model.specs.schedules import RolloutHours
 from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
 from bench.big_fabric import dump
@@ -40,7 +42,10 @@ from bench.big_fleet import make
 from bench.measurement import Measurement
 
 NODES, OUTCOMES, FAULTS = 10_000, 20, 5
-BOUND_S = 2.0
+BOUND_S, TIMES_QUIET = 2.0, 3.0
+"""A pass of a rollout looks at each of its nodes once more: nothing else may cost as much as the pass itself."""
+PROVEN, RETURNED = 4000, 300
+"""So many nodes of the rollout are proven, and so many came back and no check has passed on them yet."""
 THEN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
@@ -75,6 +80,11 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     warm = min(_measure_pass(loop) for _ in range(3))
     parts = {"cold_cpu_s": cold, "of_it_reading_the_fleet_s": read, "outcomes_in_the_ledger": NODES * OUTCOMES}
     yield Measurement(f"a pass over {NODES:,} quiet nodes", warm, "CPU s", "at most", BOUND_S, parts)
+    start_rollout(context)
+    loop.run_everything_due()
+    rolling = min(_measure_pass(loop) for _ in range(3))
+    what = f"a pass with a rollout over {NODES:,} nodes / without one"
+    yield Measurement(what, rolling / warm, "×", "at most", TIMES_QUIET, {"cpu_s": rolling, "without_cpu_s": warm})
 
 
 def _measure_pass(loop: ReconcileLoop) -> float:
@@ -87,7 +97,11 @@ def make_context(root: Path) -> ControllerContext:
     """Return the context of the fleet, a day after its nodes were judged."""
     home = root / ".assay"
     ledger, store = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
-    return ControllerContext(load_fleet(root), ledger, store, Now(THEN + timedelta(days=1)), home, root / "reports")
+    fleet, now = load_fleet(root), Now(THEN + timedelta(days=1))
+    rules = fleet.policy.rollouts.model_copy(update={"hours": RolloutHours(from_hour=3, to_hour=4)})
+    policy = fleet.policy.model_copy(update={"rollouts": rules})
+    fleet = replace(fleet, policies={policy.name: policy})
+    return ControllerContext(fleet, ledger, store, now, home, root / "reports")
 
 
 def make_loop(context: ControllerContext) -> ReconcileLoop:
@@ -119,6 +133,25 @@ def write_past(context: ControllerContext) -> None:
         context.evidence.store_latest(
             EvidenceDocument(format_fabric_subject(design), context.clock.now(), {"discovery": {"text": value(text)}})
         )
+
+
+def start_rollout(context: ControllerContext) -> None:
+    """Write a rollout over all nodes that is half done, and whose next wave waits: `make_context` is outside hours."""
+    names, at, ident = list(context.fleet.nodes), context.now, "rollout"
+    group = RolloutGroup("zap", "bmc 1 → 2", "a" * 40, tuple(names))
+    started = RolloutStartedEntry(ident, "a" * 40, context.fleet.commit, (group,))
+    proofs = [
+        NodeProvenEntry(ident, "9 checks passed").make_entry(f"proof-{name}", at, name) for name in names[:PROVEN]
+    ]
+    repairs = [entry for name in names[PROVEN : PROVEN + RETURNED] for entry in _repair(name, at)]
+    context.ledger.append(started.make_entry(ident, at), *proofs, *repairs)
+
+
+def _repair(name: str, at: str) -> Iterator[LedgerEntry]:
+    """Yield the entries of a zap that was verified."""
+    about = {"effect": f"zap-{name}", "action": "zap", "decision": f"decision-{name}", "reason": "", "facts": {}}
+    yield LedgerEntry(f"intent-{name}", at, "effect.intent", name, about | {"before": {}, "params": {}})
+    yield LedgerEntry(f"verified-{name}", at, "effect.verified", name, about)
 
 
 def _history(fleet: Fleet, name: str) -> Iterator[LedgerEntry]:
