@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from assay.model.timestamps import parse_time
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+parse_time_once = cache(parse_time)  # each judgement looks at the times of the whole history
 CHECKS = {
     "seatrial": CheckDeclaration(
         id="suites/s.py::test_inventory", subject="node", phases=["seatrial"], fault="gpu.missing"
@@ -153,7 +155,7 @@ class Paper:
         """Record an outcome of the phase's one check, on evidence of `age` ago, which is when its reading began."""
         self.serial += 1
         check, at = self.checks[phase], (self.now - age).isoformat()
-        before = sum(parse_time(entry.at) <= self.now - age for entry in self.log.values())
+        before = sum(parse_time_once(entry.at) <= self.now - age for entry in self.log.values())
         outcome = Outcome(
             check=check.id,
             subject=f"{self.nodes[name].pool}/{name}",
