@@ -72,6 +72,7 @@ def test_a_stored_plan_that_is_none_is_refused(plain) -> None:
 
 def test_neither_the_ledger_nor_the_day_nor_lines_of_files_move_the_digest(repository, out_of_service) -> None:
     repository.firmware("01.05.11", "01.05.12").policy("pool_percent: 25", "pool_percent: 30")
+    repository.edit("specs/gates/default.yaml", "success_percent: 99", "success_percent: 98")
     bare = repository.plan()
     later = replace(out_of_service("n0001", "n0002"), now=datetime(2030, 1, 1, tzinfo=UTC))
     assert repository.plan(later).work.schedule != bare.work.schedule, "the waves of now are others"
@@ -79,6 +80,7 @@ def test_neither_the_ledger_nor_the_day_nor_lines_of_files_move_the_digest(repos
     assert "leaves service through zap" in bare.content.nodes["n0001"]
     repository.edit("specs/firmware/hgx-h100-2026-10.yaml", "kind:", "# a comment\n# of two lines\nkind:", 1)
     repository.edit("specs/lifecycle/default.yaml", "kind:", "# a comment\nkind:", 1)
+    repository.edit("specs/gates/default.yaml", "kind:", "# a comment\nkind:", 1)
     assert repository.plan().content == bare.content
     base, head = repository.git("rev-parse", "HEAD"), repository.commit()
     repository.git("checkout", "-q", "HEAD~1")
