@@ -29,9 +29,9 @@ CUT_SHORT = "BIOS 2.6, expected 2.7 (f/h.yaml:9); HCA_6 28.4…"
             ],
         ),
         (
-            "bmc.syslog is a:514/SyslogUDP b:1/SyslogTLS, expected none; bmc.accounts.users.x is absent, expected R (s:5)",
+            "bmc.syslog is a:5/Syslog b:1/Syslog, expected none; bmc.accounts.users.x is absent, expected R (s:5)",
             [
-                ("bmc.syslog", "none", "a:514/SyslogUDP b:1/SyslogTLS", ""),
+                ("bmc.syslog", "none", "a:5/Syslog b:1/Syslog", ""),
                 ("bmc.accounts.users.x", "R", "absent", "s:5"),
             ],
         ),
