@@ -12,6 +12,13 @@ def test_driver_version(node, spec, measure):
 
 
 @pytest.mark.fault("host.config.drift")
+def test_fabric_manager_version(node, spec, measure):
+    """Compare the fabric manager's version with the spec: another one than the driver's does not start."""
+    if wanted := spec.fabric_manager:
+        measure("fabric_manager", node.kernel.versions.fabric_manager, equals=wanted)
+
+
+@pytest.mark.fault("host.config.drift")
 def test_kernel_command_line(node, spec):
     """Check that the kernel's command line has every setting of the spec."""
     given = node.host.cmdline.split()

@@ -13,6 +13,8 @@ from assay.actions import reboot, zap
 from assay.actions.configuration import find_configuration_mismatches
 from assay.fleet.fleet_loader import load_fleet
 
+INSTALL = ("-e", "fabric_manager_install='apt-get install --yes nvidia-fabricmanager-570=570.172.08'")
+
 
 def run_configure(room: Room, node: str, *options: str) -> str:
     """Run the playbook as a person would, without assay. Return what it printed."""
@@ -81,7 +83,7 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     room.fresh("n0004")
     room.change("n0004", spoil_host)
 
-    shown = run_configure(room, "n0004", "--check", "--diff", "--tags", "host")
+    shown = run_configure(room, "n0004", "--check", "--diff", "--tags", "host", *INSTALL)
     assert "zone_reclaim_mode: 1" in shown
     assert "+vm.zone_reclaim_mode = 0" in shown
     assert "-ecc of 00000000:61:00.0: 0" in shown
@@ -89,17 +91,18 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     assert room.state("n0004")["boot"]["count"] == 1
     assert not root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").exists()
 
-    brought = run_configure(room, "n0004", "--tags", "host")
+    brought = run_configure(room, "n0004", "--tags", "host", *INSTALL)
     assert "changed=0" not in brought
     assert room.state("n0004")["boot"]["count"] == 2, "one restart for kernel, command line and ECC"
     gpus = room.state("n0004")["gpus"]
     assert (gpus[3]["ecc_enabled"], gpus[3]["persistence"], gpus[5]["compute_mode"]) == (True, True, 0)
     unit = root_of(room, "n0004", "etc/systemd/system/assay-gpu-settings.service").read_text()
     assert "ExecStart=nvidia-smi -pm 1" in unit
+    assert room.state("n0004")["host"]["fabric_manager"] == "570.172.08"
     limits = root_of(room, "n0004", "etc/security/limits.d/90-assay.conf")
     assert limits.read_text() == "* soft memlock unlimited\n* hard memlock unlimited\n"
     assert "kernel.numa_balancing = 0" in root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").read_text()
-    again = run_configure(room, "n0004", "--tags", "host")
+    again = run_configure(room, "n0004", "--tags", "host", *INSTALL)
     assert "changed=0" in again, again
 
 
@@ -114,6 +117,7 @@ def spoil_host(state):
     state["kernel"] = "6.8.0-1-generic"
     state["gpus"][3] |= {"ecc_enabled": False, "ecc_pending": False, "persistence": False}
     state["gpus"][5]["compute_mode"] = 3
+    host["fabric_manager"] = "570.133.20"
     host["files"]["/etc/security/limits.d/90-assay.conf"] = "* hard memlock 64\n"
 
 

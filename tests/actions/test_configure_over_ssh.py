@@ -23,6 +23,7 @@ SPEC = """
 kind: NodeSpec
 name: farm
 extends: hgx-h100
+fabric_manager: null
 gpu_settings: {persistence: null, ecc: null, mig: null, compute_mode: null}  # the probe finds no NVML there
 host:
   kernel: null                  # another kernel would need a restart

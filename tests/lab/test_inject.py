@@ -72,6 +72,7 @@ PLANTED: dict[str, dict[str, Any]] = {
     "gpu.nvlink.errors": {"gpu": 1, "link": 7},
     "gpu.pcie.degraded": {"gpu": 1},
     "gpu.recovery": {"gpu": 2, "action": "drain_and_reset"},
+    "fabric-manager.old": {},
     "file.changed": {"path": "/etc/security/limits.d/90-assay.conf"},
     "gpu.setting": {"gpu": 2, "name": "power_limit_w", "value": "500"},
     "gpu.thermal": {"gpu": 2},

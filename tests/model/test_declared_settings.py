@@ -35,6 +35,7 @@ SPEC: dict[str, Any] = {
     "memory_gib": 1,
     "driver": "570",
     "firmware": "b",
+    "fabric_manager": "570",
     "kernel_cmdline": ["iommu=pt", "quiet"],
     "boot": {"secure": False},
     "host": {
@@ -73,7 +74,7 @@ TREE: dict[str, Any] = {
         "cpu": {"governors": {"value": ["performance"]}},
     },
     "kernel": {
-        "versions": {"nvidia": {"value": "570"}},
+        "versions": {"nvidia": {"value": "570"}, "fabric_manager": {"value": "570"}},
         "transparent_hugepages": {"value": "madvise"},
         "modules": {"value": ["nvidia", "nvme"]},
         "sysctl": {"vm.swappiness": {"value": "10"}},
@@ -117,7 +118,7 @@ def test_only_what_a_spec_gives_is_declared():
     assert set(SETTING_ROLES) - set(list_declared_settings(read_spec(**bmc))) == {"bios", "boot.mode", "boot.first"}
     assert not any(path.startswith("bmc.") for path in list_declared_settings(read_spec(bmc={"ntp": {}})))
     nothing: dict[str, Any] = {"host": {}, "boot": {}, "kernel_cmdline": [], "nics": [], "gpu_settings": {}}
-    assert list_declared_settings(read_spec(**nothing)) == ["driver"]
+    assert list_declared_settings(read_spec(**nothing)) == ["driver", "fabric_manager"]
     assert make_role_values(read_spec())["nic_mtu"] == {"eth0": 9000}
     assert make_role_values(read_spec(gpu_settings={"ecc": False}))["gpu_settings"] == {"ecc": False}
     assert make_role_values(read_spec(host={"root": "memory"}))["on_disk"] is False
@@ -138,8 +139,9 @@ def test_a_host_as_declared_has_no_mismatch():
             "host.governor",
             "performance powersave",
         ),
-        (("kernel", "versions"), {"nvidia": {"value": "550"}}, "driver", "550"),
-        (("kernel", "versions"), {"nvidia": {"absent": "no file"}}, "driver", "(absent: no file)"),
+        (("kernel", "versions", "nvidia"), {"value": "550"}, "driver", "550"),
+        (("kernel", "versions", "nvidia"), {"absent": "no file"}, "driver", "(absent: no file)"),
+        (("kernel", "versions", "fabric_manager"), {"value": "550"}, "fabric_manager", "550"),
         (("kernel", "modules"), {"value": ["nvme"]}, "host.modules", "absent"),
         (("kernel", "modules"), {"failed": "late"}, "host.modules", "(failed: late)"),
         (("kernel", "sysctl"), {"vm.swappiness": {"value": "60"}}, "host.sysctls.vm.swappiness", "60"),
@@ -172,7 +174,7 @@ def test_a_host_as_declared_has_no_mismatch():
 def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: Any, name: str, seen: str):
     (mismatch,) = find_host_mismatches(read_spec(), with_leaf(TREE, place, leaf))
     assert (mismatch.name, mismatch.seen) == (name, seen)
-    from_image = name in ("host.kernel", "kernel_cmdline", "driver", "host.iommu")
+    from_image = name in ("host.kernel", "kernel_cmdline", "driver", "host.iommu", "fabric_manager")
     from_device = name in ("gpu_settings.ecc", "gpu_settings.mig")
     known = not is_unknown(mismatch)
     assert known == (not seen.startswith(("(failed", "(unsupported")))
@@ -184,7 +186,7 @@ def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: A
 def test_a_node_that_does_not_answer_has_nothing_as_declared():
     mismatches = find_host_mismatches(read_spec(), {"failed": "no route"})
     assert {mismatch.seen for mismatch in mismatches} == {"(failed: no route)"}
-    assert len(mismatches) == 17
+    assert len(mismatches) == 18
 
 
 def with_leaf(tree: Any, place: tuple[str, ...], leaf: Any) -> Any:

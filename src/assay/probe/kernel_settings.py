@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
-from assay.model.reading import READ_SYSCTLS, ReadingTree, absent, value
+from assay.model.reading import READ_SYSCTLS, ReadingTree, absent, failed, value
 from assay.probe.cpu import count_cpu_list
-from assay.probe.node_access import LazyTree, NodeRoot, leaf_for_error
+from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, leaf_for_error, run_tool
 
 HUGE = "/sys/kernel/mm/hugepages"
 VERSIONED = ("nvidia", "mlx5_core", "gdrdrv")
+FABRIC_MANAGER = ("nv-fabricmanager", "--version")
+FABRIC_MANAGER_VERSION = re.compile(r"version is\s*:\s*(\d[\w.]*)")
+TOOL_S = 1.5
 TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that mean that something went wrong
     2: "a processor out of its specification",
     4: "a machine check",
@@ -23,7 +27,10 @@ def read_kernel(root: NodeRoot) -> LazyTree:
     """Return the `kernel` branch."""
     return {
         "modules": root.defer_read("/proc/modules", parse_modules),
-        "versions": {name: root.defer_read(f"/sys/module/{name}/version") for name in VERSIONED},
+        "versions": {
+            **{name: root.defer_read(f"/sys/module/{name}/version") for name in VERSIONED},
+            "fabric_manager": TimedQuestion(TOOL_S + 1, _read_fabric_manager),
+        },
         "sysctl": {
             name: root.defer_read(f"/proc/sys/{name.replace('.', '/')}", normalize_spaces) for name in READ_SYSCTLS
         },
@@ -34,6 +41,16 @@ def read_kernel(root: NodeRoot) -> LazyTree:
         "iommu_groups": partial(_count_iommu_groups, root),
         "taints": root.defer_read("/proc/sys/kernel/tainted", describe_taints),
     }
+
+
+def _read_fabric_manager() -> ReadingTree:
+    return run_tool(FABRIC_MANAGER, TOOL_S, parse_fabric_manager)
+
+
+def parse_fabric_manager(text: str) -> ReadingTree:
+    """Parse `nv-fabricmanager --version`: `Fabric Manager version is : 570.172.08`. It is the version on disk."""
+    found = FABRIC_MANAGER_VERSION.search(text)
+    return value(found[1]) if found else failed(f"nv-fabricmanager: cannot make sense of {text.strip()[:80]!r}")
 
 
 def parse_modules(text: str) -> list[str]:

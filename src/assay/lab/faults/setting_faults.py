@@ -32,7 +32,13 @@ def file_changed(state: VirtualNodeState, now: datetime, path: str, content: str
     state["host"]["files"][path] = content
 
 
+def fabric_manager_old(state: VirtualNodeState, now: datetime, version: str = "570.133.20") -> None:
+    """A fabric manager of another version than the driver."""
+    state["host"]["fabric_manager"] = version
+
+
 SETTING_FAULTS: Mapping[str, Callable[..., None]] = {
+    "fabric-manager.old": fabric_manager_old,
     "file.changed": file_changed,
     "gpu.setting": gpu_setting,
 }

@@ -140,6 +140,8 @@ def _clock(state: VirtualNodeState) -> Files:
 
 
 def _services(state: VirtualNodeState) -> Files:
+    version = state["host"].get("fabric_manager", state["driver"])
+    yield "run/nv-fabricmanager", f"Fabric Manager version is : {version}\n"
     rows = []
     for name, active in state["host"]["services"].items():
         sub = {"active": "running", "failed": "failed"}.get(active, "dead")

@@ -38,6 +38,7 @@ SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
 FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root
     "chronyc": '"$ASSAY_ROOT/run/chronyc"',
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
+    "nv-fabricmanager": '"$ASSAY_ROOT/run/nv-fabricmanager"',
     "nvme": '"$ASSAY_ROOT/run/smart/${last##*/}"',
 }
 SYSTEMCTL = """\
@@ -62,7 +63,10 @@ done
 """
 APT_GET = """\
 for name; do
-  case "$name" in linux-image-*) : > "$ASSAY_ROOT/boot/vmlinuz-${name#linux-image-}" ;; esac
+  case "$name" in
+  linux-image-*) : > "$ASSAY_ROOT/boot/vmlinuz-${name#linux-image-}" ;;
+  nvidia-fabricmanager-*=*) echo "Fabric Manager version is : ${name#*=}" > "$ASSAY_ROOT/run/nv-fabricmanager" ;;
+  esac
 done
 """
 CONFIGURING = {  # what the roles of playbooks/configure.yml call; they change files of the node's root only

@@ -53,11 +53,18 @@ def _list_written(root: Path, state: VirtualNodeState) -> Iterator[tuple[Virtual
         unit, _, active, *_ = line.split()
         if (name := unit.removesuffix(".service")) in host["services"]:
             yield host["services"], name, active
-    for path in host.get("files", {}):
-        yield host["files"], path, _read_whole(root / path.lstrip("/"))
+    yield from _list_installed(root, host)
     for nic in state["nics"]:
         if (text := _read(root / "sys/class/net" / nic["name"] / "mtu")).isdecimal():
             yield nic, "mtu", int(text)
+
+
+def _list_installed(root: Path, host: VirtualNodeState) -> Iterator[tuple[VirtualNodeState, str, str | int]]:
+    """Yield what packages and roles wrote to the disk."""
+    if text := _read(root / "run/nv-fabricmanager"):
+        yield host, "fabric_manager", text.split()[-1]
+    for path in host.get("files", {}):
+        yield host["files"], path, _read_whole(root / path.lstrip("/"))
 
 
 def _read(path: Path) -> str:

@@ -78,6 +78,7 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "kernel_cmdline": SettingRole("kernel_command_line", "disk"),
     "host.iommu": SettingRole("kernel_command_line", "disk"),
     "driver": SettingRole("gpu_driver", "disk"),
+    "fabric_manager": SettingRole("fabric_manager", "disk"),
 }
 NOT_SETTABLE: Mapping[str, str] = {
     **dict.fromkeys(("kind", "name", "extends", "description", "owner"), "says what the document is"),
@@ -124,6 +125,7 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
         "kernel_version": spec.host.kernel or "",
         "kernel_command_line": list(spec.kernel_cmdline),
         "gpu_driver": spec.driver,
+        "fabric_manager": spec.fabric_manager or "",
         "host_files": {path: file.model_dump(exclude_none=True) for path, file in spec.host.files.items()},
         "gpu_settings": spec.gpu_settings.model_dump(exclude_none=True),
         "on_disk": spec.host.root == "disk",

@@ -12,7 +12,7 @@ from assay.model.specs.node.node_spec import NodeSpec
 
 PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci")
 """The areas of the probe that `find_host_mismatches` reads."""
-IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver")
+IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver", "fabric_manager")
 """The settings that a running host takes only with a restart, and a node whose root is in memory from its image."""
 DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig")
 """The settings that a device takes only with a restart of the host, whatever the host boots."""
@@ -65,6 +65,8 @@ def _list_restart_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str
     if spec.kernel_cmdline:
         yield "kernel_cmdline", *_compare_words(spec.kernel_cmdline, format_reading(tree, "host", "cmdline"))
     yield "driver", spec.driver, format_reading(tree, "kernel", "versions", "nvidia")
+    if spec.fabric_manager:
+        yield "fabric_manager", spec.fabric_manager, format_reading(tree, "kernel", "versions", "fabric_manager")
     if host.iommu:
         yield "host.iommu", host.iommu, _read_iommu(spec, tree)
 

@@ -167,7 +167,8 @@ class NodeSpec(SpecDocument):
     adapters, one for each rail. `nics`: the front-end interfaces. `nvme`: the local drives. `psus`: the power supplies.
     `fans`: how many the BMC shows. `cpu_sockets`: how many processors. `cpu_threads`: how many threads all of them
     have. `firmware`: the FirmwareBundle that it must run. `limits`: the thresholds by metric. `memory_gib`: the memory
-    that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver. `bios`:
+    that is built in. `host`: memory modules, kernel and services. `driver`: the version of NVIDIA's driver.
+    `fabric_manager`: the version of its fabric manager, which must be that of the driver. `bios`:
     settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
     `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
     `gpu_settings`: modes, clocks and power limit of the GPUs.
@@ -188,6 +189,7 @@ class NodeSpec(SpecDocument):
     memory_gib: int = Field(gt=0)
     host: HostSpec = Field(default=HostSpec())
     driver: str
+    fabric_manager: str | None = None
     firmware: str
     bios: dict[str, str] = Field(default={})
     boot: BootSpec = Field(default=BootSpec())
