@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from searched_fabrics import fabric_of, play
 
-from assay.collectives.fabric_map import FabricMap
-from assay.collectives.judging import SpeedRule
+from assay.collectives.explanation import explain
+from assay.collectives.fabric_map import FabricMap, FabricPart
+from assay.collectives.judging import PairObservation, SpeedRule
 from assay.collectives.pair_results import PairResult
 from assay.collectives.report import CollectivesReport, build_report
 from assay.collectives.report_text import format_report
@@ -62,7 +63,9 @@ def test_a_node_that_is_bad_on_all_rails_is_named_once() -> None:
     fabric = fabric_of([6, 6, 6], rails=4)
     search = CollectiveSearch(fabric, list(fabric.nodes), 2)
     report = report_on(search, play(search, {"n103": "hung"}, rails=range(4)))
-    assert [(one.part.kind, one.part.name) for one in report.named] == [("node", "n103")]
+    (node,) = report.named
+    assert (node.part.kind, node.part.name) == ("node", "n103")
+    assert len({one.pair for one in node.evidence}) == len(node.evidence) == node.tests, "a pair counts once"
 
 
 def test_uplinks_of_rails_that_were_measured_together_cannot_be_told_apart() -> None:
@@ -81,7 +84,8 @@ def test_a_healthy_fabric_needs_three_rounds() -> None:
     assert (report.rounds, report.named, report.undecided, report.transient) == (("M1", "M2", "M3"), (), (), ())
 
 
-def test_a_pair_that_is_bad_once_is_no_verdict() -> None:
+@pytest.mark.parametrize("ending", ["ok", "deadline"])
+def test_a_pair_that_is_bad_once_is_no_verdict(ending: str) -> None:
     fabric = fabric_of([8, 8])
     search = CollectiveSearch(fabric, list(fabric.nodes))
     dipped = search.screening[2].pairs[0]
@@ -89,13 +93,25 @@ def test_a_pair_that_is_bad_once_is_no_verdict() -> None:
     ended: set[str] = set()
     while planned := search.find_next_round(results, ended):
         for pair in planned.pairs:
-            speed = 20.0 if (planned.name, pair) == ("M3", dipped) else 40.0
-            results.append(PairResult(planned.name, pair, "ok", gb_s=speed, wrong=0))
+            is_dip = (planned.name, pair) == ("M3", dipped)
+            speed = 20.0 if is_dip else 40.0
+            results.append(PairResult(planned.name, pair, ending if is_dip else "ok", gb_s=speed, wrong=0))
         ended.add(planned.name)
     report = report_on(search, results)
     assert report.rounds == ("M1", "M2", "M3", "C1", "C2", "C3")
     assert (report.named, report.undecided) == ((), ())
     assert [one.pair for one in report.transient] == [dipped]
+
+
+def test_a_link_is_not_blamed_for_wrong_results_that_a_node_explains() -> None:
+    node, link = FabricPart("node", "n1"), FabricPart("uplink", "leaf[1]")
+    wrong = [PairObservation(name, ("n1", other), "wrong", (node, link)) for name, other in (("M1", "a"), ("M2", "b"))]
+    good = [PairObservation(name, ("n1", other), "good", (node,)) for name, other in (("C1", "c"), ("C2", "d"))]
+    (guilty,) = explain([*wrong, *good]).guilty
+    assert (guilty.part, guilty.rivals) == (node, ())
+    hung = [one._replace(verdict="hung") for one in wrong]
+    (guilty,) = explain([*hung, *good]).guilty
+    assert (guilty.part, guilty.rivals) == (link, ()), "a node that hangs would hang under its own leaf too"
 
 
 def test_two_nodes_alone_cannot_be_told_apart() -> None:

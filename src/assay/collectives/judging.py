@@ -48,14 +48,13 @@ def observe(fabric: FabricMap, results: Iterable[PairResult], rule: SpeedRule) -
     """Return the observations of all results, in their order."""
     known = [result for result in results if all(name in fabric.nodes for name in result.pair)]
     medians = _SpeedMedians(fabric, known)
-    pairs: defaultdict[tuple[str, Pair], list[PairResult]] = defaultdict(list)
+    pairs: defaultdict[tuple[str, Pair], list[tuple[PairResult, PairVerdict, str]]] = defaultdict(list)
     for result in known:
-        pairs[result.round, make_pair(*result.pair)].append(result)
-    judged = {result.key: _judge(result, rule, medians) for result in known}
+        pairs[result.round, make_pair(*result.pair)].append((result, *_judge(result, rule, medians)))
     return [
         observation
         for (round_name, pair), own in pairs.items()
-        for observation in _observe_pair(fabric, round_name, pair, [(one, *judged[one.key]) for one in own])
+        for observation in _observe_pair(fabric, round_name, pair, own)
     ]
 
 

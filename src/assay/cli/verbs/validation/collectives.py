@@ -197,6 +197,8 @@ def _choose_template(command: str, cpu: bool, plants: list[str]) -> CommandTempl
 
 def _run(fabric: SearchedFabric, header: SearchHeader, runner: PairRunner, file: ResultFile) -> CollectivesReport:
     """Run what is left of a search, with its progress on stderr."""
+    import signal
+
     from assay.cli.render.progress import show_progress
     from assay.collectives.report import build_report
     from assay.collectives.runner.search_run import run_search
@@ -204,6 +206,7 @@ def _run(fabric: SearchedFabric, header: SearchHeader, runner: PairRunner, file:
 
     search = CollectiveSearch(fabric.map, header.nodes, header.seed, header.rule)
     results = file.read()[1]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that the pairs are killed
     try:
         with show_progress("ran") as show:
             results = run_search(
