@@ -92,7 +92,7 @@ def until(come: Callable[[], object], *processes: subprocess.Popen[str]) -> None
         for process in processes:
             assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 def test_both_have_racks_and_when_one_is_killed_at_work_the_other_finishes_what_it_had_begun(room: Callable[..., Room]):

@@ -130,7 +130,7 @@ class Site:
         while time.monotonic() < ends_at:
             if found := what():
                 return found
-            time.sleep(0.02)
+            time.sleep(0.1)  # each look opens the ledger
         logs = {path.name: path.read_text()[-800:] for path in self.home.glob("*.log")}
         raise AssertionError(f"waited in vain until {said}; {logs}")
 
