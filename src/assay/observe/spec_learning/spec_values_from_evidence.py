@@ -12,7 +12,7 @@ from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.node.node_spec import HostSpec
 from assay.observe.spec_learning.evidence_lookup import DraftEntry, ObservedNode, read_typed_value, typed_value
 
-CHOSEN_BY_PEOPLE = ("services", "modules", "sysctls")  # a node has hundreds; people choose those that matter
+CHOSEN_BY_PEOPLE = ("services", "modules", "sysctls", "files")  # a node has hundreds; people choose those that matter
 HOST_REVIEW = "host: keep what all nodes like this one must have, and add the services, modules and sysctls that matter"
 
 BOOT_ONLY_PARAMETERS = (
@@ -37,6 +37,8 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
         yield seen.make_unread_entry("rack", "nothing reads what the whole rack holds")
     yield _firmware(seen)
     yield seen.make_read_entry("driver", seen.read("probe", "gpu", "driver"), str)
+    if seen.present_spec and seen.present_spec.fabric_manager:
+        yield seen.make_read_entry("fabric_manager", seen.read("probe", "kernel", "versions", "fabric_manager"), str)
     yield _gpus(seen)
     yield _hcas(seen)
     yield _nics(seen)
@@ -51,6 +53,7 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
     yield _kernel_cmdline(seen)
     if seen.present_spec:
         yield seen.make_unread_entry("boot", "how a node should start is for people to say")
+        yield seen.make_unread_entry("gpu_settings", "how GPUs should be set up is for people to say")
         yield _count_entry(seen, "leak_detectors", ("bmc", "leak"))
 
 
