@@ -59,12 +59,13 @@ def owed(room: Room) -> Room:
 def test_each_image_is_sent_once_and_the_ledger_has_one_journal_of_it(owed: Room, component: str, children: str):
     first = _start(owed)
     _until(lambda: _writing(owed, component), first)
-    _kill(first, children)
+    started = _kill(first, children)
 
     second = _start(owed)
     err = second.communicate(timeout=120)[1]
 
     assert second.returncode == 0, err
+    _wait_for_end(started)
     assert owed.flashes(NODE) == ["bmc", "bios"]
     lines = [(entry.kind, entry.body["action"]) for entry in desk_of(owed.root).ledger.entries(NODE, EFFECT_KINDS)]
     assert lines.count(("effect.intent", "zap")) == 1
@@ -116,12 +117,20 @@ def _writing(room: Room, component: str) -> bool:
     return any(task["started_at"] <= now < task["ends_at"] for task in tasks)
 
 
-def _kill(process: subprocess.Popen[str], children: str) -> None:
-    """SIGKILL the process, alone or with everything that it started, ansible-playbook's own session included."""
-    victims = [process.pid] if children == "orphaned" else [process.pid, *_offspring(process.pid)]
-    for pid in victims:
+def _kill(process: subprocess.Popen[str], children: str) -> list[int]:
+    """SIGKILL the process, alone or with everything that it started, and return the pids of what it started."""
+    started = _offspring(process.pid)  # ansible-playbook, which has a session of its own, and its tasks
+    for pid in [process.pid, *(started if children == "killed" else [])]:
         os.kill(pid, signal.SIGKILL)
     process.communicate()
+    return started
+
+
+def _wait_for_end(pids: list[int]) -> None:
+    deadline = time.monotonic() + 60
+    while alive := [pid for pid in pids if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < deadline, f"{alive} outlive what started them"
+        time.sleep(0.1)
 
 
 def _offspring(pid: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             arguments["deadline_s"],
             arguments["read_back_s"],
             arguments["steady_s"],
-            tell=lambda text: Display().display(f"{PROGRESS_MARK}{node.name}: {text}"),
+            tell=lambda text: _show_progress(f"{PROGRESS_MARK}{node.name}: {text}"),
         )
         if self._task.check_mode:
             parts = [part for stage in stages for part in stage.components]
@@ -65,6 +66,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         except AssayError as error:
             return report_stages(done) | {"failed": True, "msg": str(error)}
         return report_stages(done)
+
+
+def _show_progress(line: str) -> None:
+    with suppress(BrokenPipeError):  # ansible-playbook has been ended: the task outlives it
+        Display().display(line)
 
 
 def update_stages(
