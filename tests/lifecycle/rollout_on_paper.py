@@ -8,8 +8,8 @@ from typing import Any
 from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
 from assay.lifecycle.fleet_snapshot import FleetSnapshot
 from assay.lifecycle.rollouts.decide_rollouts import RolloutStep, decide_rollouts
-from assay.lifecycle.rollouts.next_entries import make_rollout_entries
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
+from assay.lifecycle.rollouts.step_entries import make_rollout_entries
 from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.schedules import RolloutRules

@@ -16,7 +16,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.signed_commit_gate import accept_commit
 from assay.fleet.repository_check import check_repository
-from assay.fleet.signed_commits import commit_trust
+from assay.fleet.signed_commits import commit_facts
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -75,7 +75,7 @@ class FleetReloader:
         return fleet
 
     def _read_stamp(self) -> FleetStamp:
-        return commit_trust.read_head_commit(self.root), frozenset(self._stat_files())
+        return commit_facts.read_head_commit(self.root), frozenset(self._stat_files())
 
     def _stat_files(self) -> Iterator[tuple[str, int, int]]:
         paths = [path for name in WATCHED_FOLDERS for path in _list_files(self.root / name)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from assay.controller.context import ControllerContext
-from assay.fleet.signed_commits import commit_trust
+from assay.fleet.signed_commits import commit_facts
 from assay.fleet.signed_commits.commit_chain import CommitChain
 from assay.fleet.signed_commits.signature_verification import CommitSignature
 from assay.model.entries.operator_entries import CommitAcceptedEntry
@@ -52,10 +52,10 @@ def _read_signing_policy(context: ControllerContext, last: str) -> tuple[str, Co
     Of the new commit, what was committed counts; the working tree may ask for more, never for less.
     """
     root, commit = context.fleet.root, context.fleet.commit
-    trust = commit_trust.read_commit_trust(root, last) if last else None
+    trust = commit_facts.read_commit_trust(root, last) if last else None
     if trust and trust.signed:
         return last, trust
-    committed = commit_trust.read_commit_trust(root, commit) if commit else None
+    committed = commit_facts.read_commit_trust(root, commit) if commit else None
     in_tree = [policy.commits for policy in context.fleet.policies.values()]
     return "", next((one for one in (committed, *in_tree) if one and one.signed), None)
 
@@ -67,14 +67,14 @@ def _verify_signature(
     root, commit = context.fleet.root, context.fleet.commit
     if not commit:
         raise AssayError("this fleet is in no git repository with a commit", fix="`git init`, and commit it signed")
-    if commit_trust.read_head_commit(root) != commit:
+    if commit_facts.read_head_commit(root) != commit:
         raise AssayError("another commit was checked out since it was read", fix="start again")
-    if changed := commit_trust.find_uncommitted(root):
+    if changed := commit_facts.find_uncommitted(root):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise AssayError(f"{changed[0]}{more} is not as committed", fix="commit it signed, or `git restore` it")
     if commit == last:
         return None
-    if trusted and not commit_trust.is_descendant(root, commit, trusted):
+    if trusted and not commit_facts.is_descendant(root, commit, trusted):
         what = f"the last good commit {trusted[:12]} is not part of its history"
         raise AssayError(what, fix="`git revert` what should go, and sign that; in CI, fetch with `fetch-depth: 0`")
     signature = CommitChain(root, trusted, commit, trust, _find_key_time(context)).verify()
@@ -91,8 +91,8 @@ def _find_key_time(context: ControllerContext) -> datetime:
 def _require_future_signers(context: ControllerContext) -> None:
     """Raise AssayError if the commit asks for signatures that nobody could give to later ones."""
     root, commit = context.fleet.root, context.fleet.commit
-    own = commit_trust.read_commit_trust(root, commit)
-    if own and own.signed and not commit_trust.read_committed_file(root, commit, own.allowed_signers).strip():
+    own = commit_facts.read_commit_trust(root, commit)
+    if own and own.signed and not commit_facts.read_committed_file(root, commit, own.allowed_signers).strip():
         raise AssayError(f"its {own.allowed_signers} names nobody, so no later commit could be signed")
 
 

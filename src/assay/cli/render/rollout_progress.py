@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.recorded_node_states import format_ago
-from assay.lifecycle.rollouts.next_entries import shorten_id
 from assay.lifecycle.rollouts.node_progress import PROGRESS_KINDS
 from assay.lifecycle.rollouts.rollout_history import Rollout
+from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_nodes

@@ -13,11 +13,11 @@ from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.plan_revisions import load_plan_revisions
-from assay.controller.rollouts.plan_review import PlanReview, review_plan
+from assay.controller.rollouts.reviewed_plan_gate import PlanReview, review_plan
 from assay.controller.rollouts.rollout_nodes import NodesByBase, group_rollout_nodes
-from assay.fleet.signed_commits import commit_trust
-from assay.lifecycle.rollouts.next_entries import RULE_NAMES, shorten_id
+from assay.fleet.signed_commits import commit_facts
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
+from assay.lifecycle.rollouts.step_entries import RULE_NAMES, shorten_id
 from assay.model.entries.rollout_entries import (
     CommitAdoptedEntry,
     RolloutGroup,
@@ -69,14 +69,14 @@ def _find_obstacle(context: ControllerContext, last: str) -> str:
     """Return why the commit is not adopted, "" if it may be."""
     root = context.fleet.root
     try:
-        changed = commit_trust.find_uncommitted(root)
+        changed = commit_facts.find_uncommitted(root)
     except AssayError as error:
         return error.what
     if changed:
         return f"{changed[0]} is not as committed"
-    if last and not commit_trust.has_commit(root, last) and not commit_trust.has_whole_history(root):
+    if last and not commit_facts.has_commit(root, last) and not commit_facts.has_whole_history(root):
         return f"this clone does not have {last[:12]}, which was adopted before it: fetch the whole history"
-    if last and commit_trust.is_descendant(root, last, context.fleet.commit):
+    if last and commit_facts.is_descendant(root, last, context.fleet.commit):
         return f"{last[:12]}, which is newer, was adopted before it. To go back, merge a `git revert`"
     return ""
 

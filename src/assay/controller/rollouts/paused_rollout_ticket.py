@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from assay.lifecycle.fleet_snapshot import FleetSnapshot
-from assay.lifecycle.rollouts.next_entries import shorten_id
 from assay.lifecycle.rollouts.rollout_history import Rollout
+from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketPlace
 

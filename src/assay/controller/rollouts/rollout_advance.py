@@ -11,9 +11,9 @@ from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.decide_rollouts import decide_rollouts
-from assay.lifecycle.rollouts.next_entries import make_rollout_entries
 from assay.lifecycle.rollouts.node_progress import list_returned_nodes
 from assay.lifecycle.rollouts.rollout_history import Rollout, RolloutHistory
+from assay.lifecycle.rollouts.step_entries import make_rollout_entries
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
 from assay.model.outcome import RecordedOutcome
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from assay.fleet.signed_commits import commit_trust
+from assay.fleet.signed_commits import commit_facts
 from assay.fleet.signed_commits.forge_merges import verify_forge_merge
 from assay.fleet.signed_commits.signature_verification import (
     AllowedSigners,
@@ -40,12 +40,12 @@ class CommitChain:
 
     def verify(self) -> CommitSignature:
         """Return the signature of the newest commit. Raises AssayError for a commit without a good one."""
-        commit_trust.read_committed_file(self.root, self.accepted or self.newest, self.trust.allowed_signers)
+        commit_facts.read_committed_file(self.root, self.accepted or self.newest, self.trust.allowed_signers)
         if not self.accepted:
             return self._verify_commit(self.newest, (), self._read_signers(self.newest))
         accepted, added = self._read_signers(self.accepted), dict[str, frozenset[bytes]]()
         signature = None
-        for commit, parents in commit_trust.list_new_commits(self.root, self.accepted, self.newest):
+        for commit, parents in commit_facts.list_new_commits(self.root, self.accepted, self.newest):
             inherited = frozenset[bytes]().union(*(added.get(parent, ()) for parent in parents))
             signers = accepted | inherited
             if commit != self.newest:
@@ -62,22 +62,22 @@ class CommitChain:
     def _verify_commit(self, commit: str, parents: Collection[str], signers: frozenset[bytes]) -> CommitSignature:
         source = self.accepted or self.newest
         if self.trust.forge_keys and self.accepted and read_signature(self.root, commit)[0] == "PGP SIGNATURE":
-            keys = commit_trust.read_committed_file(self.root, source, self.trust.forge_keys)
+            keys = commit_facts.read_committed_file(self.root, source, self.trust.forge_keys)
             called = f"{self.trust.forge_keys} of commit {source[:12]}"
             return verify_forge_merge(self.root, commit, [*parents], keys, called)
         called = f"{self.trust.allowed_signers} of commit {source[:12]}"
         return verify_ssh_signature(self.root, commit, AllowedSigners(signers, called, self.at))
 
     def _read_signers(self, commit: str) -> frozenset[bytes]:
-        return commit_trust.list_allowed_signers(self.root, commit, self.trust.allowed_signers)
+        return commit_facts.list_allowed_signers(self.root, commit, self.trust.allowed_signers)
 
     @cached_property
     def _newest_signers(self) -> frozenset[bytes]:
         """The signers that the newest commit names; those of the accepted one if it asks for signatures no more."""
-        own = commit_trust.read_commit_trust(self.root, self.newest)
+        own = commit_facts.read_commit_trust(self.root, self.newest)
         if own is None or not own.signed:
             return self._read_signers(self.accepted)
-        return commit_trust.list_allowed_signers(self.root, self.newest, own.allowed_signers)
+        return commit_facts.list_allowed_signers(self.root, self.newest, own.allowed_signers)
 
     def _name_commit(self, commit: str, error: AssayError) -> AssayError:
         if commit == self.newest:

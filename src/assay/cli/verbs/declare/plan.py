@@ -86,7 +86,7 @@ def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
     """Write the plan as a note of its head. Raises AssayError if the head is a folder that is not as committed."""
     from assay.controller.rollouts.reviewed_plans import NOTES_REF, store_reviewed_plan
     from assay.fleet.git import resolve_commit
-    from assay.fleet.signed_commits.commit_trust import find_uncommitted
+    from assay.fleet.signed_commits.commit_facts import find_uncommitted
 
     if not head and (changed := find_uncommitted(root)):
         raise AssayError(f"the plan is not stored: {changed[0]} is not as committed", fix="commit it first")

@@ -22,8 +22,8 @@ from assay.cli.workspace import Workspace
 from assay.ledger.location import read_all_entries
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
-from assay.lifecycle.rollouts.next_entries import shorten_id
 from assay.lifecycle.rollouts.rollout_history import Rollout, project_rollouts
+from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.decision_entries import DecisionWithdrawnEntry
 from assay.model.entries.rollout_entries import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
 from assay.model.errors import AssayError

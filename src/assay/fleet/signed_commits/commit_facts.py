@@ -1,4 +1,4 @@
-"""What a commit says about signatures, and whether the working tree is that commit."""
+"""What git knows of a commit: its history, its files, the signers that it names, whether the working tree is it."""
 
 from __future__ import annotations
 
