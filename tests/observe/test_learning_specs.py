@@ -22,6 +22,7 @@ from assay.fleet.yaml_document import parse_yaml
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.node import Node
+from assay.model.specs.node.bmc_settings import BmcAccountsSpec
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.observe.spec_learning.evidence_lookup import ObservedNode
 from assay.observe.spec_learning.spec_draft import draft_node_spec
@@ -31,7 +32,7 @@ FLEET = load_fleet(ROOT)
 SPECS = ["hgx-h100", "gb200-nvl72"]
 TOLD = {
     "product", "firmware", "driver", "gpus", "nics", "nvme", "fans", "cpu_sockets", "cpu_threads", "memory_gib",
-    "kernel_cmdline", "hcas",
+    "kernel_cmdline", "hcas", "fabric_manager",
 }  # fmt: skip
 NOT_TOLD = {"height_u", "psus"}  # wholly or in part from the present spec
 
@@ -197,14 +198,24 @@ def _planted(spec: NodeSpec) -> NodeSpec:
     parts |= {"gpus": {"model": "planted", "pci": ["planted"]}, "nvme": {"count": 77, "size_gb": 77}}
     parts |= {"psus": {"count": spec.psus.count, "needed": 1}, "nics": [{"name": "planted", "speed_mbps": 77}]}
     hcas = [{"name": hca.name, "rail": hca.rail, "pci": "planted"} for hca in spec.hcas]
-    told = spec.model_dump(mode="json", exclude={"extends"}) | texts | parts | others | {"hcas": hcas, "host": host}
+    bmc = {"power_restore": "AlwaysOff", "ntp": {"servers": ["planted"]}, "accounts": {"users": {"planted": ACCOUNT}}}
+    others["bmc"] = bmc | {"syslog": [{"server": "planted", "port": 1, "protocol": "SyslogTCP"}]}
+    told = (
+        spec.model_dump(mode="json", exclude={"extends"}, exclude_defaults=True)
+        | texts
+        | parts
+        | others
+        | {"hcas": hcas, "host": host}
+    )
     return NodeSpec.model_validate({**told, "limits": {name: limit.model_dump() for name, limit in limits.items()}})
 
 
+ACCOUNT = {"role": "planted", "password": {"env": "PLANTED"}}
 RACK = {"nodes": 77, "gpus": 77, "switch_trays": 77, "power_shelves": 77}
 UNREAD = [
     (), ("probe",), ("bmc",), ("probe", "host"), ("probe", "gpu"), ("probe", "hca"), ("probe", "hca", "mlx5_2", "pci"),
     ("probe", "nic"), ("probe", "nvme"), ("probe", "memory"), ("probe", "kernel"), ("bmc", "psu"), ("bmc", "firmware"),
+    ("bmc", "settings"), ("bmc", "settings", "ntp", "servers"), ("bmc", "settings", "syslog"),
 ]  # fmt: skip
 
 
@@ -226,14 +237,37 @@ def test_no_value_of_another_kind_of_node_comes_without_a_mark(unread: tuple[str
 
 
 def _list_unmarked(text: str) -> list[str]:
-    """Return the lines without a mark of their own, of the block that they stand in, or of the line above."""
-    marked_block, found = False, []
+    """Return the lines without a mark of their own, of a block that they stand in, or of the line above."""
+    marked_indent, found = None, []
     for above, line in pairwise(text.splitlines()):
-        if not line.startswith((" ", "-")):
-            marked_block = "# review: " in line and line.partition("#")[0].strip().endswith(":")
-        if not marked_block and "# review: " not in line and not above.startswith("# review: "):
+        indent = (
+            len(line) - len(line.lstrip()) + line.lstrip().startswith("-")
+        )  # YAML does not indent the items of a list
+        if marked_indent is not None and indent <= marked_indent:
+            marked_indent = None
+        if marked_indent is None and "# review: " in line and line.partition("#")[0].strip().endswith(":"):
+            marked_indent = indent
+        if marked_indent is None and "# review: " not in line and not above.lstrip().startswith("# review: "):
             found.append(line)
     return found
+
+
+def test_settings_of_the_bmc_are_learned_but_its_accounts_are_for_people_to_add() -> None:
+    text = draft_node_spec(seen("hgx-h100", present=False))
+    learned, declared = accepted(text).bmc, FLEET.node_specs["hgx-h100"].bmc
+    assert learned == declared.model_copy(update={"accounts": BmcAccountsSpec()})
+    assert "# review: bmc: keep what all nodes like this one must have; accounts are left out" in text
+    assert "  accounts:  # review: taken from hgx-h100, not read on this node" in draft_node_spec(seen("hgx-h100"))
+
+
+def test_a_setting_of_the_bmc_that_no_spec_can_hold_is_taken_from_the_present_spec_and_said() -> None:
+    document = recorded("hgx-h100")
+    document["channels"]["bmc"]["settings"]["syslog"] = {"value": ["tcp://elsewhere"]}
+    document["channels"]["bmc"]["settings"]["power_restore"] = {"value": "Maybe"}
+    text = draft_node_spec(seen("hgx-h100", document=document))
+    assert accepted(text).bmc == FLEET.node_specs["hgx-h100"].bmc
+    assert "# review: bmc.syslog was not read; taken from hgx-h100" in text
+    assert "# review: bmc.power_restore was not read; taken from hgx-h100" in text
 
 
 def test_the_marks_are_on_the_lines_of_what_was_copied() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
 from assay.model.specs.firmware_bundle import FirmwareBundle
-from assay.model.specs.node.node_spec import HostSpec
 from assay.observe.spec_learning.evidence_lookup import DraftEntry, ObservedNode, read_typed_value, typed_value
-
-CHOSEN_BY_PEOPLE = ("services", "modules", "sysctls", "files")  # a node has hundreds; people choose those that matter
-HOST_REVIEW = "host: keep what all nodes like this one must have, and add the services, modules and sysctls that matter"
+from assay.observe.spec_learning.settings_from_evidence import learn_bmc, learn_host
 
 BOOT_ONLY_PARAMETERS = (
     "BOOT_IMAGE",
@@ -37,8 +34,9 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
         yield seen.make_unread_entry("rack", "nothing reads what the whole rack holds")
     yield _firmware(seen)
     yield seen.make_read_entry("driver", seen.read("probe", "gpu", "driver"), str)
-    if seen.present_spec and seen.present_spec.fabric_manager:
-        yield seen.make_read_entry("fabric_manager", seen.read("probe", "kernel", "versions", "fabric_manager"), str)
+    fabric_manager = seen.read("probe", "kernel", "versions", "fabric_manager")
+    if seen.present_spec.fabric_manager if seen.present_spec else fabric_manager.kind == "value":
+        yield seen.make_read_entry("fabric_manager", fabric_manager, str)
     yield _gpus(seen)
     yield _hcas(seen)
     yield _nics(seen)
@@ -50,6 +48,7 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
     yield _memory(seen)
     yield learn_host(seen)
     yield seen.make_unread_entry("bios", "nothing reads the BIOS settings: list those that matter")
+    yield from learn_bmc(seen)
     yield _kernel_cmdline(seen)
     if seen.present_spec:
         yield seen.make_unread_entry("boot", "how a node should start is for people to say")
@@ -186,62 +185,6 @@ def _kernel_cmdline(seen: ObservedNode) -> DraftEntry:
     review = "every setting of this node, without those for booting: keep those that all nodes like it must have"
     settings = [word for word in str(read.value).split() if word.partition("=")[0] not in BOOT_ONLY_PARAMETERS]
     return DraftEntry("kernel_cmdline", settings, (review,)) if settings else DraftEntry("kernel_cmdline", [])
-
-
-def learn_host(seen: ObservedNode) -> DraftEntry:
-    """Return the entry `host`: the settings that the present spec has, or without one all that were read."""
-    present = seen.present_spec.host.model_dump(mode="json", exclude_defaults=True) if seen.present_spec else {}
-    wanted = [name for name in present if name not in CHOSEN_BY_PEOPLE] if seen.present_spec else list(HOST_FACTS)
-    facts = {name: HOST_FACTS[name](seen) for name in wanted}
-    merged = {name: present.get(name) if facts.get(name) is None else facts[name] for name in HostSpec.model_fields}
-    learned = {name: setting for name, setting in merged.items() if setting not in (None, [], {})}
-    unread = tuple(f"host.{name} was not read" for name in wanted if facts[name] is None and name not in learned)
-    copied: dict[str | int, tuple[str, ...]] = {
-        name: (f"host.{name} was not read; {seen.copy_review}" if name in wanted else seen.copy_review,)
-        for name in learned
-        if facts.get(name) is None
-    }
-    return DraftEntry("host", learned or None, (*unread, *(() if seen.present_spec else (HOST_REVIEW,))), copied)
-
-
-def _fact(kind: type, *path: str) -> Callable[[ObservedNode], Any]:
-    def read(seen: ObservedNode) -> Any:
-        return typed_value(seen.read("probe", *path), kind)
-
-    return read
-
-
-def _dimms(seen: ObservedNode) -> dict[str, int] | None:
-    """Return the memory modules if all are alike, else None."""
-    dimms, _ = seen.parts("probe", "memory", "firmware", "dimms")
-    kinds = {
-        (read_typed_value(dimm, "size_bytes", int), read_typed_value(dimm, "configured_mts", int))
-        for dimm in dimms.values()
-    }
-    size, speed = next(iter(kinds)) if len(kinds) == 1 else (None, None)
-    return {"count": len(dimms), "size_gib": size >> 30, "speed_mts": speed} if size and speed else None
-
-
-def _governor(seen: ObservedNode) -> str | None:
-    governors = typed_value(seen.read("probe", "host", "cpu", "governors"), list) or []
-    return governors[0] if len(governors) == 1 and isinstance(governors[0], str) else None
-
-
-def _iommu(seen: ObservedNode) -> str | None:
-    """Return the IOMMU's mode for the GPUs if all have the same, else None."""
-    gpus, _ = seen.parts("probe", "gpu", "devices")
-    modes = {typed_value(seen.read("probe", "pci", pci, "iommu"), str) for pci in gpus}
-    return modes.pop() if len(modes) == 1 else None
-
-
-HOST_FACTS: dict[str, Callable[[ObservedNode], Any]] = {
-    "dimms": _dimms,
-    "numa_nodes": _fact(int, "kernel", "numa_nodes"),
-    "kernel": _fact(str, "host", "kernel"),
-    "governor": _governor,
-    "iommu": _iommu,
-    "transparent_hugepages": _fact(str, "kernel", "transparent_hugepages"),
-}
 
 
 def _natural_sort_key(name: str) -> list[tuple[int, str]]:
