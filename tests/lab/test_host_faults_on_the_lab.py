@@ -26,6 +26,7 @@ SUITES = [
             "host",
         )
     ),
+    *(f"suites/zap/test_{area}.py" for area in ("configuration", "gpu_settings", "host_files")),
 ]
 
 # fault, its arguments, and the checks that must fail, by name
@@ -40,9 +41,12 @@ EXPECTED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("dimm.errors", {"dimm": 5, "corrected": 900}, {"test_few_corrected_host_memory_errors"}),
     ("dimm.missing", {"dimm": 17}, {"test_dimm_count", "test_memory_size"}),
     ("dimm.slow", {"dimm": 1}, {"test_dimm_speed"}),
+    ("fabric-manager.old", {}, {"test_fabric_manager_version"}),
+    ("file.changed", {"path": "/etc/security/limits.d/90-assay.conf"}, {"test_files"}),
     ("file-system.full", {}, {"test_file_systems_have_room"}),
     ("file-system.full", {"used": 20, "inodes": 100}, {"test_file_systems_have_inodes"}),
     ("file-system.read-only", {}, {"test_file_systems_can_be_written"}),
+    ("gpu.setting", {"gpu": 2}, {"test_persistence_mode"}),
     ("hca.counter", {"hca": "mlx5_2", "counter": "VL15_dropped"}, {"test_hca_hears_its_subnet_manager"}),
     ("hca.counter", {"hca": "mlx5_2", "counter": "out_of_buffer"}, {"test_host_keeps_up_with_its_hca"}),
     ("hca.counter", {"hca": "mlx5_2", "counter": "port_rcv_errors"}, {"test_hca_receives_whole_packets"}),
