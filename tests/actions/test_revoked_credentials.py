@@ -8,7 +8,7 @@ from lab_room import Room, wish
 from assay.actions import powercycle, zap
 from assay.actions.polling import wait_until
 from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import EFFECT_KINDS
+from assay.controller.effects.effect_journal import EFFECT_KINDS, journal_intent
 from assay.redfish.bmc_client import open_fleet_bmc
 from assay.redfish.errors import BmcLoginRefused
 
@@ -29,7 +29,7 @@ def test_a_zap_whose_bmc_shuts_us_out_is_unknown_and_no_image_is_sent_twice(room
     room.fresh(NODE, BIOS="2.0.0")
     ctx, intent = room.context(), wish("zap", NODE)
     with room.shut_out(NODE):
-        begun = steps.journal_intent(ctx, zap, intent)
+        begun = journal_intent(ctx, zap, intent)
         proof = steps.verify_safely(ctx, zap, begun)
     assert "the BMC refuses the user or the password" in begun.before["unread"]
     assert proof.done is None

@@ -11,7 +11,7 @@ from pathlib import Path
 from assay.actions.action import EffectIntent, load_action
 from assay.controller.context import ControllerContext
 from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import derive_effect_id
+from assay.controller.effects.effect_journal import derive_effect_id, journal_intent
 from assay.controller.effects.pending_effect_runner import run_effects
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.world import LabWorld
@@ -37,7 +37,7 @@ def tell(line: str) -> None:
 def alone(desk: ControllerContext, node: str, name: str) -> None:
     """Carry the effect that decision `d1` wants."""
     intent = EffectIntent(derive_effect_id("d1", name), name, node, "d1", "a test wants it")
-    begun = steps.journal_intent(desk, load_action(name), intent)
+    begun = journal_intent(desk, load_action(name), intent)
     steps.verify_effect(
         desk,
         load_action(name),

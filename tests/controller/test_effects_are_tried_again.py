@@ -22,7 +22,7 @@ from assay.actions.action import (
 )
 from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS
-from assay.controller.effects.effect_journal import EFFECT_KINDS, parse_effects
+from assay.controller.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
 from assay.controller.effects.pending_effect_runner import run_effects
 from assay.model.specs.policy_sections import EffectRetryPolicy
 
@@ -50,7 +50,7 @@ def ctx(tmp_path: Path) -> ActionContext:
 
 def carried(ctx: ActionContext, action: world.Switch) -> list[str]:
     """Carry the wish once; return the kinds of what the ledger has."""
-    intent = steps.journal_intent(ctx, action, WISH)
+    intent = journal_intent(ctx, action, WISH)
     steps.verify_effect(ctx, action, intent, steps.run_action(ctx, action, intent))
     return [entry.kind.removeprefix("effect.") for entry in ctx.ledger.entries(kinds=EFFECT_KINDS)]
 

@@ -13,7 +13,7 @@ import standin_world as world
 
 from assay.actions.action import EffectIntent
 from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import EFFECT_KINDS, parse_effects
+from assay.controller.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
 from assay.ledger.store import Ledger
 
 WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")
@@ -31,7 +31,7 @@ def kinds(ledger: Ledger) -> list[str]:
 def test_the_intent_is_journalled_with_what_was_true_before(desk):
     action = world.Switch(desk.home)
 
-    begun = steps.journal_intent(desk, action, WISH)
+    begun = journal_intent(desk, action, WISH)
 
     assert begun.before == {"level": 0}
     assert kinds(desk.ledger) == ["effect.intent"]
@@ -39,15 +39,15 @@ def test_the_intent_is_journalled_with_what_was_true_before(desk):
 
 def test_a_begun_effect_keeps_its_first_before_facts(desk):
     action = world.Switch(desk.home)
-    steps.journal_intent(desk, action, WISH)
+    journal_intent(desk, action, WISH)
     action.run(desk, WISH)
 
-    assert steps.journal_intent(desk, action, WISH).before == {"level": 0}
+    assert journal_intent(desk, action, WISH).before == {"level": 0}
 
 
 def test_what_is_done_already_is_not_done_again(desk):
     action = world.Switch(desk.home)
-    intent = steps.journal_intent(desk, action, WISH)
+    intent = journal_intent(desk, action, WISH)
     steps.run_action(desk, action, intent)
     steps.run_action(desk, action, intent)
 
@@ -56,7 +56,7 @@ def test_what_is_done_already_is_not_done_again(desk):
 
 def test_an_action_that_says_it_failed_is_verified_when_the_world_says_done(desk):
     action = world.Switch(desk.home, says="the playbook ended 2")
-    intent = steps.journal_intent(desk, action, WISH)
+    intent = journal_intent(desk, action, WISH)
     steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
 
     assert kinds(desk.ledger) == ["effect.intent", "effect.done", "effect.verified"]
@@ -64,7 +64,7 @@ def test_an_action_that_says_it_failed_is_verified_when_the_world_says_done(desk
 
 def test_an_action_that_says_it_worked_has_failed_when_the_world_says_not_done(desk):
     action = world.Switch(desk.home, works=False)
-    intent = steps.journal_intent(desk, action, WISH)
+    intent = journal_intent(desk, action, WISH)
     steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
 
     assert kinds(desk.ledger) == ["effect.intent", "effect.done", "effect.failed"]
@@ -72,7 +72,7 @@ def test_an_action_that_says_it_worked_has_failed_when_the_world_says_not_done(d
 
 def test_a_world_that_cannot_be_read_makes_the_effect_unknown_and_only_a_later_look_leaves_that(desk):
     action = world.Switch(desk.home, dark=True)
-    intent = steps.journal_intent(desk, action, WISH)
+    intent = journal_intent(desk, action, WISH)
     steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
     assert kinds(desk.ledger)[-1] == "effect.unknown"
 
@@ -88,7 +88,7 @@ def test_a_world_that_cannot_be_read_makes_the_effect_unknown_and_only_a_later_l
 
 def test_a_bug_in_an_action_is_no_proof_of_anything(desk):
     action = world.Switch(desk.home, bug=True)
-    intent = steps.journal_intent(desk, action, WISH)
+    intent = journal_intent(desk, action, WISH)
     proof = steps.verify_effect(desk, action, intent, steps.run_action(desk, action, intent))
 
     assert proof.done is None
@@ -129,7 +129,7 @@ def test_what_a_killed_process_may_have_done_is_not_done_again_while_the_world_c
 
 
 def test_what_a_killed_process_did_not_do_is_done_once_the_world_says_so(desk):
-    intent = steps.journal_intent(desk, world.Switch(desk.home), WISH)
+    intent = journal_intent(desk, world.Switch(desk.home), WISH)
     assert steps.run_action(desk, world.Switch(desk.home, dark=True), intent, taken_up=True).is_unfinished
     assert world.Switch(desk.home).runs() == 0
     steps.run_action(desk, world.Switch(desk.home), intent, taken_up=True)

@@ -42,7 +42,7 @@ def begin(desk, action, name: str) -> EffectIntent:
     """Journal the intent of the power cycle."""
     (pending,) = pending_effect_runner.list_pending_effects(desk, read_node_states(desk.ledger)[name])
     assert pending.intent.action == "powercycle"
-    return steps.journal_intent(desk, action, pending.intent)
+    return effect_journal.journal_intent(desk, action, pending.intent)
 
 
 @pytest.fixture

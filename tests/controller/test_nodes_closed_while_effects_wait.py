@@ -15,7 +15,7 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.effects import dbos_workflows
 from assay.controller.effects import effect_attempt_and_verification as steps
-from assay.controller.effects.effect_journal import EFFECT_KINDS, derive_effect_id
+from assay.controller.effects.effect_journal import EFFECT_KINDS, derive_effect_id, journal_intent
 from assay.controller.effects.pending_effect_runner import run_effects
 from assay.controller.effects.workflow_queues import keep_engine_running
 from assay.controller.reconcile_pass import record_decisions
@@ -145,7 +145,7 @@ def test_a_restart_that_a_killed_controller_left_is_not_repeated_on_a_closed_nod
     site: Site, restart: Restart, is_silent: bool
 ):
     (effect,) = owe_reboot(site, ONE).values()
-    begun = steps.journal_intent(site.desk, restart, EffectIntent(effect, "reboot", ONE, "d1", "x"))
+    begun = journal_intent(site.desk, restart, EffectIntent(effect, "reboot", ONE, "d1", "x"))
     site.far.cordons[ONE], site.far.silent = FANS, is_silent
     attempt = steps.run_action(site.desk, restart, begun, taken_up=True)
     assert (restart.begun, attempt.is_unfinished) == ([], True)
@@ -160,7 +160,7 @@ def test_what_a_person_ordered_goes_on(site: Site, restart: Restart):
     site.far.cordons[ONE] = FANS
     restart.may_end.set()
     intent = EffectIntent("e1", "drain-now", ONE, "d1", "x")
-    assert steps.run_action(site.desk, restart, steps.journal_intent(site.desk, restart, intent)).error == ""
+    assert steps.run_action(site.desk, restart, journal_intent(site.desk, restart, intent)).error == ""
     assert restart.begun == [ONE]
 
 
@@ -169,5 +169,5 @@ def test_far_is_asked_for_nothing_that_disturbs_nobody(site: Site, restart: Rest
     asked = len(site.far.asked)
     restart.may_end.set()
     intent = EffectIntent("e1", "dossier", ONE, "d1", "x")
-    steps.run_action(site.desk, restart, steps.journal_intent(site.desk, restart, intent))
+    steps.run_action(site.desk, restart, journal_intent(site.desk, restart, intent))
     assert (len(site.far.asked), restart.begun) == (asked, [ONE])

@@ -15,7 +15,6 @@ from assay.controller.effects import effect_journal
 from assay.controller.effects.effect_attempt_and_verification import (
     AttemptResult,
     add_error,
-    describe_executor,
     format_verification,
     make_result_entry,
 )
@@ -58,7 +57,7 @@ def _journal_intents(context: ActionContext, intents: Sequence[EffectIntent], re
             before = {"cordon": status.cordon}
         else:
             before = {"unread": readings.errors.get(intent.node, UNKNOWN_NODE)}
-        executor = describe_executor(context, intent.action)
+        executor = effect_journal.describe_executor(context, intent.action)
         entries.append(effect_journal.make_intent_entry(intent, at, before, executor))
     context.ledger.append(*entries)
 

@@ -24,6 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from assay.actions.action import ActionContext, EffectIntent, load_action
 from assay.controller.background_worker import IntervalThrottle
 from assay.controller.effects import effect_attempt_and_verification as steps
+from assay.controller.effects import effect_journal
 from assay.controller.effects.workflow_queues import (
     QUEUE_POLL_S,
     QueueLimits,
@@ -265,7 +266,7 @@ def _verify_step(intent_json: str, attempt: dict[str, Any]) -> None:
 def _journal_intent(intent_json: str) -> EffectIntent:
     """Return the intent as the ledger has it, with the facts before it; journal it where the ledger has none."""
     intent = EffectIntent(**json.loads(intent_json))
-    return steps.journal_intent(_engines[0].context, load_action(intent.action), intent)
+    return effect_journal.journal_intent(_engines[0].context, load_action(intent.action), intent)
 
 
 def _run_detached(work: Callable[[], Result]) -> Result:

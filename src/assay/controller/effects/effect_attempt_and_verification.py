@@ -1,4 +1,4 @@
-"""The three steps of one effect: journal its intent, attempt it, verify it by reading the world.
+"""The steps of one effect after its intent is journalled: attempt it, and verify it by reading the world.
 
 Each step may run again after a crash. An effect happens once because every attempt reads the world first, and counts
 as done only when a reading shows it.
@@ -6,11 +6,8 @@ as done only when a reading shows it.
 
 from __future__ import annotations
 
-import os
-import socket
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 from assay.actions.action import (
     ActionContext,
@@ -20,10 +17,13 @@ from assay.actions.action import (
     UnfinishedAction,
     find_action_effort,
 )
-from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.effects import effect_journal
+from assay.controller.effects.effect_journal import find_journaled_effect, is_same_machine
 from assay.controller.effects.foreign_cordon_gate import must_attempt_wait
 from assay.ledger.leases_and_locks import hold_node_lease
+from assay.model.decision import DECLARED_ACTIONS
+from assay.model.entries.effect_entries import EffectIntentEntry
+from assay.model.entries.rollout_entries import CommitAdoptedEntry
 from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 
@@ -40,34 +40,10 @@ class AttemptResult:
     is_unfinished: bool = False
 
 
-def journal_intent(context: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectIntent:
-    """Journal the intent with the facts before it; return it as the ledger has it, from now or from before a crash."""
-    if known := find_journaled_effect(context, intent):
-        return known.intent
-    if not is_same_machine(context, intent):
-        return intent
-    try:
-        before = action.before(context, intent)
-    except Exception as error:  # whatever it is, the intent is journalled before anything is done
-        before = {"unread": describe_error(error)}
-    executor = describe_executor(context, intent.action)
-    context.ledger.append(effect_journal.make_intent_entry(intent, context.clock.now().isoformat(), before, executor))
-    return find_journaled_effect(context, intent).intent  # type: ignore[union-attr]  # just appended
-
-
 def must_wait_to_begin(context: ActionContext, intent: EffectIntent) -> bool:
     """Whether an attempt may not even begin, because of those who closed the node. What has begun is proved first."""
     known = find_journaled_effect(context, intent)
     return (known is None or known.status == "tried") and must_attempt_wait(context, intent)
-
-
-def is_same_machine(context: ActionContext, intent: EffectIntent) -> bool:
-    """Whether the node's name still stands for the machine that the effect is about.
-
-    A renamed machine takes its effects along. Nothing is done and nothing journalled under its old name any more.
-    """
-    state = read_node_states(context.ledger).get(intent.node) if intent.named_by else None
-    return not intent.named_by or (state is not None and state.named_by == intent.named_by)
 
 
 def run_action(
@@ -129,9 +105,20 @@ def verify_effect(
     context.progress(f"{intent.node}: {intent.action}: {format_verification(verification)}")
     if not verification.is_waiting and is_same_machine(context, intent):
         known = find_journaled_effect(context, intent)
-        entry = make_result_entry(context, intent, verification, known, may_retry=bool(attempt.error))
+        may_retry = bool(attempt.error) or (verification.done is False and _began_before_merge(context, intent))
+        entry = make_result_entry(context, intent, verification, known, may_retry=may_retry)
         context.ledger.append(entry)
     return verification
+
+
+def _began_before_merge(context: ActionContext, intent: EffectIntent) -> bool:
+    """Whether another commit was adopted since the effect began. Then it may have brought what the earlier one says."""
+    if intent.action not in DECLARED_ACTIONS:
+        return False
+    adopted = context.ledger.entries(kinds=[CommitAdoptedEntry.kind])
+    begun = context.ledger.entries(intent.node, [EffectIntentEntry.kind])
+    seqs = [one.seq for one in begun if EffectIntentEntry.read(one).effect == intent.effect]
+    return bool(adopted and seqs) and adopted[-1].seq > seqs[-1]
 
 
 def _is_final(verification: EffectVerification, attempt: AttemptResult) -> bool:
@@ -175,18 +162,6 @@ def verify_safely(context: ActionContext, action: ActionModule, intent: EffectIn
         return action.verify(context, intent)
     except Exception as error:  # whatever it is, it is no proof
         return EffectVerification(None, describe_error(error))
-
-
-def find_journaled_effect(context: ActionContext, intent: EffectIntent) -> effect_journal.JournaledEffect | None:
-    """Return the effect as the ledger has it, None where its intent was never journalled."""
-    entries = context.ledger.entries(intent.node, effect_journal.EFFECT_KINDS)
-    return effect_journal.parse_effects(entries).get(intent.effect)
-
-
-def describe_executor(context: ActionContext, action: str) -> dict[str, Any]:
-    """Return this process, and the real time after which nothing of its attempt can be at work any more."""
-    until = datetime.now(UTC) + timedelta(seconds=find_action_effort(context.fleet, action).deadline_s)
-    return {"host": socket.gethostname(), "pid": os.getpid(), "until": until.isoformat(timespec="seconds")}
 
 
 def add_error(verification: EffectVerification, error: str) -> EffectVerification:

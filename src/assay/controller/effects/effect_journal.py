@@ -1,16 +1,28 @@
-"""The ledger entries of an effect: an intent, then done, then exactly one of verified and failed.
+"""The journal of an effect in the ledger: an intent, then done, then exactly one of verified and failed.
 
+`journal_intent` writes the intent before anything is done. After a crash, `find_journaled_effect` finds how far it got.
 `effect.unknown` records that the world could not be read; only a later reading ends such an effect. `effect.tried`
 records that an attempt achieved nothing, and when the next one may start.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from assay.actions.action import EffectFacts, EffectIntent, EffectVerification
+from assay.actions.action import (
+    ActionContext,
+    ActionModule,
+    EffectFacts,
+    EffectIntent,
+    EffectVerification,
+    find_action_effort,
+)
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.model.entries.effect_entries import (
     EffectDoneEntry,
     EffectFailedEntry,
@@ -21,6 +33,7 @@ from assay.model.entries.effect_entries import (
     EffectVerifiedEntry,
 )
 from assay.model.entries.registry import decode_entry
+from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
 EFFECT_KINDS = ("effect.intent", "effect.done", "effect.tried", "effect.verified", "effect.failed", "effect.unknown")
@@ -44,6 +57,42 @@ class JournaledEffect:
     def has_ended(self) -> bool:
         """Whether a reading of the world has ended it."""
         return self.status in ("verified", "failed")
+
+
+def journal_intent(context: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectIntent:
+    """Journal the intent with the facts before it; return it as the ledger has it, from now or from before a crash."""
+    if known := find_journaled_effect(context, intent):
+        return known.intent
+    if not is_same_machine(context, intent):
+        return intent
+    try:
+        before = action.before(context, intent)
+    except Exception as error:  # whatever it is, the intent is journalled before anything is done
+        before = {"unread": describe_error(error)}
+    executor = describe_executor(context, intent.action)
+    context.ledger.append(make_intent_entry(intent, context.clock.now().isoformat(), before, executor))
+    return find_journaled_effect(context, intent).intent  # type: ignore[union-attr]  # just appended
+
+
+def find_journaled_effect(context: ActionContext, intent: EffectIntent) -> JournaledEffect | None:
+    """Return the effect as the ledger has it, None where its intent was never journalled."""
+    entries = context.ledger.entries(intent.node, EFFECT_KINDS)
+    return parse_effects(entries).get(intent.effect)
+
+
+def is_same_machine(context: ActionContext, intent: EffectIntent) -> bool:
+    """Whether the node's name still stands for the machine that the effect is about.
+
+    A renamed machine takes its effects along. Nothing is done and nothing journalled under its old name any more.
+    """
+    state = read_node_states(context.ledger).get(intent.node) if intent.named_by else None
+    return not intent.named_by or (state is not None and state.named_by == intent.named_by)
+
+
+def describe_executor(context: ActionContext, action: str) -> dict[str, Any]:
+    """Return this process, and the real time after which nothing of its attempt can be at work any more."""
+    until = datetime.now(UTC) + timedelta(seconds=find_action_effort(context.fleet, action).deadline_s)
+    return {"host": socket.gethostname(), "pid": os.getpid(), "until": until.isoformat(timespec="seconds")}
 
 
 def derive_effect_id(decision: str, action: str) -> str:

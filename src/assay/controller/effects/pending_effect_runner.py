@@ -181,7 +181,7 @@ class _EffectRun:
 
     def _refresh(self, effect: PendingEffect) -> PendingEffect:
         """Return an effect with what the ledger has by now: its workflow may have ended since the state was read."""
-        recorded = steps.find_journaled_effect(self._context, effect.intent)
+        recorded = effect_journal.find_journaled_effect(self._context, effect.intent)
         return replace(effect, intent=recorded.intent, recorded=recorded) if recorded else effect
 
     def _reverify_all(self, pending: Sequence[PendingEffect]) -> dict[str, str]:
