@@ -24,6 +24,7 @@ from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS
 from assay.controller.effects.effect_journal import EFFECT_KINDS, journal_intent, parse_effects
 from assay.controller.effects.pending_effect_runner import run_effects
+from assay.model.entries.rollout_entries import CommitAdoptedEntry
 from assay.model.specs.policy_sections import EffectRetryPolicy
 
 WISH = EffectIntent("e1", "reboot", "n0001", "d1", "because")
@@ -71,6 +72,21 @@ def test_trouble_is_tried_again_with_growing_waits_and_fails_after_the_last(ctx:
 
 def test_what_was_done_without_trouble_and_did_not_help_has_failed_at_once(ctx: ActionContext):
     assert carried(ctx, world.Switch(ctx.home, works=False)) == ["intent", "done", "failed"]
+
+
+@pytest.mark.parametrize(("action", "merged_before", "end"), [
+    ("zap", False, "tried"), ("zap", True, "failed"), ("reboot", False, "failed"),
+])  # fmt: skip
+def test_what_brings_the_specs_is_attempted_again_after_a_merge(ctx: ActionContext, action, merged_before, end):
+    merge = CommitAdoptedEntry("c2", "c1").make_entry("merge", START.isoformat())
+    switch, wish = world.Switch(ctx.home, works=False), replace(WISH, action=action)
+    if merged_before:
+        ctx.ledger.append(merge)
+    intent = journal_intent(ctx, switch, wish)
+    attempt = steps.run_action(ctx, switch, intent)
+    ctx.ledger.append(merge)
+    steps.verify_effect(ctx, switch, intent, attempt)
+    assert ctx.ledger.entries(kinds=EFFECT_KINDS)[-1].kind == f"effect.{end}"
 
 
 def test_a_second_attempt_that_works_ends_it(ctx: ActionContext):

@@ -12,6 +12,8 @@ REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"
 """Actions after which earlier passes of checks no longer count."""
 RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
 """Actions that count against the policy's `reboots_per_hour`."""
+DECLARED_ACTIONS: frozenset[ActionName] = frozenset({"zap", "configure"})
+"""Actions that bring a node to what its specs declare."""
 
 PERSON_RULE = "person"
 """The rule name in decisions on a person's request."""

@@ -277,8 +277,9 @@ class EffectRetryPolicy(StrictModel):
     """How often one action is attempted.
 
     An attempt that raised an error is repeated after `waits_minutes` of the fleet's time; the last wait applies to all
-    further attempts. An action that ran without error and did not help has failed and is not repeated. After
-    `deadline_minutes` of real time, nothing of an attempt still runs, even if its controller died.
+    further attempts. An action that ran without error and did not help has failed and is not repeated, unless a merge
+    was adopted while zap or configure ran. After `deadline_minutes` of real time, nothing of an attempt still runs,
+    even if its controller died.
 
     `attempts`: how many attempts in all.
     """
