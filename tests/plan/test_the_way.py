@@ -21,9 +21,12 @@ def test_firmware_goes_through_zap_and_burn_in(policy) -> None:
     assert found.out_of_service == ("draining", "zap", "test")
 
 
-def test_a_setting_that_needs_a_restart_goes_through_a_reboot(repository) -> None:
+@pytest.mark.parametrize(("root", "repair"), [("disk", "zap"), ("memory", "production-reboot")])
+def test_a_setting_that_needs_a_restart_comes_by_zap_or_with_the_image(repository, root: str, repair: str) -> None:
+    repository.spec("host:\n", f"host:\n  root: {root}\n").commit()
     made = repository.spec("iommu=pt", "iommu=off").plan()
-    assert [way.route.states for way in made.work.rollout_routes] == [("production", "production-reboot", "production")]
+    (way,) = made.work.rollout_routes
+    assert way.route.repair == repair
     assert {name for wave in made.work.schedule.waves for name in wave.nodes} == {f"n{n:04}" for n in range(3, 17)}
 
 

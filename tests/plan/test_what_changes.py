@@ -25,8 +25,10 @@ def test_comments_blanks_and_order_change_nothing(repository) -> None:
 def test_a_commit_is_planned_against_another(repository) -> None:
     base = repository.git("rev-parse", "HEAD")
     repository.spec("driver: 570.172.08", "driver: 580.65.06").commit()
-    (setting,) = repository.plan(base=base).configuration
-    assert (setting.setting.old, setting.setting.new) == ("570.172.08", "580.65.06")
+    changed = {
+        (one.setting.field, one.setting.old, one.setting.new) for one in repository.plan(base=base).configuration
+    }
+    assert changed == {("driver", "570.172.08", "580.65.06")}
     assert not repository.plan().has_changes
 
 

@@ -5,22 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from assay.model.specs.firmware_bundle import FirmwareReset
-
 
 @dataclass(frozen=True, slots=True)
 class AssumedHours:
     """A number of hours, and where it comes from."""
 
     hours: float
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class AppliedSetting:
-    """A part of a NodeSpec that zap applies to a node: what must restart before it takes effect, and the source."""
-
-    reset: FirmwareReset
     source: str
 
 
@@ -42,13 +32,3 @@ ACTION_HOURS = MappingProxyType(
 )
 PERSON_HOURS = AssumedHours(1, "our own choice: a person looks and certifies within the hour")
 SUITE_HOURS = AssumedHours(0.5, "our own choice: the suites of a phase, burn-in tools included, where there is no soak")
-
-APPLIED_SETTINGS = MappingProxyType(
-    {
-        "bios": AppliedSetting("host", "DMTF Redfish Bios.Settings: attributes take effect at the next reset"),
-        "bmc": AppliedSetting("none", "DMTF Redfish: a BMC applies its own settings at once"),
-        "kernel_cmdline": AppliedSetting("host", "the kernel reads its command line when it boots"),
-        "driver": AppliedSetting("host", "NVIDIA driver installation guide: a running kernel keeps the loaded module"),
-    }
-)
-"""Settings of a spec that somebody applies. All other fields of a spec describe hardware, which is only judged."""

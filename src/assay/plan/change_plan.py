@@ -84,9 +84,8 @@ def _note_breaker(
 ) -> Iterator[str]:
     """Yield a note for each pool whose breaker the change itself will open: all its nodes drift at the next pass."""
     breaker, fleet = after.policy.breaker, after.fleet
-    hit = {
-        node for one in following if one.what in ("moves", "noted") and _is_serious(after, one) for node in one.nodes
-    }
+    shown = ("moves", "noted", "at_once", "idle")
+    hit = {node for one in following if one.what in shown and _is_serious(after, one) for node in one.nodes}
     counting = [node for name, node in fleet.nodes.items() if standings[name].is_meant_to_serve]
     size = Counter(node.pool for node in counting)
     drifting = Counter(node.pool for node in counting if node.name in hit)

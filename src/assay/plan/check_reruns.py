@@ -13,6 +13,7 @@ from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.repair_routes import ServiceRoute
+from assay.plan.setting_routes import reads_field
 from assay.plan.spec_pair_comparison import NodeGroup, SpecPair, SpecPairKey
 
 NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
@@ -20,13 +21,17 @@ NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), froze
 
 @dataclass(frozen=True, slots=True)
 class StaleCheck:
-    """A check that must be run again, and why. `certain`: it fails until somebody has worked on the node."""
+    """A check that must be run again, and why. `certain`: it fails until somebody has worked on the node.
+
+    `unmet`: the settings that it then finds different, with their old and new values.
+    """
 
     check: str
     phases: tuple[str, ...]
     fault: str
     because: tuple[str, ...]
     certain: bool
+    unmet: tuple[str, ...] = ()
 
 
 class StaleCheckFinder:
@@ -47,14 +52,22 @@ class StaleCheckFinder:
     def _stale(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> Iterator[StaleCheck]:
         for ident, check in self._after.checks.items():
             reads = self._after.reads.get(ident, NO_READS)
-            certain = tuple(_find_unmet_inputs(reads, pair))
+            unmet = [one for one in pair.settings if one.how == "applied" and reads_field(check, reads, one.field)]
+            certain = (*_find_unmet_bundle(reads, pair), *(f"spec.{one.field}" for one in unmet))
             maybe = (
                 *self.rewritten.get(ident, ()),
                 *_find_changed_inputs(check, reads, pair, said),
                 *self._profile(key, reads),
             )
             if because := tuple(dict.fromkeys((*certain, *maybe))):
-                yield StaleCheck(ident, tuple(check.phases), check.fault, because, bool(certain))
+                yield StaleCheck(
+                    ident,
+                    tuple(check.phases),
+                    check.fault,
+                    because,
+                    bool(certain),
+                    tuple(f"{one.field} {one.old} {one.new}" for one in unmet),
+                )
 
     def _profile(self, key: SpecPairKey, reads: CheckInputs) -> Iterator[str]:
         old, new = self._before.fleet.profiles[key[2]], self._after.fleet.profiles[key[3]]
@@ -76,13 +89,10 @@ class StaleCheckFinder:
                 yield ident, because
 
 
-def _find_unmet_inputs(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:
-    """Yield the values that a check reads and that the node cannot have yet: versions and settings still to apply."""
+def _find_unmet_bundle(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:
+    """Yield the bundle if a check reads it and the node cannot have its versions yet."""
     if "bundle" in reads.fixtures and pair.moves:
         yield "the firmware bundle"
-    for setting in pair.settings:
-        if setting.how == "applied" and any(_root_of(path) == setting.field for path in reads.spec):
-            yield f"spec.{setting.field}"
 
 
 def _find_changed_inputs(
@@ -101,10 +111,6 @@ def _find_changed_inputs(
             yield f"{root}.declared.{field}"
     if "cables" in said and reads.has_cables:
         yield "its cables"
-
-
-def _root_of(path: str) -> str:
-    return path.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)

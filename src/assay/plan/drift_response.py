@@ -8,19 +8,24 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.lifecycle.policy_response import PolicyResponse, respond_to_class
+from assay.model.decision import CONFIGURE
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.policy_sections import LifecycleState
 from assay.plan.check_reruns import StaleCheck
 from assay.plan.fleet_revision import FleetRevision
+from assay.plan.setting_routes import find_check_route
 
-DriftResponseKind = Literal["rolls", "moves", "noted", "tracked", "fails", "stays", "ahead", "unseen"]
+DriftResponseKind = Literal[
+    "rolls", "at_once", "idle", "moves", "noted", "tracked", "fails", "stays", "ahead", "unseen"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class DriftResponse:
     """What follows for nodes in one state. `fault` is the class under which the difference is seen, "" for none.
 
-    `what`: they wait for their wave of the rollout, and nobody is asked meanwhile (`rolls`); the policy `moves` the
+    `what`: they wait for their wave of the rollout, and nobody is asked meanwhile (`rolls`); they get it in service, at
+    once or with the next idle moment (`at_once`, `idle`); the policy `moves` the
     nodes, or only records the fault (`noted`); their profile does not act on faults (`tracked`); the state's
     requirements fail and lead elsewhere (`fails`) or keep the node (`stays`); the nodes take the change when they come
     to it (`ahead`); no check sees it (`unseen`). `to` is the state to which they go.
@@ -56,7 +61,7 @@ def predict_drift_responses(
     """Return what follows for groups of nodes; groups with the same result are merged."""
     merged: dict[DriftResponse, list[str]] = defaultdict(list)
     for drift, nodes in drifting:
-        for one in _predict(after, drift):
+        for one in dict.fromkeys(_predict(after, drift)):
             merged[one] += nodes
     return tuple(replace(one, nodes=tuple(nodes)) for one, nodes in merged.items())
 
@@ -78,18 +83,41 @@ def _predict(after: FleetRevision, drift: DriftGroup) -> Iterator[DriftResponse]
 
 
 def _predict_watched(after: FleetRevision, drift: DriftGroup, watched: list[StaleCheck]) -> Iterator[DriftResponse]:
-    profile = after.fleet.profiles[drift.profile]
     for fault in dict.fromkeys(one.fault for one in watched):
-        checks = tuple(one.check for one in watched if one.fault == fault)
-        if drift.leaves and profile.acts_on_faults and fault in after.policy.breaker.drift:
-            rule = f"{after.policy_line('rollouts')} rollouts"
-            yield DriftResponse((), drift.state, "rolls", fault, checks, rule=rule)
-            continue
-        for said in dict.fromkeys(
-            respond_to_class(after.policy, after.catalog, drift.state, fault, use) for use in (False, True)
-        ):
-            rule = f"{after.policy_line(f'faults.{said.rule}')} {said.rule}"
-            yield DriftResponse((), drift.state, _response_kind(profile, said), fault, checks, said, said.to, rule)
+        failing = [one for one in watched if one.fault == fault]
+        answers = [respond_to_class(after.policy, after.catalog, drift.state, fault, use) for use in (False, True)]
+        for said in dict.fromkeys(answers):
+            yield from _predict_fault(after, drift, failing, said)
+
+
+def _predict_fault(
+    after: FleetRevision, drift: DriftGroup, failing: list[StaleCheck], said: PolicyResponse
+) -> Iterator[DriftResponse]:
+    profile, fault = after.fleet.profiles[drift.profile], failing[0].fault
+    checks, is_correction = tuple(one.check for one in failing), said.remedy == CONFIGURE
+    rule = f"{after.policy_line(f'faults.{said.rule}')} {said.rule}"
+    if drift.leaves and profile.acts_on_faults and (is_correction or fault in after.policy.breaker.drift):
+        rule = f"{after.policy_line('rollouts')} rollouts"
+        yield DriftResponse((), drift.state, "rolls", fault, checks, rule=rule)
+    elif profile.acts_on_faults and is_correction:
+        yield from _predict_corrections(after, drift, failing, said, rule)
+    else:
+        yield DriftResponse((), drift.state, _response_kind(profile, said), fault, checks, said, said.to, rule)
+
+
+def _predict_corrections(
+    after: FleetRevision, drift: DriftGroup, failing: Iterable[StaleCheck], said: PolicyResponse, rule: str
+) -> Iterator[DriftResponse]:
+    """Yield what follows of each check by itself: a node gets the settings of one check while people mend another."""
+    profile = after.fleet.profiles[drift.profile]
+    found: dict[DriftResponseKind, list[StaleCheck]] = defaultdict(list)
+    for one in failing:
+        route = find_check_route(after, profile, drift.state, after.checks[one.check], " ".join(one.unmet))
+        found["at_once" if route.way == "at_once" else "idle" if route.way == "idle" else "noted"].append(one)
+    for kind, checks in found.items():
+        answer = replace(said, remedy="ticket", at_once=(), when_idle=()) if kind == "noted" else said
+        names = tuple(one.check for one in checks)
+        yield DriftResponse((), drift.state, kind, checks[0].fault, names, answer, "", rule)
 
 
 def _response_kind(profile: ManagementProfile, said: PolicyResponse) -> DriftResponseKind:

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from assay.fleet.spec_values_read_by_checks import PART_SPEC_FIELDS
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
+from assay.plan.setting_routes import reads_field
 from assay.plan.spec_pair_comparison import LimitDifference, NodeGroup, SettingChange, VersionChange
 
 T = TypeVar("T", bound=Hashable)
@@ -24,10 +24,14 @@ class FirmwareChange:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationChange:
-    """A changed field of a spec, the nodes, and the checks that read it. If no check does, nobody sees the change."""
+    """A changed field of a spec, the nodes and their pools, and the checks that read it.
+
+    If no check does, nobody sees the change.
+    """
 
     setting: SettingChange
     nodes: tuple[str, ...]
+    pools: tuple[str, ...]
     seen_by: tuple[str, ...]
 
 
@@ -53,9 +57,15 @@ def list_configuration_changes(groups: Iterable[NodeGroup], after: FleetRevision
     """Return the changed fields, except firmware and limits."""
     found = _group_nodes_by((setting, group) for group in groups for setting in group.pair.settings)
     return tuple(
-        ConfigurationChange(setting, nodes, tuple(_find_reading_checks(after, setting.field)))
+        ConfigurationChange(
+            setting, nodes, _list_pools(after, nodes), tuple(_find_reading_checks(after, setting.field))
+        )
         for setting, nodes in found
     )
+
+
+def _list_pools(after: FleetRevision, nodes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({after.fleet.nodes[name].pool for name in nodes}))
 
 
 def list_limit_changes(groups: Iterable[NodeGroup], after: FleetRevision) -> tuple[LimitChange, ...]:
@@ -86,8 +96,4 @@ def _group_nodes_by(touched: Iterable[tuple[T, NodeGroup]]) -> Iterator[tuple[T,
 
 def _find_reading_checks(after: FleetRevision, field: str) -> Iterator[str]:
     """Yield the checks that read a field of the spec, or that run once for each part that the spec declares."""
-    for ident, check in after.checks.items():
-        reads = after.reads.get(ident)
-        roots = {path.partition(".")[0] for path in reads.spec} if reads else set()
-        if field in roots or PART_SPEC_FIELDS.get(check.subject) == field:
-            yield ident
+    return (ident for ident, check in after.checks.items() if reads_field(check, after.reads.get(ident), field))

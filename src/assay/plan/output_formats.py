@@ -17,6 +17,7 @@ from assay.model.node import Node
 from assay.model.text_lists import fold_names, format_list
 from assay.plan.change_plan import ChangePlan
 from assay.plan.check_reruns import CheckRerun
+from assay.plan.grouped_spec_changes import ConfigurationChange
 from assay.plan.plan_sections import PlanSection, find_all_pools, format_headline, format_hours, format_sections
 from assay.plan.review.plan_content import PLAN_TRAILER
 from assay.plan.rollout_nodes_and_limits import RolloutRoute
@@ -59,10 +60,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "risks": to_plain_json(plan.risks),
         "nodes": _inventory_json(plan),
         "firmware": [{**to_plain_json(one.move), "nodes": list(one.nodes)} for one in plan.firmware],
-        "configuration": [
-            {**to_plain_json(one.setting), "nodes": list(one.nodes), "seen_by": list(one.seen_by)}
-            for one in plan.configuration
-        ],
+        "configuration": list(map(_configuration_json, plan.configuration)),
         "limits": [
             {
                 "spec": one.spec,
@@ -89,6 +87,11 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "backtest": _backtest_json(plan.backtest),
         "notes": list(plan.notes),
     }
+
+
+def _configuration_json(one: ConfigurationChange) -> dict[str, Any]:
+    lists = {"nodes": list(one.nodes), "pools": list(one.pools), "seen_by": list(one.seen_by)}
+    return {**to_plain_json(one.setting), **lists}
 
 
 def _inventory_json(plan: ChangePlan) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.lifecycle.node_entry import describe_entry
@@ -22,6 +22,7 @@ from assay.plan.policy_and_history_sections import (
 )
 from assay.plan.policy_changes import SettingDifference
 from assay.plan.repair_routes import StayEstimate
+from assay.plan.setting_routes import SettingWay
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +147,26 @@ def _firmware(plan: ChangePlan) -> Iterator[str]:
         yield f"{format_nodes(one.nodes)}: {move.component} {versions}, {resets}, order {move.order}"
 
 
+SETTING_WAYS: Mapping[SettingWay, str] = {
+    "at_once": "brought at once in service",
+    "idle": "brought in service with the next idle moment",
+    "rollout": "brought by the rollout",
+    "ticket": "a ticket asks people to bring it",
+    "noted": "the difference is only recorded",
+    "moves": "the fault moves the node",
+    "tracked": "left to people, by the profile",
+    "unseen": "not brought in service: no check of that state reads it",
+    "": "re-judged, nothing is applied",
+}
+
+
 def _configuration(plan: ChangePlan) -> Iterator[str]:
     for one in plan.configuration:
-        how = (
-            f"to apply, resets {one.setting.reset}" if one.setting.how == "applied" else "re-judged, nothing is applied"
-        )
+        way, rule = SETTING_WAYS[one.setting.way], f" [{one.setting.rule}]" if one.setting.rule else ""
+        resets = f", resets {one.setting.reset}" if one.setting.reset != "none" else ""
         seen = f"seen by {format_list(map(shorten_test_name, one.seen_by), 3)}" if one.seen_by else "no check reads it"
-        yield f"{format_nodes(one.nodes)}: {one.setting.field} {one.setting.old} → {one.setting.new}: {how}; {seen}"
+        change = f"{one.setting.field} {one.setting.old} → {one.setting.new}"
+        yield f"{format_nodes(one.nodes)}, {format_list(one.pools, 3)}: {change}: {way}{resets}{rule}; {seen}"
 
 
 def _limits(plan: ChangePlan) -> Iterator[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from assay.lifecycle.policy_response import PolicyResponse
 from assay.model.backtest_report import PolicyCostPoint
-from assay.model.decision import CONFIGURE
 from assay.model.text_lists import format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.drift_response import DriftResponse
@@ -91,6 +90,8 @@ def _describe_drift_response(one: DriftResponse) -> str:
     seen = f"seen as {one.fault} by {format_list(map(shorten_test_name, one.checks), 2)}"
     said = {
         "rolls": f"{seen}; they wait for their wave, and nobody is asked meanwhile [{one.rule}]",
+        "at_once": f"{seen}; brought at once, in service; no node moves [{one.rule}]",
+        "idle": f"{seen}; brought with the next idle moment, under a short cordon [{one.rule}]",
         "moves": f"{seen}; {one.answer} [{one.rule}]",
         "noted": f"{seen}; {_noted(one.answer)} [{one.rule}]",
         "tracked": f"{seen}; tracked and never acted on, by their profile",
@@ -103,8 +104,6 @@ def _describe_drift_response(one: DriftResponse) -> str:
 
 
 def _noted(answer: PolicyResponse | None) -> str:
-    if answer and answer.remedy == CONFIGURE:
-        return f"{answer}; no node moves"
     asks = "asks for a technician" if answer and answer.remedy == "ticket" else "is recorded"
     return f"the policy {asks} and moves no node"
 

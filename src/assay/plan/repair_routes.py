@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from assay.model.configuration.declared_settings import SETTING_ROLES
 from assay.model.decision import RESTART_ACTIONS
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
@@ -36,12 +37,16 @@ class ServiceRoute:
 
 
 def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> ServiceRoute:
-    """Return the way for a pair of specs: zap for new firmware or another kind of node, else a restart."""
-    if pair.moves or pair.is_other_spec:
+    """Return the way for a pair of specs: through zap, else through a restart if the image that boots brings it all."""
+    if pair.moves or pair.is_other_spec or not _comes_by_image(pair):
         return find_shortest_route(policy, start, frozenset({"zap"}))
-    wanted = frozenset({"powercycle"}) if pair.reset == "ac" else frozenset({"reboot"})
-    found = find_shortest_route(policy, start, wanted)
+    found = find_shortest_route(policy, start, frozenset({"reboot"}))
     return found if found.states else find_shortest_route(policy, start, frozenset(RESTART_ACTIONS))
+
+
+def _comes_by_image(pair: SpecPair) -> bool:
+    settings = [SETTING_ROLES[one.field] for one in pair.settings if one.how == "applied"]
+    return pair.new.host.root == "memory" and all(one.home == "disk" for one in settings)
 
 
 def find_shortest_route(policy: LifecyclePolicy, start: str, actions: frozenset[str]) -> ServiceRoute:

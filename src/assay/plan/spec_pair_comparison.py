@@ -6,17 +6,19 @@ Everything is computed once per group of nodes that change in the same way, not 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from assay.model.configuration.declared_settings import NESTED, SETTING_ROLES, list_declared_settings
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
+from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.node_spec import NodeSpec
-from assay.plan.assumptions import APPLIED_SETTINGS
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.inventory_changes import COMPARED_FIELDS, PLACE_FIELDS, InventoryChanges
+from assay.plan.setting_routes import IN_SERVICE, SettingWay, find_setting_route, make_rollout_route
 
 UNJUDGED_FIELDS = {"kind", "name", "extends", "description", "owner", "firmware", "limits"}
 RESET_ORDER: tuple[FirmwareReset, ...] = ("none", "bmc", "host", "ac")
@@ -38,13 +40,18 @@ class VersionChange:
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A changed field of the spec: `applied` to the node, or only `judged`."""
+    """A changed field of the spec, such as `host.governor`: `applied` to the node, or only `judged`.
+
+    `way` and `rule`: how an applied setting reaches a node in service, and the rule of the policy (see SettingRoute).
+    """
 
     field: str
     old: str
     new: str
     how: Literal["applied", "judged"]
     reset: FirmwareReset
+    way: SettingWay = ""
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +88,12 @@ class SpecPair:
 
     @property
     def needs_service_exit(self) -> bool:
-        """Whether a node must leave service for the change: for firmware, for a restart, or as another kind of node."""
-        return bool(self.moves) or self.reset != NO_RESET or (self.is_other_spec and self.has_drift)
+        """Whether a node must leave service: for firmware, for a restart, or as another kind of node.
+
+        Another spec alone is no reason if all that differs is brought to a node in service.
+        """
+        other_kind = self.is_other_spec and any(setting.way not in IN_SERVICE for setting in self.settings)
+        return bool(self.moves) or self.reset != NO_RESET or other_kind
 
 
 def spec_pair_key(old: Node, new: Node) -> SpecPairKey:
@@ -98,21 +109,30 @@ def compare_spec_pairs(
     for old, new in kept:
         key = spec_pair_key(old, new)
         if key not in found:
-            found[key] = _pair(before.fleet, after.fleet, old, new)
+            found[key] = _pair(before.fleet, after, old, new)
     return found
 
 
-def _pair(before: Fleet, after: Fleet, old: Node, new: Node) -> SpecPair:
-    was, will = before.spec_of(old.name), after.spec_of(new.name)
-    return SpecPair(
+def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair:
+    fleet = after.fleet
+    was, will, profile = before.spec_of(old.name), fleet.spec_of(new.name), fleet.profile_of(new.name)
+    pair = SpecPair(
         old=was,
         new=will,
-        moves=_moves(_managed_components(before, old), _managed_components(after, new)),
-        settings=tuple(_settings(was, will)),
+        moves=_moves(_managed_components(before, old), _managed_components(fleet, new)),
+        settings=tuple(_settings(after, profile, was, will)),
         thresholds=tuple(_thresholds(was, will)),
-        bundle=before.bundle_of(old.name).components != after.bundle_of(new.name).components,
+        bundle=before.bundle_of(old.name).components != fleet.bundle_of(new.name).components,
         is_other_spec=was.name != will.name,
     )
+    return _route_by_rollout(after, pair) if pair.needs_service_exit and profile.acts_on_faults else pair
+
+
+def _route_by_rollout(after: FleetRevision, pair: SpecPair) -> SpecPair:
+    """Return a pair whose nodes get every setting out of service, since they leave it anyway."""
+    route = make_rollout_route(after)
+    settings = (replace(one, way=route.way, rule=route.rule) if one.how == "applied" else one for one in pair.settings)
+    return replace(pair, settings=tuple(settings))
 
 
 def _managed_components(fleet: Fleet, node: Node) -> dict[str, FirmwareComponent]:
@@ -130,15 +150,42 @@ def _moves(old: Mapping[str, FirmwareComponent], new: Mapping[str, FirmwareCompo
     return tuple(sorted(moves, key=lambda move: (move.order, move.component)))
 
 
-def _settings(old: NodeSpec, new: NodeSpec) -> Iterable[SettingChange]:
+def _settings(
+    after: FleetRevision, profile: ManagementProfile, old: NodeSpec, new: NodeSpec
+) -> Iterator[SettingChange]:
+    declared = set(list_declared_settings(new))
+    for path, was, will in _list_changes(old, new):
+        contrast = _format_contrast(was, will)
+        if path not in declared:
+            yield SettingChange(path, *contrast, "judged", "none")
+            continue
+        route = find_setting_route(after, profile, path, " ".join(contrast))
+        reset: FirmwareReset = "host" if SETTING_ROLES[path].applied == "zap" else "none"
+        yield SettingChange(path, *contrast, "applied", reset, route.way, route.rule)
+
+
+def _list_changes(old: NodeSpec, new: NodeSpec) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path of each field that differs, as deep as settings are named, and both values."""
     for field in type(new).model_fields:
         was, will = getattr(old, field), getattr(new, field)
         if field in UNJUDGED_FIELDS or was == will:
             continue
-        if field in APPLIED_SETTINGS:
-            yield SettingChange(field, *_format_contrast(was, will), "applied", APPLIED_SETTINGS[field].reset)
+        if field == "nics":
+            yield from _list_changes_of_nics(old, new)
+        elif field in NESTED:
+            for name in type(will).model_fields:
+                if getattr(was, name) != getattr(will, name):
+                    yield f"{field}.{name}", getattr(was, name), getattr(will, name)
         else:
-            yield SettingChange(field, *_format_contrast(was, will), "judged", "none")
+            yield field, was, will
+
+
+def _list_changes_of_nics(old: NodeSpec, new: NodeSpec) -> Iterator[tuple[str, Any, Any]]:
+    parts = [[nic.model_copy(update={"mtu": None}) for nic in spec.nics] for spec in (old, new)]
+    mtus = [{nic.name: nic.mtu for nic in spec.nics if nic.mtu} for spec in (old, new)]
+    for path, (was, will) in (("nics", parts), ("nics.mtu", mtus)):
+        if was != will:
+            yield path, was, will
 
 
 def _thresholds(old: NodeSpec, new: NodeSpec) -> Iterable[LimitDifference]:
@@ -158,14 +205,21 @@ def _format_contrast(old: Any, new: Any) -> tuple[str, str]:
     if isinstance(old, list) and isinstance(new, list):
         only = [one for one in old if one not in new], [one for one in new if one not in old]
         return (_line(only[0]), _line(only[1])) if only[0] or only[1] else (_line(old), _line(new))
-    was, will = _as_map(old), _as_map(new)
+    was, will = _as_map(old, new), _as_map(new, old)
     if was is None or will is None:
-        return str(old), str(new)
+        return _scalar(old), _scalar(new)
     names = [name for name in dict.fromkeys([*was, *will]) if was.get(name) != will.get(name)]
     return (_entries(was, names), _entries(will, names))
 
 
-def _as_map(value: Any) -> Mapping[str, Any] | None:
+def _scalar(value: Any) -> str:
+    return NO_RESET if value is None else str(value)
+
+
+def _as_map(value: Any, other: Any) -> Mapping[str, Any] | None:
+    """Return a value as a mapping, if it or the other is one and it is not something else."""
+    if value is None:
+        return {} if isinstance(other, Mapping) or hasattr(other, "model_fields_set") else None
     if isinstance(value, Mapping):
         return value
     return dict(value) if hasattr(value, "model_fields_set") else None

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
-from assay.fleet.spec_values_read_by_checks import JudgingHashes, list_spec_paths
-from assay.model.configuration.correction_rules import find_setting
+from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.model.fleet import Fleet
-
-PART_LISTS = ("gpus.pci", "hcas", "nics", "psus.count", "nvme.count")
-"""What a check reads only to know its parts."""
+from assay.plan.setting_routes import list_settings_read
 
 
 class SettingsOfChecks(Mapping[str, frozenset[str]]):
@@ -27,9 +24,7 @@ class SettingsOfChecks(Mapping[str, frozenset[str]]):
         found, reads = dict[str, frozenset[str]](), self._hashes().reads
         for catalog in self._fleet.check_catalogs.values():
             for check in catalog.checks:
-                paths = list_spec_paths(check, reads[check.id]) if check.id in reads else []
-                settings = frozenset(find_setting(path) for path in paths if path not in PART_LISTS)
-                if settings and "" not in settings and not reads[check.id].limits:
+                if settings := list_settings_read(check, reads.get(check.id)):
                     found[check.id] = settings
         return found
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from assay.lifecycle.corrections import SETTING_CAUSE, CorrectionRecord
+from assay.lifecycle.decisions.allowed_corrections import find_allowed_correction
 from assay.lifecycle.decisions.foreign_cordons import FOREIGN_CAUSE, find_respected_cordon
 from assay.lifecycle.decisions.known_issues import drop_excused_outcomes
 from assay.lifecycle.decisions.open_corrections import find_open_correction, list_of_settings
@@ -18,16 +19,10 @@ from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.remedy_ladder import find_last_reset
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord
-from assay.model.configuration.correction_rules import needs_idle_node
-from assay.model.configuration.declared_settings import SETTING_ROLES
 from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, CORRECTION_REMEDIES, DecisionCause
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.policy_sections import FaultRule
 from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
-
-IDLE_ACTIONS = {"cordon", "uncordon"}
-"""What a correction needs besides `configure` if the node must be idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +122,10 @@ def _find_wrong_settings(
     snapshot: FleetSnapshot, view: NodeSnapshot, matched: MatchedFault, recorded: RecordedOutcome
 ) -> WrongSettings | None:
     """Return what a failed check wants corrected; None if the policy or the profile leaves any of that to people."""
-    rules, settings = snapshot.policy.corrections, snapshot.settings_of_checks.get(recorded.outcome.check, frozenset())
-    needs_idle = matched.rule.timing == "pending" or any(
-        rules.find_application(one) == "idle" or needs_idle_node(one, recorded.outcome.reason) for one in settings
-    )
-    if not settings or any(rules.find_application(one) == "zap" for one in settings):
-        return None
-    if not may_correct(view.profile, settings, needs_idle=needs_idle):
-        return None
-    return WrongSettings(recorded, settings, needs_idle, matched)
-
-
-def may_correct(profile: ManagementProfile, settings: Iterable[str], *, needs_idle: bool) -> bool:
-    """Whether a profile lets assay bring these settings to a node in service."""
-    actions = {CONFIGURE, *(IDLE_ACTIONS if needs_idle else ())}
-    of_host = any(SETTING_ROLES[one].home != "bmc" for one in settings)
-    return profile.acts_on_faults and actions <= set(profile.actions) and (profile.host_settings or not of_host)
+    settings = snapshot.settings_of_checks.get(recorded.outcome.check, frozenset[str]())
+    rules, reason = snapshot.policy.corrections, recorded.outcome.reason
+    allowed = find_allowed_correction(rules, view.profile, matched.rule, sorted(settings), reason)
+    return None if allowed == "zap" else WrongSettings(recorded, settings, allowed == "idle", matched)
 
 
 def _was_corrected(view: NodeSnapshot, fault: FaultRecord) -> bool:
