@@ -10,6 +10,7 @@ from lifecycle.judged_fleet import enrol
 
 from assay.lifecycle.decisions import (
     circuit_breaker,
+    evidence_validity,
     fault_remedies,
     flapping,
     manual_moves,
@@ -20,7 +21,7 @@ from assay.lifecycle.decisions import (
 from assay.lifecycle.decisions import decide as deciding
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity
 from assay.lifecycle.decisions.decide import decide
-from assay.lifecycle.decisions.evidence_order import RequiredBoot
+from assay.lifecycle.decisions.evidence_validity import RequiredBoot
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
 from assay.model.decision import DecisionCause
 
@@ -98,13 +99,13 @@ DEFECTS = {
     "stale passes count": (
         "admits without a proof",
         without(
-            (required_checks, "_find_shortcoming", lambda *_, **__: ""),
-            (required_checks, "_find_disorder", lambda *_: ""),
+            (required_checks, "find_shortcoming", lambda *_, **__: ""),
+            (required_checks, "find_disorder", lambda *_: ""),
         ),
     ),
     "later faults are forgotten": (
         "admits over a later fault",
-        without((required_checks, "find_unproved_fault", lambda *_: None)),
+        without((evidence_validity, "find_unproved_fault", lambda *_: None)),
     ),
     "room without end": ("exceeds the limit", without((LimitCapacity, "find_refusal", lambda *_, **__: None))),
     "any number of racks": ("exceeds the limit of racks", without((rack_cordons, "_is_cordoned", lambda _: True))),
@@ -134,7 +135,7 @@ DEFECTS = {
     "repairs by the clock": (
         "admits without a proof",
         without(
-            (required_checks, "is_newer_than_repair", lambda *_: True),
+            (evidence_validity, "is_newer_than_repair", lambda *_: True),
             (required_checks, "find_required_boot", lambda *_: RequiredBoot()),
         ),
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from assay.lifecycle.decisions.evidence_order import find_proof_number, is_unproved
+from assay.lifecycle.decisions.evidence_validity import find_proof_number, is_unproved
 from assay.lifecycle.decisions.known_issues import drop_excused_outcomes, select_proving_outcomes
 from assay.lifecycle.faults.detection import FaultObservation, count_sightings, detect_faults
 from assay.lifecycle.faults.recovery import (

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from assay.lifecycle.decisions.evidence_order import (
+from assay.lifecycle.decisions.evidence_validity import (
     RequiredBoot,
     counts_in_stay,
+    find_disorder,
     find_required_boot,
-    find_unproved_fault,
-    is_newer_than_repair,
+    find_shortcoming,
 )
 from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import Outcome, RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
+from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.policy_sections import PhaseRequirement
-from assay.model.timestamps import format_duration, hours, parse_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +77,6 @@ def list_entry_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[tupl
     return [(action, effect.standing if effect else "") for action, effect in effects]
 
 
-def find_max_age(requirement: PhaseRequirement, check: CheckDeclaration) -> tuple[float, str]:
-    """Return the maximum age of a pass in hours, and what sets it: the check or the state, whichever is shorter."""
-    if check.valid_hours is not None and check.valid_hours < requirement.fresh_hours:
-        return check.valid_hours, "for which a pass of this check is valid"
-    return requirement.fresh_hours, "that the state allows"
-
-
 @dataclass(slots=True)
 class _RequirementResultBuilder:
     """A result that is being put together."""
@@ -118,8 +109,8 @@ def _judge_requirement(
         is_failure = recorded is not None and recorded.outcome.verdict == "fail" and not issue
         if recorded and is_failure and counts_in_stay(snapshot.policy, view.node_state, recorded):
             result.failed.append(recorded)
-        why = _find_shortcoming(snapshot, requirement, check, recorded, excused=issue is not None)
-        why = why or _find_disorder(snapshot, view, requirement, recorded, boot)
+        why = find_shortcoming(snapshot, requirement, check, recorded, excused=issue is not None)
+        why = why or find_disorder(snapshot, view, requirement, recorded, boot)
         if why:
             result.missing.append(f"{check.id}[{subject}]: {why}")
         elif recorded and issue:
@@ -137,52 +128,3 @@ def _find_excuse(snapshot: FleetSnapshot, view: NodeSnapshot, outcome: Outcome) 
     if to and policy.states[to].in_service and not policy.excuses.may_excuse_admission(outcome.check):
         return None
     return find_known_issue(snapshot.known_issues, outcome, view.node, snapshot.now)
-
-
-def _find_shortcoming(
-    snapshot: FleetSnapshot,
-    requirement: PhaseRequirement,
-    check: CheckDeclaration,
-    recorded: RecordedOutcome | None,
-    *,
-    excused: bool,
-) -> str:
-    """Return why an outcome does not count as a pass or an excused failure, "" if it counts."""
-    if recorded is None:
-        return "never judged"
-    outcome = recorded.outcome
-    if outcome.verdict != "pass" and not excused:
-        return f"{outcome.verdict}: {outcome.reason}"
-    if not outcome.evidence_at:
-        return "judged without evidence"
-    seen, (max_hours, set_by) = parse_time(recorded.seen_at), find_max_age(requirement, check)
-    if recorded.is_dated_ahead or seen - snapshot.now > MAX_CLOCK_SKEW:
-        return f"its evidence is dated ahead ({outcome.evidence_at[:19]}): how old it is cannot be told"
-    if snapshot.now - seen > hours(max_hours):
-        return f"its evidence is {format_duration(snapshot.now - seen)} old, more than the {max_hours:g} h {set_by}"
-    return ""
-
-
-def _find_disorder(
-    snapshot: FleetSnapshot,
-    view: NodeSnapshot,
-    requirement: PhaseRequirement,
-    recorded: RecordedOutcome | None,
-    boot: RequiredBoot,
-) -> str:
-    """Return what came after the evidence, so that it proves nothing; "" if nothing did."""
-    if recorded is None:
-        return ""
-    today = view.judging_hashes.get(recorded.outcome.check)
-    if today and recorded.outcome.judged_by != today:
-        return "judged by an older spec: its limits, its values or its code have changed since"
-    if requirement.newer_than_repair and not is_newer_than_repair(view.node_state, recorded):
-        return "its evidence is older than the last repair"
-    if why := boot.find_mismatch(recorded):
-        return why
-    if requirement.active and recorded.outcome.active and recorded.outcome.basis.log_gap:
-        return f"its evidence may lack what the load caused: {recorded.outcome.basis.log_gap}"
-    to = snapshot.policy_state_of(view).pass_to
-    if to and snapshot.policy.states[to].in_service and (fault := find_unproved_fault(snapshot, view, recorded)):
-        return f"fault {fault.fault_class} on {fault.subject} was recorded after the evidence"
-    return ""

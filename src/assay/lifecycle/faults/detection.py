@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from assay.lifecycle.decisions.evidence_order import counts_in_stay
+from assay.lifecycle.decisions.evidence_validity import counts_in_stay
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.lifecycle.faults.flooding import group_sightings
 from assay.lifecycle.faults.sightings import (

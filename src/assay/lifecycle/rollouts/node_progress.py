@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.lifecycle.decisions.evidence_order import is_newer_than_repair
+from assay.lifecycle.decisions.evidence_validity import is_newer_than_repair
 from assay.lifecycle.decisions.known_issues import drop_excused_outcomes
 from assay.lifecycle.decisions.manual_moves import find_next_step
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot

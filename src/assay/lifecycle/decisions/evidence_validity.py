@@ -1,4 +1,7 @@
-"""Says what evidence proves, by the ledger's order and the node's boots. Clocks count only where neither is known."""
+"""Says whether evidence still counts: by its age, by the ledger's order and by the node's boots.
+
+For the order, clocks count only where neither the ledger nor a boot shows it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from datetime import datetime, timedelta
 from assay.lifecycle.decisions.known_issues import is_fault_excused
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import RecordedOutcome
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.model.timestamps import parse_time
+from assay.model.specs.policy_sections import PhaseRequirement
+from assay.model.timestamps import format_duration, hours, parse_time
 
 BOOT_ID_SHOWN = 8
 """So many characters of a boot id tell boots apart."""
@@ -34,6 +40,62 @@ class RequiredBoot:
             return f"its evidence names no boot; {self.shown_by} shows {self.boot_id[:BOOT_ID_SHOWN]}"
         shown = boot[:BOOT_ID_SHOWN], self.boot_id[:BOOT_ID_SHOWN]
         return f"its evidence is of another boot ({shown[0]}); {self.shown_by} shows {shown[1]}"
+
+
+def find_shortcoming(
+    snapshot: FleetSnapshot,
+    requirement: PhaseRequirement,
+    check: CheckDeclaration,
+    recorded: RecordedOutcome | None,
+    *,
+    excused: bool,
+) -> str:
+    """Return why an outcome does not count as a pass or an excused failure, "" if it counts."""
+    if recorded is None:
+        return "never judged"
+    outcome = recorded.outcome
+    if outcome.verdict != "pass" and not excused:
+        return f"{outcome.verdict}: {outcome.reason}"
+    if not outcome.evidence_at:
+        return "judged without evidence"
+    seen, (max_hours, set_by) = parse_time(recorded.seen_at), _find_max_age(requirement, check)
+    if recorded.is_dated_ahead or seen - snapshot.now > MAX_CLOCK_SKEW:
+        return f"its evidence is dated ahead ({outcome.evidence_at[:19]}): how old it is cannot be told"
+    if snapshot.now - seen > hours(max_hours):
+        return f"its evidence is {format_duration(snapshot.now - seen)} old, more than the {max_hours:g} h {set_by}"
+    return ""
+
+
+def _find_max_age(requirement: PhaseRequirement, check: CheckDeclaration) -> tuple[float, str]:
+    """Return the maximum age of a pass in hours, and what sets it: the check or the state, whichever is shorter."""
+    if check.valid_hours is not None and check.valid_hours < requirement.fresh_hours:
+        return check.valid_hours, "for which a pass of this check is valid"
+    return requirement.fresh_hours, "that the state allows"
+
+
+def find_disorder(
+    snapshot: FleetSnapshot,
+    view: NodeSnapshot,
+    requirement: PhaseRequirement,
+    recorded: RecordedOutcome | None,
+    boot: RequiredBoot,
+) -> str:
+    """Return what came after the evidence, so that it proves nothing; "" if nothing did."""
+    if recorded is None:
+        return ""
+    today = view.judging_hashes.get(recorded.outcome.check)
+    if today and recorded.outcome.judged_by != today:
+        return "judged by an older spec: its limits, its values or its code have changed since"
+    if requirement.newer_than_repair and not is_newer_than_repair(view.node_state, recorded):
+        return "its evidence is older than the last repair"
+    if why := boot.find_mismatch(recorded):
+        return why
+    if requirement.active and recorded.outcome.active and recorded.outcome.basis.log_gap:
+        return f"its evidence may lack what the load caused: {recorded.outcome.basis.log_gap}"
+    to = snapshot.policy_state_of(view).pass_to
+    if to and snapshot.policy.states[to].in_service and (fault := find_unproved_fault(snapshot, view, recorded)):
+        return f"fault {fault.fault_class} on {fault.subject} was recorded after the evidence"
+    return ""
 
 
 def find_required_boot(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> RequiredBoot:
