@@ -12,7 +12,7 @@ from typing import Any, Literal
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import SEVERITIES, FaultBlame, FaultCatalog, FaultClass
-from assay.model.specs.kernel_fault_patterns import NvlinkCode
+from assay.model.specs.kernel_log_and_xid_patterns import NvlinkCode
 
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
 NODE_SUBJECT = "node"

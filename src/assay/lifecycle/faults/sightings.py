@@ -15,7 +15,7 @@ from assay.model.evidence import EARLIEST_TIME, LATEST_TIME, EvidenceDocument
 from assay.model.outcome import Outcome, RecordedOutcome
 from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
-from assay.model.specs.kernel_fault_patterns import FaultMention, NvlinkCode, decode_nvlink_xid
+from assay.model.specs.kernel_log_and_xid_patterns import FaultMention, NvlinkCode, decode_nvlink_xid
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.timestamps import format_time, parse_time
 

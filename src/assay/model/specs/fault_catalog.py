@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from pydantic import Field, model_validator
 
 from assay.model.specs.customer_words import FaultCustomerWords
-from assay.model.specs.kernel_fault_patterns import KernelLogMatcher, KernelLogPattern, NvlinkUnit, RegexText
+from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, KernelLogPattern, NvlinkUnit, RegexText
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 FaultSeverity = Literal["catastrophic", "degraded", "informational"]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from assay.model.log_message import LineTally, LogMessage
-from assay.model.specs.kernel_fault_patterns import KernelLogMatcher, is_truncated_xid
+from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
 from assay.observe.logs.log_form_protocol import LogQuery
 
 CHUNK_BYTES = 256 * 1024

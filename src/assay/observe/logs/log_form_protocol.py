@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.plugins import LOG_FORMS
-from assay.model.specs.kernel_fault_patterns import KernelLogMatcher
+from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 
 
 class LogQuery(NamedTuple):

@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally, LogMessage
-from assay.model.specs.kernel_fault_patterns import KernelLogMatcher
+from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 from assay.observe.logs.kernel_log_search import UNSTAMPED_FORM, ReadBytes, read_chunks
 from assay.observe.logs.log_form_protocol import LogForm, LogQuery, UnknownLogForm, detect_log_form, list_log_forms
 

@@ -1,4 +1,4 @@
-"""Patterns of kernel log messages, compiled so that a log of a million lines is searched fast; NVLink sub-codes.
+"""Patterns of kernel log messages, and XIDs in them, compiled to search a million lines fast; NVLink sub-codes.
 
 A message is found by how it begins or by a word that it contains; only then is its regular expression applied.
 """
