@@ -8,28 +8,29 @@ pytestmark = [pytest.mark.phase("zap", "production"), pytest.mark.passive]
 @pytest.mark.fault("host.config.drift")
 def test_power_restore(bmc, spec, measure):
     """Compare what the node does when its power comes back with the spec, if the spec names it."""
-    wanted = spec.bmc.power_restore
+    settings, wanted = bmc.settings, spec.bmc.power_restore
     if wanted is not None:
-        measure("power_restore", bmc.settings.power_restore, equals=wanted)
+        measure("power_restore", settings.power_restore, equals=wanted)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_bmc_time_servers(bmc, spec):
     """Compare the NTP settings of the BMC with those that the spec names."""
-    wanted, wrong = spec.bmc.ntp, []
+    settings, wanted, wrong = bmc.settings, spec.bmc.ntp, []
     place = f" ({wanted.servers[0].source})" if wanted.servers else ""
-    if wanted.enabled is not None and bmc.settings.ntp.enabled != wanted.enabled:
-        wrong.append(f"bmc.ntp.enabled is {_word(bmc.settings.ntp.enabled)}, expected {_word(wanted.enabled)}{place}")
-    if wanted.servers is not None and sorted(bmc.settings.ntp.servers) != sorted(wanted.servers):
-        wrong.append(f"bmc.ntp.servers is {_names(bmc.settings.ntp.servers)}, expected {_names(wanted.servers)}{place}")
+    if wanted.enabled is not None and settings.ntp.enabled != wanted.enabled:
+        wrong.append(f"bmc.ntp.enabled is {_word(settings.ntp.enabled)}, expected {_word(wanted.enabled)}{place}")
+    if wanted.servers is not None and sorted(settings.ntp.servers) != sorted(wanted.servers):
+        wrong.append(f"bmc.ntp.servers is {_names(settings.ntp.servers)}, expected {_names(wanted.servers)}{place}")
     assert not wrong, "; ".join(wrong)
 
 
 @pytest.mark.fault("host.config.drift")
 def test_bmc_syslog_servers(bmc, spec):
     """Compare the servers that the BMC sends its log to with those of the spec, if the spec names any."""
-    if (wanted := spec.bmc.syslog) is not None:
-        names, seen = [f"{server.address}/{server.protocol}" for server in wanted], bmc.settings.syslog
+    settings, wanted = bmc.settings, spec.bmc.syslog
+    if wanted is not None:
+        names, seen = [f"{server.address}/{server.protocol}" for server in wanted], settings.syslog
         place = f" ({wanted[0].server.source})" if wanted else ""
         assert sorted(seen) == sorted(names), f"bmc.syslog is {_names(seen)}, expected {_names(names)}{place}"
 
@@ -37,10 +38,10 @@ def test_bmc_syslog_servers(bmc, spec):
 @pytest.mark.fault("host.config.drift")
 def test_bmc_accounts(bmc, spec):
     """Compare the local accounts of the BMC with those of the spec, if the spec names any."""
-    wanted, wrong = spec.bmc.accounts, []
+    settings, wanted, wrong = bmc.settings, spec.bmc.accounts, []
     if not wanted.users and not wanted.complete:
         return
-    seen = bmc.settings.accounts
+    seen = settings.accounts
     for user, account in wanted.users.items():
         if user not in seen:
             wrong.append(f"bmc.accounts.users.{user} is absent, expected {account.role} ({account.role.source})")

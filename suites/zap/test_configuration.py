@@ -14,8 +14,9 @@ def test_driver_version(node, spec, measure):
 @pytest.mark.fault("host.config.drift")
 def test_fabric_manager_version(node, spec, measure):
     """Compare the fabric manager's version with the spec: another one than the driver's does not start."""
+    versions = node.kernel.versions
     if wanted := spec.fabric_manager:
-        measure("fabric_manager", node.kernel.versions.fabric_manager, equals=wanted)
+        measure("fabric_manager", versions.fabric_manager, equals=wanted)
 
 
 @pytest.mark.fault("host.config.drift")

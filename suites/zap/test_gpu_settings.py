@@ -9,6 +9,7 @@ pytestmark = [pytest.mark.phase("zap", "production"), pytest.mark.passive]
 def test_persistence_mode(gpu, spec):
     """Compare persistence mode with the spec: without it, jobs wait for the driver, and counters restart."""
     wanted = spec.gpu_settings.persistence
+    assert len(gpu), "the driver shows nothing of the GPU"
     assert wanted is None or gpu.persistence == wanted, f"persistence mode is {_on_or_off(gpu.persistence)}"
 
 

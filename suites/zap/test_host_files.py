@@ -10,6 +10,7 @@ pytestmark = [pytest.mark.phase("zap", "production"), pytest.mark.passive]
 @pytest.mark.fault("host.config.drift")
 def test_files(node, spec):
     """Compare content and permissions of every file of the spec."""
+    assert len(node.host), "the probe shows nothing of the host"
     wrong = []
     for path, file in spec.host.files.items():
         seen = node.files[path]

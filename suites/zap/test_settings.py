@@ -55,5 +55,5 @@ def test_no_boot_override_stays(bmc):
 @pytest.mark.fault("host.config.drift")
 def test_secure_boot(bmc, spec):
     """Compare secure boot with the spec, if the spec names it."""
-    wanted = spec.boot.secure
-    assert wanted is None or bmc.boot.secure == wanted, f"secure boot is {'on' if bmc.boot.secure else 'off'}"
+    boot, wanted = bmc.boot, spec.boot.secure
+    assert wanted is None or boot.secure == wanted, f"secure boot is {'on' if boot.secure else 'off'}"

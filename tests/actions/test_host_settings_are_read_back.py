@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -12,6 +12,7 @@ from assay.actions import host_settings_read_back
 from assay.actions.host_settings_read_back import HostSettingsReadBack
 from assay.model.configuration.setting_mismatch import SettingMismatch
 from assay.model.errors import AssayError
+from assay.model.specs.node.node_spec import HostSpec
 
 STARTING = SettingMismatch("host.services.chrony", "active", "activating")
 SYSCTL = SettingMismatch("host.sysctls.vm.swappiness", "10", "60")
@@ -22,9 +23,9 @@ KERNEL = SettingMismatch("host.kernel", "6.8", "6.5")
 def work(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HostSettingsReadBack]:
     """Return what makes the work on a node whose readings come in this order; the last one stays."""
 
-    def make(*readings: list[SettingMismatch], root: str = "disk", managed: bool = True) -> HostSettingsReadBack:
+    def make(*readings: list[SettingMismatch], root: Literal["disk", "memory"] = "disk", managed: bool = True) -> HostSettingsReadBack:
         left = list(readings)
-        spec, profile = SimpleNamespace(host=SimpleNamespace(root=root)), SimpleNamespace(host_settings=managed)
+        spec, profile = SimpleNamespace(host=HostSpec(root=root)), SimpleNamespace(host_settings=managed)
         fleet: Any = SimpleNamespace(spec_of=lambda _: spec, profile_of=lambda _: profile)
         node: Any = SimpleNamespace(name="n1")
         monkeypatch.setattr(host_settings_read_back, "run_remote_probe", lambda *_: {"probe": {}})

@@ -1,4 +1,7 @@
-"""A healthy virtual node of every node spec passes all its checks, active ones included."""
+"""A healthy virtual node of every node spec passes all its checks, active ones included.
+
+So does a node whose spec declares parts and limits and no settings.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,12 @@ from assay.results.store.reader import StoredRun
 
 ROOT = Path(__file__).parents[2]
 SPECS = load_fleet(ROOT).node_specs
+WITHOUT_SETTINGS = {
+    "kind": "NodeSpec",
+    "name": "without-settings",
+    "extends": "hgx-h100",
+    **dict.fromkeys(("bios", "bmc", "boot", "fabric_manager", "gpu_settings", "host", "kernel_cmdline")),
+}
 
 
 def assay(home: Path, *words: str) -> str:
@@ -32,7 +41,8 @@ def home(tmp_path: Path) -> Iterator[Path]:
     for folder in ("specs", "suites", "firmware"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
     (tmp_path / "inventory").mkdir()
-    for number, (name, spec) in enumerate(SPECS.items(), 1):
+    (tmp_path / "specs" / "nodes" / "without-settings.yaml").write_text(yaml.safe_dump(WITHOUT_SETTINGS))
+    for number, (name, spec) in enumerate({**SPECS, "without-settings": SPECS["hgx-h100"]}.items(), 1):
         guids = [f"0xa088c204{number:02x}00{rail:02x}06" for rail in range(len(spec.hcas))]
         host = {"rack": f"r{number}", "u": 1, "serial_number": f"S{number:04}", "bmc_address": f"192.0.2.{number}"}
         variables = {"node_spec": name, "profile": "managed", "site": "lab1", "hca_guids": guids}
@@ -58,4 +68,4 @@ def test_a_healthy_node_of_every_spec_passes_every_check_of_its_own(home: Path) 
     with StoredRun.open(home / "own.sqlite") as stored:
         outcomes = list(stored.outcomes())
     assert [one for one in outcomes if one.verdict != "pass"] == []
-    assert {one.subject.split("/")[0] for one in outcomes} == set(SPECS)
+    assert {one.subject.split("/")[0] for one in outcomes} == {*SPECS, "without-settings"}
