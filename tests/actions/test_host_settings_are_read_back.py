@@ -23,7 +23,9 @@ KERNEL = SettingMismatch("host.kernel", "6.8", "6.5")
 def work(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HostSettingsReadBack]:
     """Return what makes the work on a node whose readings come in this order; the last one stays."""
 
-    def make(*readings: list[SettingMismatch], root: Literal["disk", "memory"] = "disk", managed: bool = True) -> HostSettingsReadBack:
+    def make(
+        *readings: list[SettingMismatch], root: Literal["disk", "memory"] = "disk", managed: bool = True
+    ) -> HostSettingsReadBack:
         left = list(readings)
         spec, profile = SimpleNamespace(host=HostSpec(root=root)), SimpleNamespace(host_settings=managed)
         fleet: Any = SimpleNamespace(spec_of=lambda _: spec, profile_of=lambda _: profile)
