@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.lazy_discovery import LazyDiscovery, RowDiff, diff_rows
+from assay.fabric.comparison.port_diff import RowDiff, diff_rows
+from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.ibnetdiscover import _line_by_line, parse
 from assay.lab.fabric.ibnetdiscover import load_recording
 

@@ -1,15 +1,13 @@
 """A discovery that holds its ports as printed rows of text, and makes cables and devices on demand.
 
-A fabric of 49,152 cables is nearly always as designed. To find that out, `diff_rows` compares the rows of each device
-with the designed rows, without an object for each cable.
+A fabric of 49,152 cables is nearly always as designed. To find that out, `comparison/port_diff.py:diff_rows` compares the
+rows of each device with the designed rows, without an object for each cable.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.link_rates_and_states import parse_rate
@@ -25,13 +23,6 @@ PortRows = Mapping[str, Sequence[PortRow]]
 
 DeviceHead = tuple[DeviceKind, str, str]
 """The head of a device's record: its kind, and as text its number of ports and its description."""
-
-
-class RowDiff(NamedTuple):
-    """Rows that are designed and not found, and rows that are found and not designed, each with its device."""
-
-    missing: list[tuple[str, PortRow]]
-    unexpected: list[tuple[str, PortRow]]
 
 
 class LazyDiscovery(FabricDiscovery):
@@ -86,24 +77,3 @@ class LazyDiscovery(FabricDiscovery):
                     problems.append(f"{format_port(here)}: no rate in {rate!r}")
                 ends[here] = (make_port(far, far_number), rate if parse_rate(rate) else "")
         return ends
-
-
-def diff_rows(found: PortRows, expected: PortRows) -> RowDiff:
-    """Return where two listings differ. A row in neither list is the same in both, at this end of its cable.
-
-    A row that is printed twice counts once as unexpected.
-    """
-    missing: list[tuple[str, PortRow]] = []
-    unexpected: list[tuple[str, PortRow]] = []
-    if found == expected:
-        return RowDiff(missing, unexpected)
-    for digits, rows in found.items():
-        designed = expected.get(digits, ())
-        if rows != designed:
-            seen, known = set(rows), set(designed)
-            missing += [(digits, row) for row in designed if row not in seen]
-            unexpected += [(digits, row) for row in rows if row not in known]
-            if len(seen) < len(rows):
-                unexpected += [(digits, row) for row, times in Counter(rows).items() if times > 1]
-    missing += [(digits, row) for digits, rows in expected.items() if digits not in found for row in rows]
-    return RowDiff(missing, unexpected)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.lazy_discovery import LazyDiscovery, PortRow, PortRows, diff_rows
+from assay.fabric.lazy_discovery import LazyDiscovery, PortRow, PortRows
 from assay.fabric.link_rates_and_states import is_slower, parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, format_port, join_ends
 from assay.fabric.topology.compiled_topology import CompiledTopology
@@ -18,6 +20,13 @@ RowPort = tuple[str, str]
 """A port as rows write it: the device's 16 hex digits, the port's number."""
 DeviceRows = list[tuple[str, PortRow]]
 """Rows, each with its device's 16 hex digits."""
+
+
+class RowDiff(NamedTuple):
+    """Rows that are designed and not found, and rows that are found and not designed, each with its device."""
+
+    missing: DeviceRows
+    unexpected: DeviceRows
 
 
 @dataclass
@@ -59,6 +68,27 @@ def diff_ports(topology: CompiledTopology, discovery: FabricDiscovery) -> PortDi
     if lazy and not result.found:
         problems.append("no cable was discovered")
     return result
+
+
+def diff_rows(found: PortRows, expected: PortRows) -> RowDiff:
+    """Return where two listings differ. A row in neither list is the same in both, at this end of its cable.
+
+    A row that is printed twice counts once as unexpected.
+    """
+    missing: DeviceRows = []
+    unexpected: DeviceRows = []
+    if found == expected:
+        return RowDiff(missing, unexpected)
+    for digits, rows in found.items():
+        designed = expected.get(digits, ())
+        if rows != designed:
+            seen, known = set(rows), set(designed)
+            missing += [(digits, row) for row in designed if row not in seen]
+            unexpected += [(digits, row) for row in rows if row not in known]
+            if len(seen) < len(rows):
+                unexpected += [(digits, row) for row, times in Counter(rows).items() if times > 1]
+    missing += [(digits, row) for digits, rows in expected.items() if digits not in found for row in rows]
+    return RowDiff(missing, unexpected)
 
 
 def _find_aggregation_nodes(

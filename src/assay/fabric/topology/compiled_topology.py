@@ -160,7 +160,7 @@ class CableSequence(Sequence[Cable]):
 class CompiledTopology:
     """The devices of a design by GUID, and every cable, both in the design's order.
 
-    To compare a whole fabric, use `rows` with `assay.fabric.lazy_discovery.diff_rows`: it needs no object a cable.
+    To compare a whole fabric, use `rows` with `comparison/port_diff.py:diff_rows`: it needs no object a cable.
     `cable_numbers` and `peer_ports` answer for single ports. `cable_at`, `end` and `cables_of_node` make the objects
     that reports name. `spare` are the ports that are unused on purpose.
     """
