@@ -1,4 +1,4 @@
-"""How others look for a guilty node, written for this benchmark from what they publish. Each returns whom it names.
+"""How others look for a faulty node, written for this benchmark from what they publish. Each returns whom it names.
 
 All know the usual speed of a pair and of a group, which assay has to learn from the median.
 """
@@ -19,7 +19,7 @@ def is_good(result: PairResult) -> bool:
 
 
 def search_all_pairs(fabric: SimulatedFabric) -> set[str]:
-    """Every node with every other, as a round robin; guilty is who is bad in more than half of its pairs."""
+    """Every node with every other, as a round robin; faulty is who is bad in more than half of its pairs."""
     bad: Counter[str] = Counter()
     for number, pairs in enumerate(_round_robin(fabric.nodes)):
         for result in fabric.run_round(f"R{number}", pairs):

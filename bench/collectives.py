@@ -1,4 +1,4 @@
-"""The search for guilty nodes and links, against what others do, on simulated fabrics of 64, 512 and 2,048 nodes."""
+"""The search for faulty nodes and links, against what others do, on simulated fabrics of 64, 512 and 2,048 nodes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def search_matchings(fabric: SimulatedFabric) -> set[str]:
     while planned := search.find_next_round(results, ended):
         results += fabric.run_round(planned.name, planned.pairs)
         ended.add(planned.name)
-    return {guilty.part.name for guilty in explain(search.observe(results)).guilty if not guilty.rivals}
+    return {faulty.part.name for faulty in explain(search.observe(results)).faulty if not faulty.rivals}
 
 
 def simulate(size: int, plant: Plant, method: SearchMethod, searches: int = 0, **world: float) -> SearchTotals:

@@ -26,23 +26,23 @@ def fabric_of(units: Sequence[int], rails: int = 1, domain: int = 0) -> FabricMa
     return FabricMap(nodes, uplinks)
 
 
-def play(search: CollectiveSearch, guilty: Mapping[str, str], rails: Sequence[int] = ()) -> list[PairResult]:
+def play(search: CollectiveSearch, faulty: Mapping[str, str], rails: Sequence[int] = ()) -> list[PairResult]:
     """Return the results of a search in which the named parts are `slow`, `hung`, `dead` or `wrong` in every run."""
     results: list[PairResult] = []
     ended: set[str] = set()
     while planned := search.find_next_round(results, ended):
         for pair in planned.pairs:
             for rail in rails or (None,):
-                results.append(run(search.fabric, planned.name, pair, rail, guilty))
+                results.append(run(search.fabric, planned.name, pair, rail, faulty))
         ended.add(planned.name)
     return results
 
 
-def run(fabric: FabricMap, name: str, pair: tuple[str, str], rail: int | None, guilty: Mapping[str, str]) -> PairResult:
+def run(fabric: FabricMap, name: str, pair: tuple[str, str], rail: int | None, faulty: Mapping[str, str]) -> PairResult:
     parts = [*fabric.list_node_parts(*pair), *fabric.list_rail_parts(*pair, rail or 0)]
     if rail is None:
         parts = [*fabric.list_pair_parts(*pair), *parts]
-    faults = {guilty[part.name] for part in parts if part.name in guilty}
+    faults = {faulty[part.name] for part in parts if part.name in faulty}
     if "hung" in faults:
         return PairResult(name, pair, "deadline", rail)
     if "dead" in faults:

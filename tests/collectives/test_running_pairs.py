@@ -57,7 +57,7 @@ def test_a_search_with_real_processes_names_exactly_the_planted(tmp_path: Path) 
     symptoms = {one.part.name: one.symptom for one in report.named}
     assert symptoms == {"n02": "slow", "n05": "hung", "n07": "wrong", "n10": "died"}
     assert report.undecided == ()
-    assert report.rounds[-1] == "C3", "with so many guilty, partners are nodes whose bad pairs others explain"
+    assert report.rounds[-1] == "C3", "with so many faulty, partners are nodes whose bad pairs others explain"
     assert file.read() == (header, results)
 
 

@@ -1,4 +1,4 @@
-"""A search names exactly what is guilty, says what it could not tell, and claims no coverage that it does not have."""
+"""A search names exactly what is faulty, says what it could not tell, and claims no coverage that it does not have."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def named(report: CollectivesReport) -> set[str]:
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10_000), count=st.integers(0, 3))
 @example(seed=1, count=3)
-def test_guilty_nodes_are_named_and_nobody_else(seed: int, count: int) -> None:
+def test_faulty_nodes_are_named_and_nobody_else(seed: int, count: int) -> None:
     fabric = fabric_of([8, 7, 8, 6])
     chance = random.Random(seed)
-    guilty = {name: chance.choice(FAULTS) for name in chance.sample(sorted(fabric.nodes), count)}
+    faulty = {name: chance.choice(FAULTS) for name in chance.sample(sorted(fabric.nodes), count)}
     search = CollectiveSearch(fabric, list(fabric.nodes), seed)
-    report = report_on(search, play(search, guilty))
+    report = report_on(search, play(search, faulty))
     told = named(report) | {part.name for case in report.undecided for part in case.suspects}
-    assert named(report) <= guilty.keys(), "nobody is named falsely"
-    assert guilty.keys() <= told, "and no guilty node is passed over"
+    assert named(report) <= faulty.keys(), "nobody is named falsely"
+    assert faulty.keys() <= told, "and no faulty node is passed over"
 
 
 @pytest.mark.parametrize("fault", ["slow", "hung"])
@@ -107,11 +107,11 @@ def test_a_link_is_not_blamed_for_wrong_results_that_a_node_explains() -> None:
     node, link = FabricPart("node", "n1"), FabricPart("uplink", "leaf[1]")
     wrong = [PairObservation(name, ("n1", other), "wrong", (node, link)) for name, other in (("M1", "a"), ("M2", "b"))]
     good = [PairObservation(name, ("n1", other), "good", (node,)) for name, other in (("C1", "c"), ("C2", "d"))]
-    (guilty,) = explain([*wrong, *good]).guilty
-    assert (guilty.part, guilty.rivals) == (node, ())
+    (faulty,) = explain([*wrong, *good]).faulty
+    assert (faulty.part, faulty.rivals) == (node, ())
     hung = [one._replace(verdict="hung") for one in wrong]
-    (guilty,) = explain([*hung, *good]).guilty
-    assert (guilty.part, guilty.rivals) == (link, ()), "a node that hangs would hang under its own leaf too"
+    (faulty,) = explain([*hung, *good]).faulty
+    assert (faulty.part, faulty.rivals) == (link, ()), "a node that hangs would hang under its own leaf too"
 
 
 def test_two_nodes_alone_cannot_be_told_apart() -> None:

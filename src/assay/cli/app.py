@@ -83,7 +83,7 @@ VERBS = {
     "hold": Verb("verbs.operate.hold_release", ORDERS, "Hold a node: automation observes it but does not act."),
     "release": Verb("verbs.operate.hold_release", ORDERS, "End a hold."),
     "move": Verb("verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
-    "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Bring a node's firmware and settings to the bundle again."),
+    "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."),
     "certify": Verb("verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
     "rollout": Verb("verbs.operate.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("verbs.operate.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),

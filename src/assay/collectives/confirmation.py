@@ -1,7 +1,7 @@
 """The confirmation rounds: each suspect runs with another good partner, under its own leaf where there is one.
 
 A suspect is what the screening named, its rivals, every part of a bad pair that nothing explains, and the nodes that
-were in a bad pair with a guilty part: that pair says nothing about them. A suspected uplink runs in a fresh pair whose
+were in a bad pair with a faulty part: that pair says nothing about them. A suspected uplink runs in a fresh pair whose
 traffic crosses it.
 """
 
@@ -23,9 +23,9 @@ CONFIRMATION_ROUNDS = ("C1", "C2", "C3")
 def list_suspects(observations: Sequence[PairObservation]) -> list[FabricPart]:
     """Return what the screening rounds leave suspect, nodes first."""
     explanation = explain([one for one in observations if not is_confirmation(one.round)])
-    named = [part for guilty in explanation.guilty for part in (guilty.part, *guilty.rivals)]
+    named = [part for faulty in explanation.faulty for part in (faulty.part, *faulty.rivals)]
     unexplained = [part for one in explanation.unexplained for part in one.parts]
-    explained = [part for guilty in explanation.guilty for one in guilty.bad for part in one.parts]
+    explained = [part for faulty in explanation.faulty for one in faulty.bad for part in one.parts]
     partners = [part for part in explained if part.kind == "node"]
     parts = dict.fromkeys([*named, *unexplained, *partners])
     return sorted(parts, key=lambda part: part.kind in ("uplink", "nvlink"))
@@ -128,9 +128,9 @@ class _ConfirmationPlanner:
 
 
 def _list_doubtful_nodes(observations: Sequence[PairObservation]) -> set[str]:
-    """Return the nodes that may be guilty: named, rivals, with such a part, or in a bad pair that nothing explains."""
+    """Return the nodes that may be faulty: named, rivals, with such a part, or in a bad pair that nothing explains."""
     explanation = explain(observations)
-    parts = [part for guilty in explanation.guilty for part in (guilty.part, *guilty.rivals)]
+    parts = [part for faulty in explanation.faulty for part in (faulty.part, *faulty.rivals)]
     names = {part.name.rpartition(" rail ")[0] if part.kind == "adapter" else part.name for part in parts}
     return names | {name for one in explanation.unexplained for name in one.pair}
 

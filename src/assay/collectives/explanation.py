@@ -1,6 +1,6 @@
-"""Finds the smallest set of guilty parts that explains the bad pairs: the partner changes, the guilty part stays.
+"""Finds the smallest set of faulty parts that explains the bad pairs: the partner changes, the faulty part stays.
 
-A part is guilty if it was in two bad pairs at least that nobody else explains, and these were wrong, hung or died, or
+A part is faulty if it was in two bad pairs at least that nobody else explains, and these were wrong, hung or died, or
 are most of its pairs. The part in most bad pairs is taken first. Its pairs then tell nothing about their other parts.
 """
 
@@ -19,10 +19,10 @@ SLOW_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class GuiltyPart:
+class FaultyPart:
     """A part that explains the observations `bad`, out of `tests` that nobody else explains.
 
-    `rivals` are the parts that explain the same bad pairs as well. Each of them may be the guilty one instead.
+    `rivals` are the parts that explain the same bad pairs as well. Each of them may be the faulty one instead.
     """
 
     part: FabricPart
@@ -33,26 +33,26 @@ class GuiltyPart:
 
 @dataclass(frozen=True, slots=True)
 class PairExplanation:
-    """The guilty parts, and the bad observations that none of them explains."""
+    """The faulty parts, and the bad observations that none of them explains."""
 
-    guilty: tuple[GuiltyPart, ...]
+    faulty: tuple[FaultyPart, ...]
     unexplained: tuple[PairObservation, ...]
 
 
 def explain(observations: Sequence[PairObservation]) -> PairExplanation:
-    """Return the guilty parts, those that explain most first."""
+    """Return the faulty parts, those that explain most first."""
     tested = _index_suspected_parts(observations)
     bad = {number for number, one in enumerate(observations) if one.is_bad}
     open_tests = {part: set(numbers) for part, numbers in tested.items()}
-    found: list[GuiltyPart] = []
+    found: list[FaultyPart] = []
     while bad:
-        candidates = [part for part, numbers in open_tests.items() if _is_guilty(numbers, bad, observations)]
+        candidates = [part for part, numbers in open_tests.items() if _is_faulty(numbers, bad, observations)]
         if not candidates:
             break
         chosen, rivals = _choose(candidates, open_tests, bad, observations)
         explained = open_tests[chosen] & bad
         ordered = tuple(observations[number] for number in sorted(explained))
-        found.append(GuiltyPart(chosen, ordered, len(open_tests[chosen]), rivals))
+        found.append(FaultyPart(chosen, ordered, len(open_tests[chosen]), rivals))
         bad -= explained
         for numbers in open_tests.values():
             numbers.difference_update(explained)
@@ -71,7 +71,7 @@ def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[F
     return tested
 
 
-def _is_guilty(numbers: Collection[int], bad: set[int], observations: Sequence[PairObservation]) -> bool:
+def _is_faulty(numbers: Collection[int], bad: set[int], observations: Sequence[PairObservation]) -> bool:
     own = [observations[number] for number in numbers if number in bad]
     hard = sum(one.verdict in HARD for one in own)
     return len(own) >= MIN_BAD and (hard >= MIN_BAD or len(own) >= SLOW_SHARE * len(numbers))
@@ -83,7 +83,7 @@ def _choose(
     bad: set[int],
     observations: Sequence[PairObservation],
 ) -> tuple[FabricPart, tuple[FabricPart, ...]]:
-    """Return the part in most bad pairs, and its rivals: guilty parts in exactly the same bad pairs, and as likely."""
+    """Return the part in most bad pairs, and its rivals: faulty parts in exactly the same bad pairs, and as likely."""
 
     def rank(part: FabricPart) -> tuple[int, bool, int, str]:
         own = tests[part] & bad

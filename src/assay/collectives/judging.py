@@ -63,7 +63,7 @@ def _observe_pair(
 ) -> Iterator[PairObservation]:
     """Yield the observations of one pair.
 
-    Measured by rail, a pair that is bad on all its rails says that a node is guilty, not each of its adapters; a pair
+    Measured by rail, a pair that is bad on all its rails says that a node is faulty, not each of its adapters; a pair
     that is bad on some rails says nothing against its nodes.
     """
     by_rail = [(result.rail, verdict, why) for result, verdict, why in own if result.rail is not None]

@@ -1,4 +1,4 @@
-"""The screening rounds: matchings of the free nodes, in which the partner changes and a guilty node stays guilty.
+"""The screening rounds: matchings of the free nodes, in which the partner changes and a faulty node stays faulty.
 
 M1 and M2 pair nodes of different units, so that the uplinks are used; M3 pairs nodes under one leaf. No pair runs
 twice. In a round, each node is in one pair at most, so all pairs run at the same time.

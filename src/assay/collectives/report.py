@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.collectives.coverage import CoverageShare, measure_coverage
-from assay.collectives.explanation import GuiltyPart, PairExplanation, explain
+from assay.collectives.explanation import FaultyPart, PairExplanation, explain
 from assay.collectives.fabric_map import FabricMap, FabricPart
 from assay.collectives.judging import BY_SEVERITY, PairObservation, SpeedRule, observe
 from assay.collectives.pair_results import PairResult
@@ -38,7 +38,7 @@ class NamedPart:
 
 @dataclass(frozen=True, slots=True)
 class UndecidedCase:
-    """Bad pairs whose guilty part could not be told, and why. `suspects` are the parts that it may be."""
+    """Bad pairs whose faulty part could not be told, and why. `suspects` are the parts that it may be."""
 
     suspects: tuple[FabricPart, ...]
     reason: str
@@ -92,10 +92,10 @@ def build_report(
     explanation = explain(observations) if any(one.verdict == "good" for one in observations) else None
     bad = tuple(one for one in observations if one.is_bad)
     transient, undecided = _sort_unexplained(explanation, observations) if explanation else ((), _blame_nobody(bad))
-    guilty = [one for one in explanation.guilty if not one.rivals] if explanation else []
-    culprits = {one.part for one in guilty}
+    faulty = [one for one in explanation.faulty if not one.rivals] if explanation else []
+    culprits = {one.part for one in faulty}
     return CollectivesReport(
-        tuple(_name(one, culprits) for one in guilty),
+        tuple(_name(one, culprits) for one in faulty),
         tuple(undecided),
         tuple(transient),
         tuple(measure_coverage(fabric, nodes, observations)),
@@ -107,17 +107,17 @@ def build_report(
     )
 
 
-def _name(guilty: GuiltyPart, culprits: Collection[FabricPart]) -> NamedPart:
-    """Return the part with its symptom. A pair with another guilty part shows a symptom that may be the other's."""
-    alone = [one for one in guilty.bad if not any(part in culprits and part != guilty.part for part in one.parts)]
-    return NamedPart(guilty.part, _describe_symptom(guilty, alone or guilty.bad), guilty.tests, guilty.bad)
+def _name(faulty: FaultyPart, culprits: Collection[FabricPart]) -> NamedPart:
+    """Return the part with its symptom. A pair with another faulty part shows a symptom that may be the other's."""
+    alone = [one for one in faulty.bad if not any(part in culprits and part != faulty.part for part in one.parts)]
+    return NamedPart(faulty.part, _describe_symptom(faulty, alone or faulty.bad), faulty.tests, faulty.bad)
 
 
-def _describe_symptom(guilty: GuiltyPart, shown: Sequence[PairObservation]) -> str:
+def _describe_symptom(faulty: FaultyPart, shown: Sequence[PairObservation]) -> str:
     """Return what the part does, the worst first, such as `wrong, now and then`."""
     seen = {one.verdict for one in shown}
     words = " and ".join(verdict for verdict in BY_SEVERITY if verdict in seen)
-    return words if len(guilty.bad) == guilty.tests else f"{words}, now and then"
+    return words if len(faulty.bad) == faulty.tests else f"{words}, now and then"
 
 
 def _sort_unexplained(
@@ -144,10 +144,10 @@ def _sort_unexplained(
 
 
 def _list_rivals(explanation: PairExplanation) -> Iterator[UndecidedCase]:
-    for guilty in explanation.guilty:
-        if guilty.rivals:
+    for faulty in explanation.faulty:
+        if faulty.rivals:
             reason = "these parts were in the same bad pairs, and no pair could tell them apart"
-            yield UndecidedCase((guilty.part, *guilty.rivals), reason, guilty.bad)
+            yield UndecidedCase((faulty.part, *faulty.rivals), reason, faulty.bad)
 
 
 def _blame_nobody(bad: tuple[PairObservation, ...]) -> list[UndecidedCase]:

@@ -1,4 +1,4 @@
-"""The search for guilty parts: screening, then, if a pair was bad, up to three rounds of confirmation. Pure.
+"""The search for faulty parts: screening, then, if a pair was bad, up to three rounds of confirmation. Pure.
 
 The next round depends on the seed and on the results so far only, so an interrupted search continues where it stopped.
 """

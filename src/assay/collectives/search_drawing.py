@@ -1,4 +1,4 @@
-"""Draws how a search finds a guilty node, as SVG. The rounds are those of a real search. Pure."""
+"""Draws how a search finds a faulty node, as SVG. The rounds are those of a real search. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.collectives.pair_results import PairResult
 from assay.collectives.search import CollectiveSearch
 
 LEAVES, NODES = 3, 4
-GUILTY_NODE = "n03"
+FAULTY_NODE = "n03"
 WIDTH, ROW_HEIGHT, TOP = 960, 118, 46
 INK, GREY, LINE, GOOD, BAD = "#1a202c", "#718096", "#a0aec0", "#2f855a", "#c53030"
 CAPTIONS: Mapping[str, str] = {
@@ -24,7 +24,7 @@ CAPTIONS: Mapping[str, str] = {
 
 
 def draw_search() -> str:
-    """Return a picture of the rounds of a search in which one node is guilty."""
+    """Return a picture of the rounds of a search in which one node is faulty."""
     search = CollectiveSearch(_build_fabric(), [f"n{at:02}" for at in range(LEAVES * NODES)], seed=2)
     shapes: list[str] = []
     results: list[PairResult] = []
@@ -34,7 +34,7 @@ def draw_search() -> str:
         shapes += _draw_round(planned, TOP + ROW_HEIGHT * len(ended))
         ended.add(planned.name)
     height = TOP + ROW_HEIGHT * len(ended) + 34
-    text = f"{GUILTY_NODE} was bad with every partner; each partner was good with somebody else: {GUILTY_NODE} is named"
+    text = f"{FAULTY_NODE} was bad with every partner; each partner was good with somebody else: {FAULTY_NODE} is named"
     closing = _text(WIDTH / 2, height - 16, text, INK, size=15)
     return _picture(height, [*_draw_leaves(height), *shapes, closing])
 
@@ -46,7 +46,7 @@ def _build_fabric() -> FabricMap:
 
 
 def _run(name: str, pair: tuple[str, str]) -> PairResult:
-    return PairResult(name, pair, "ok", gb_s=25 if GUILTY_NODE in pair else 40, wrong=0)
+    return PairResult(name, pair, "ok", gb_s=25 if FAULTY_NODE in pair else 40, wrong=0)
 
 
 def _draw_leaves(height: float) -> Iterator[str]:
@@ -61,10 +61,10 @@ def _draw_round(planned: PairRound, top: float) -> Iterator[str]:
     """Yield a row of nodes, and an arc for each pair that ran."""
     yield _text(12, top + 62, planned.name, INK, anchor="start", size=16)
     yield _text(12, top + 82, CAPTIONS[planned.name], GREY, anchor="start", size=12)
-    for a, b in sorted(planned.pairs, key=lambda pair: GUILTY_NODE in pair):
+    for a, b in sorted(planned.pairs, key=lambda pair: FAULTY_NODE in pair):
         left, right = _middle(int(a[1:])), _middle(int(b[1:]))
         depth = 14 + (right - left) * 0.075
-        colour, width = (BAD, 3) if GUILTY_NODE in (a, b) else (GOOD, 1.5)
+        colour, width = (BAD, 3) if FAULTY_NODE in (a, b) else (GOOD, 1.5)
         curve = f"M{left:.0f} {top + 46}Q{(left + right) / 2:.0f} {top + 46 + 1.6 * depth:.0f} {right:.0f} {top + 46}"
         yield f'<path d="{curve}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
     paired = {name for pair in planned.pairs for name in pair}
@@ -73,7 +73,7 @@ def _draw_round(planned: PairRound, top: float) -> Iterator[str]:
 
 
 def _draw_node(name: str, x: float, y: float, is_paired: bool) -> Iterator[str]:
-    colour = BAD if name == GUILTY_NODE else GOOD if is_paired else LINE
+    colour = BAD if name == FAULTY_NODE else GOOD if is_paired else LINE
     yield f'<circle cx="{x:.0f}" cy="{y:.0f}" r="15" fill="#fff" stroke="{colour}" stroke-width="2"/>'
     yield _text(x, y + 4, name, INK if is_paired else GREY, size=11)
 

@@ -72,7 +72,7 @@ def zap(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Order assay to write all firmware and settings of the node's bundle again, and to read them back.
+    """Order assay to write the firmware and settings that differ from the node's specs, and to read them back.
 
     The node goes to the state in which the policy zaps. The next round decides; if the policy has no transition there,
     the error lists the possible states.

@@ -103,7 +103,7 @@ def resume(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Resume a paused rollout. You accept the failures, holds, breakers, or the plan, because of which it was paused.
+    """Resume a paused rollout. You accept the reason of the pause: failures, a hold, a breaker, or another plan.
 
     Exit codes: 0 resumed; 2 nothing was recorded.
     """

@@ -122,7 +122,7 @@ def run(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Run the search, and name who is guilty. A run that was interrupted continues with the same FILE.
+    """Run the search, and name the faulty parts. A run that was interrupted continues with the same FILE.
 
     Exit codes: 0 nobody is named; 1 somebody is named; 2 the search could not run, or was interrupted.
     """
