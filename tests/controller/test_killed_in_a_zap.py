@@ -1,4 +1,4 @@
-"""assay is killed while a BMC writes an image; the next pass finishes the zap, and no image was sent twice."""
+"""assay is killed in the middle of a playbook; the next pass finishes its effect, and no image was sent twice."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from act_once import desk_of
@@ -31,9 +32,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
 @pytest.fixture
 def owed(room: Room) -> Room:
     """A node with two old components that a decision has just sent to zap, and an empty history but for that."""
-    for name in (".assay/ledger.sqlite", ".assay/dbos.sqlite"):
-        for path in room.root.glob(f"{name}*"):
-            path.unlink()
+    _forget(room)
     room.fresh(NODE, BMC="01.00.00", BIOS="2.0.0")
     now = room.world.clock().now()
     decision = {"decision": "d1", "from": "seatrial", "to": "zap", "timing": "immediate", "rule": "a rule"}
@@ -45,6 +44,34 @@ def owed(room: Room) -> Room:
         LedgerEntry("t1", now.isoformat(), "transition", NODE, moved),
     )
     return room
+
+
+@pytest.fixture
+def corrected(room: Room) -> Room:
+    """A node in service that differs in two settings, which a decision wants brought at once."""
+    _forget(room)
+    room.fresh(NODE)
+
+    def spoil(state: dict[str, Any]) -> None:
+        state["host"]["governor"] = "powersave"
+        state["host"]["sysctls"]["vm.zone_reclaim_mode"] = "1"
+
+    room.change(NODE, spoil)
+    now = room.world.clock().now()
+    because = [{"kind": "setting", "id": path, "text": "it differs"} for path in ("host.sysctls", "host.governor")]
+    decision = {"decision": "d1", "from": "production", "to": "production", "timing": "record", "rule": "a rule"}
+    decision |= {"remedy": "configure", "because": because, "blockers": []}
+    desk_of(room.root).ledger.append(
+        decision_and_fault_entries.make_enrolled_entry(NODE, "h100-a", "production", now),
+        LedgerEntry("d1", now.isoformat(), "decision", NODE, decision),
+    )
+    return room
+
+
+def _forget(room: Room) -> None:
+    for name in (".assay/ledger.sqlite", ".assay/dbos.sqlite"):
+        for path in room.root.glob(f"{name}*"):
+            path.unlink()
 
 
 @pytest.mark.parametrize(
@@ -71,6 +98,34 @@ def test_each_image_is_sent_once_and_the_ledger_has_one_journal_of_it(owed: Room
     assert lines.count(("effect.intent", "zap")) == 1
     assert lines.count(("effect.verified", "zap")) == 1
     assert not {kind for kind, _ in lines} & {"effect.failed", "effect.unknown"}
+
+
+@pytest.mark.slow(minutes=2)
+@pytest.mark.parametrize("children", ["orphaned", "killed"])
+def test_settings_are_brought_and_read_back_with_one_journal_of_it(corrected: Room, children: str):
+    first = _start(corrected)
+    _until(lambda: _read_settings(corrected) == ("0", "powersave"), first)
+    _kill(first, children)
+    kinds = [entry.kind for entry in desk_of(corrected.root).ledger.entries(NODE, EFFECT_KINDS)]
+    assert kinds == ["effect.intent"]
+
+    second = _start(corrected)
+    err = second.communicate(timeout=240)[1]
+
+    assert second.returncode == 0, err
+    assert _read_settings(corrected) == ("0", "performance")
+    lines = desk_of(corrected.root).ledger.entries(NODE, EFFECT_KINDS)
+    ends = [entry for entry in lines if entry.kind in ("effect.verified", "effect.failed", "effect.unknown")]
+    assert [(entry.kind, entry.body["reason"]) for entry in ends] == [
+        ("effect.verified", "as declared: host.sysctls, host.governor")
+    ]
+    assert [entry.kind for entry in lines].count("effect.intent") == 1
+    assert _start(corrected).communicate(timeout=60)[1] == "", "nothing is left to do"
+
+
+def _read_settings(room: Room) -> tuple[str, str]:
+    host = room.state(NODE)["host"]
+    return host["sysctls"]["vm.zone_reclaim_mode"], host["governor"]
 
 
 @pytest.mark.slow
