@@ -25,3 +25,22 @@ def test_kernel_command_line(node, spec):
     given = node.host.cmdline.split()
     missing = [f"{setting} ({setting.source})" for setting in spec.kernel_cmdline if setting not in given]
     assert not missing, f"not on the kernel's command line: {', '.join(missing)}"
+
+
+@pytest.mark.fault("host.config.drift")
+def test_module_options(node, spec, measure):
+    """Compare the options of loaded kernel modules with the spec: a module takes them only when it loads."""
+    kernel = node.kernel
+    assert len(kernel), "the probe shows nothing of the kernel"
+    for module, options in spec.host.module_options.items():
+        for name, wanted in options.items():
+            measure(f"{module}.{name}", kernel.module_options[module][name], equals=wanted)
+
+
+@pytest.mark.fault("host.config.drift")
+def test_hugepages(node, spec, measure):
+    """Compare the number of huge pages that the kernel reserves with the spec."""
+    kernel = node.kernel
+    assert len(kernel), "the probe shows nothing of the kernel"
+    for size, wanted in spec.host.hugepages.items():
+        measure(f"hugepages of {size}", kernel.hugepages[size].total, equals=wanted)

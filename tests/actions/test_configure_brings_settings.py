@@ -99,6 +99,8 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     unit = root_of(room, "n0004", "etc/systemd/system/assay-gpu-settings.service").read_text()
     assert "ExecStart=nvidia-smi -pm 1" in unit
     assert room.state("n0004")["host"]["fabric_manager"] == "570.172.08"
+    assert room.state("n0004")["module_options"] == {"nvidia": {"NVreg_EnablePCIERelaxedOrderingMode": "1"}}
+    assert room.state("n0004")["host"]["hugepages"]["1048576kB"] == 0
     limits = root_of(room, "n0004", "etc/security/limits.d/90-assay.conf")
     assert limits.read_text() == "* soft memlock unlimited\n* hard memlock unlimited\n"
     assert "kernel.numa_balancing = 0" in root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").read_text()
@@ -117,6 +119,8 @@ def spoil_host(state):
     state["kernel"] = "6.8.0-1-generic"
     state["gpus"][3] |= {"ecc_enabled": False, "ecc_pending": False, "persistence": False}
     state["gpus"][5]["compute_mode"] = 3
+    state["module_options"]["nvidia"]["NVreg_EnablePCIERelaxedOrderingMode"] = "0"
+    host["hugepages"]["1048576kB"] = 2
     host["fabric_manager"] = "570.133.20"
     host["files"]["/etc/security/limits.d/90-assay.conf"] = "* hard memlock 64\n"
 

@@ -34,6 +34,7 @@ PROGRAMS = {
     "systemctl": SYSTEMCTL,
     "modprobe": MODPROBE,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
+    "update-initramfs": 'echo updated >> "$ASSAY_ROOT/run/initramfs.log"\n',
     "update-grub": 'echo updated >> "$ASSAY_ROOT/run/grub.log"\n',
 }
 

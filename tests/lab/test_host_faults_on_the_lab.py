@@ -29,6 +29,8 @@ SUITES = [
     *(f"suites/zap/test_{area}.py" for area in ("configuration", "gpu_settings", "host_files")),
 ]
 
+RELAXED_ORDERING = "NVreg_EnablePCIERelaxedOrderingMode"
+
 # fault, its arguments, and the checks that must fail, by name
 EXPECTED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("acs.on", {}, {"test_switches_let_devices_talk"}),
@@ -53,10 +55,12 @@ EXPECTED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("hca.firmware", {"hca": "mlx5_2"}, {"test_hcas_run_one_firmware"}),
     ("hca.misplaced", {"hca": "mlx5_2"}, {"test_rails_are_near_their_gpus"}),
     ("hca.partition", {"hca": "mlx5_2"}, {"test_hcas_are_in_the_same_partitions"}),
+    ("hugepages.changed", {}, {"test_hugepages"}),
     ("iommu", {}, {"test_iommu_of_gpus"}),
     ("kernel.old", {}, {"test_kernel_version"}),
     ("kernel.soft-lockup", {}, {"test_kernel_went_through_nothing_bad"}),
     ("machine-check", {}, {"test_no_machine_checks", "test_kernel_went_through_nothing_bad"}),
+    ("module-option.changed", {"module": "nvidia", "option": RELAXED_ORDERING}, {"test_module_options"}),
     ("module.missing", {}, {"test_kernel_modules"}),
     ("nic.errors", {"nic": "eth0"}, {"test_front_end_is_clean"}),
     ("nic.flap", {"nic": "eth0"}, {"test_front_end_does_not_flap"}),

@@ -74,6 +74,8 @@ PLANTED: dict[str, dict[str, Any]] = {
     "gpu.recovery": {"gpu": 2, "action": "drain_and_reset"},
     "fabric-manager.old": {},
     "file.changed": {"path": "/etc/security/limits.d/90-assay.conf"},
+    "hugepages.changed": {},
+    "module-option.changed": {"module": "nvidia", "option": "NVreg_EnablePCIERelaxedOrderingMode"},
     "gpu.setting": {"gpu": 2, "name": "power_limit_w", "value": "500"},
     "gpu.thermal": {"gpu": 2},
     "gpu.throttled": {"gpu": 2, "reason": "sw_thermal_slowdown"},

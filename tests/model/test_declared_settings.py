@@ -46,6 +46,8 @@ SPEC: dict[str, Any] = {
         "services": ["chrony"],
         "modules": ["nvidia"],
         "sysctls": {"vm.swappiness": "10"},
+        "hugepages": {"2048kB": 8},
+        "module_options": {"nvidia": {"NVreg_A": "1"}},
         "files": {"/etc/a.conf": {"content": "a\n", "mode": "0600"}},
     },
     "gpu_settings": {
@@ -65,6 +67,7 @@ GPU: dict[str, Any] = {
     "clocks": {"application_memory_mhz": {"value": 2619}, "application_mhz": {"value": 1980}},
     "power": {"requested_w": {"value": 650.0}},
 }
+NVIDIA_OPTIONS = ("kernel", "module_options", "nvidia")
 A_SHA256 = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7"
 TREE: dict[str, Any] = {
     "files": {"/etc/a.conf": {"sha256": {"value": A_SHA256}, "mode": {"value": "0600"}}},
@@ -76,6 +79,8 @@ TREE: dict[str, Any] = {
     "kernel": {
         "versions": {"nvidia": {"value": "570"}, "fabric_manager": {"value": "570"}},
         "transparent_hugepages": {"value": "madvise"},
+        "hugepages": {"2048kB": {"total": {"value": 8}}},
+        "module_options": {"nvidia": {"NVreg_A": {"value": "1"}}},
         "modules": {"value": ["nvidia", "nvme"]},
         "sysctl": {"vm.swappiness": {"value": "10"}},
     },
@@ -143,6 +148,10 @@ def test_a_host_as_declared_has_no_mismatch():
         (("kernel", "versions", "nvidia"), {"absent": "no file"}, "driver", "(absent: no file)"),
         (("kernel", "versions", "fabric_manager"), {"value": "550"}, "fabric_manager", "550"),
         (("kernel", "modules"), {"value": ["nvme"]}, "host.modules", "absent"),
+        (("kernel", "hugepages", "2048kB", "total"), {"value": 7}, "host.hugepages.2048kB", "7"),
+        (("kernel", "hugepages"), {"absent": "empty"}, "host.hugepages.2048kB", "(absent: empty)"),
+        ((*NVIDIA_OPTIONS, "NVreg_A"), {"value": "0"}, "host.module_options.nvidia.NVreg_A", "0"),
+        ((*NVIDIA_OPTIONS, "NVreg_A"), {"unsupported": "x"}, "host.module_options.nvidia.NVreg_A", "(unsupported: x)"),
         (("kernel", "modules"), {"failed": "late"}, "host.modules", "(failed: late)"),
         (("kernel", "sysctl"), {"vm.swappiness": {"value": "60"}}, "host.sysctls.vm.swappiness", "60"),
         (("kernel", "sysctl"), {}, "host.sysctls.vm.swappiness", "absent"),
@@ -174,7 +183,14 @@ def test_a_host_as_declared_has_no_mismatch():
 def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: Any, name: str, seen: str):
     (mismatch,) = find_host_mismatches(read_spec(), with_leaf(TREE, place, leaf))
     assert (mismatch.name, mismatch.seen) == (name, seen)
-    from_image = name in ("host.kernel", "kernel_cmdline", "driver", "host.iommu", "fabric_manager")
+    from_image = name in (
+        "host.kernel",
+        "kernel_cmdline",
+        "driver",
+        "host.iommu",
+        "fabric_manager",
+        "host.module_options.nvidia.NVreg_A",
+    )
     from_device = name in ("gpu_settings.ecc", "gpu_settings.mig")
     known = not is_unknown(mismatch)
     assert known == (not seen.startswith(("(failed", "(unsupported")))
@@ -186,7 +202,7 @@ def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: A
 def test_a_node_that_does_not_answer_has_nothing_as_declared():
     mismatches = find_host_mismatches(read_spec(), {"failed": "no route"})
     assert {mismatch.seen for mismatch in mismatches} == {"(failed: no route)"}
-    assert len(mismatches) == 18
+    assert len(mismatches) == 20
 
 
 def with_leaf(tree: Any, place: tuple[str, ...], leaf: Any) -> Any:

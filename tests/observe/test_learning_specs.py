@@ -168,7 +168,7 @@ def test_what_the_host_is_made_of_is_learned_but_not_what_people_choose() -> Non
         accepted(draft_node_spec(seen("hgx-h100", present=False))).host,
         FLEET.node_specs["hgx-h100"].host,
     )
-    chosen = {"services": [], "modules": [], "sysctls": {}, "files": {}}
+    chosen = {"services": [], "modules": [], "sysctls": {}, "files": {}, "module_options": {}, "hugepages": {}}
     assert learned == declared.model_copy(update=chosen)
 
 

@@ -8,7 +8,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -46,9 +46,8 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller's SIG_IGN is inherited, and waitpid would then fail
     arguments = _parse_arguments()
     root = NodeRoot(arguments.root)
-    files = [path for path in arguments.files.split(",") if path]
     document: ReadingTree = _load_node(root, arguments) if arguments.active else {}
-    document["probe"] = _read_areas(root, arguments.since, arguments.deadline, arguments.areas, files)
+    document["probe"] = _read_areas(root, arguments.since, arguments.deadline, arguments.areas, arguments)
     sys.stdout.write(json.dumps(document, indent=1 if arguments.pretty else None) + "\n")
     sys.stdout.flush()
     os._exit(0)  # no clean-up: a thread or a child may hang
@@ -66,6 +65,7 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--areas", default="", metavar="LIST", help="read only these, such as host,gpu; default: all")
     parser.add_argument("--files", default="", metavar="PATHS", help="files whose SHA-256 to read, comma separated")
+    parser.add_argument("--module-options", default="", metavar="NAMES", help="module.option, comma separated")
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
@@ -87,8 +87,10 @@ def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
 
 
 def _read_areas(
-    root: NodeRoot, since: KernelLogCursor, deadline_s: float, chosen: str, files: Sequence[str] = ()
+    root: NodeRoot, since: KernelLogCursor, deadline_s: float, chosen: str, named: argparse.Namespace | None = None
 ) -> ReadingTree:
+    """Read the chosen areas, with the files and module options that the caller names."""
+    files, module_options = _split_names(named.files, named.module_options) if named else ([], [])
     areas: dict[str, Callable[[], Any] | TimedQuestion] = {
         "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
         "gpu": TimedQuestion(GPU_S, partial(read_gpus, root)),
@@ -100,7 +102,7 @@ def _read_areas(
         "pci": partial(read_pci, root),
         "memory": partial(read_memory, root),
         "file_systems": partial(read_file_systems, root),
-        "kernel": partial(read_kernel, root),
+        "kernel": partial(read_kernel, root, module_options),
         "time": partial(read_timekeeping, root),
         "services": TimedQuestion(SERVICES_S, read_services),
         "files": partial(read_chosen_files, root, files),
@@ -111,6 +113,10 @@ def _read_areas(
         sys.exit(f"the probe has no area {', '.join(sorted(unknown))}; it has {', '.join(areas)}")
     with _memory_limit():
         return gather_isolated({name: areas[name] for name in names}, deadline_s)
+
+
+def _split_names(*lists: str) -> list[list[str]]:
+    return [[name for name in text.split(",") if name] for text in lists]
 
 
 @contextmanager

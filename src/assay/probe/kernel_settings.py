@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 
 from assay.model.reading import READ_SYSCTLS, ReadingTree, absent, failed, value
 from assay.probe.cpu import count_cpu_list
+from assay.probe.module_options import read_module_options
 from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, leaf_for_error, run_tool
 
 HUGE = "/sys/kernel/mm/hugepages"
@@ -23,14 +25,15 @@ TAINTS = {  # Documentation/admin-guide/tainted-kernels.rst; those that mean tha
 }
 
 
-def read_kernel(root: NodeRoot) -> LazyTree:
-    """Return the `kernel` branch."""
+def read_kernel(root: NodeRoot, module_options: Sequence[str] = ()) -> LazyTree:
+    """Return the `kernel` branch, with the options of modules that are named as `module.option`."""
     return {
         "modules": root.defer_read("/proc/modules", parse_modules),
         "versions": {
             **{name: root.defer_read(f"/sys/module/{name}/version") for name in VERSIONED},
             "fabric_manager": TimedQuestion(TOOL_S + 1, _read_fabric_manager),
         },
+        "module_options": partial(read_module_options, root, module_options),
         "sysctl": {
             name: root.defer_read(f"/proc/sys/{name.replace('.', '/')}", normalize_spaces) for name in READ_SYSCTLS
         },

@@ -37,8 +37,20 @@ def fabric_manager_old(state: VirtualNodeState, now: datetime, version: str = "5
     state["host"]["fabric_manager"] = version
 
 
+def module_option_changed(state: VirtualNodeState, now: datetime, module: str, option: str, value: str = "7") -> None:
+    """A kernel module that was loaded with another option."""
+    state["module_options"].setdefault(module, {})[option] = value
+
+
+def hugepages_changed(state: VirtualNodeState, now: datetime, size: str = "1048576kB", count: int = 4) -> None:
+    """A kernel that reserves another number of huge pages."""
+    state["host"]["hugepages"][size] = count
+
+
 SETTING_FAULTS: Mapping[str, Callable[..., None]] = {
     "fabric-manager.old": fabric_manager_old,
     "file.changed": file_changed,
     "gpu.setting": gpu_setting,
+    "hugepages.changed": hugepages_changed,
+    "module-option.changed": module_option_changed,
 }

@@ -152,6 +152,7 @@ def make_healthy_host(node: Node, spec: NodeSpec) -> HostPart:
         "swap_kib": 0,
         "modules": sorted({*MODULES, *spec.host.modules}),
         "sysctls": {**SYSCTLS, **spec.host.sysctls},
+        "hugepages": {"2048kB": 0, "1048576kB": 0, **spec.host.hugepages},
         "fabric_manager": spec.fabric_manager or spec.driver,
         "files": {path: file.content for path, file in spec.host.files.items()},
         "services": dict.fromkeys(sorted({*SERVICES, *spec.host.services}), "active"),

@@ -120,13 +120,24 @@ def _kernel(state: VirtualNodeState) -> Files:
     modes = ("always", "madvise", "never")
     shown = (f"[{mode}]" if mode == host["transparent_hugepages"] else mode for mode in modes)
     yield "sys/kernel/mm/transparent_hugepage/enabled", " ".join(shown) + "\n"
-    yield "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", f"{host['sysctls'].get('vm.nr_hugepages', 0)}\n"
-    yield "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", f"{host['sysctls'].get('vm.nr_hugepages', 0)}\n"
+    for size, count in host.get("hugepages", {}).items():
+        for name in ("nr_hugepages", "free_hugepages"):
+            yield f"sys/kernel/mm/hugepages/hugepages-{size}/{name}", f"{count}\n"
+    yield from _module_options(state)
     yield "sys/kernel/iommu_groups/0/type", f"{host['iommu']}\n"
     heading = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     swap = f"/swap.img                               file\t\t{host['swap_kib']}\t0\t-2\n"
     yield "proc/swaps", heading + (swap if host["swap_kib"] else "")
     yield "proc/loadavg", " ".join(f"{load:.2f}" for load in host["load"]) + " 2/3021 81234\n"
+
+
+def _module_options(state: VirtualNodeState) -> Files:
+    """Yield the options of modules where kernel and NVIDIA's driver show them."""
+    options = state.get("module_options", {})
+    for module in options.keys() - {"nvidia"}:
+        yield from ((f"sys/module/{module}/parameters/{name}", f"{text}\n") for name, text in options[module].items())
+    shown = (f"{name.removeprefix('NVreg_')}: {text}\n" for name, text in options.get("nvidia", {}).items())
+    yield "proc/driver/nvidia/params", "".join(shown)
 
 
 def _clock(state: VirtualNodeState) -> Files:
@@ -213,5 +224,5 @@ def _etc(state: VirtualNodeState) -> Files:
     yield f"boot/vmlinuz-{state['kernel']}", ""
     for path, content in state["host"].get("files", {}).items():
         yield path.lstrip("/"), content
-    for folder in ("modules-load.d", "sysctl.d", "systemd/system", "tmpfiles.d", "udev/rules.d"):
+    for folder in ("modprobe.d", "modules-load.d", "sysctl.d", "systemd/system", "tmpfiles.d", "udev/rules.d"):
         yield f"etc/{folder}/README", "Files of this folder count at the next boot.\n"

@@ -74,6 +74,7 @@ CONFIGURING = {  # what the roles of playbooks/configure.yml call; they change f
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
     "modprobe": MODPROBE,
     "systemctl": SYSTEMCTL,
+    "update-initramfs": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_initramfs\n',
     "update-grub": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_grub\n',
 }
 

@@ -8,7 +8,8 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | cpu_sockets cpu_threads memory_bytes | size |
 | power | `{state: On or Off, on_at}`; state On and now < on_at: still powering on |
 | boot | `{id, ready_at, count}`; unreachable before ready_at |
-| next_boot | `kernel cmdline` from the next boot on, as the node's boot menu has them |
+| module_options | module → option → value, as the modules were loaded |
+| next_boot | `kernel cmdline module_options` from the next boot on, as the node's boot menu has them |
 | timing | `power_on_s boot_s flash_s bmc_reset_s` |
 | firmware, staged, flashes, tasks, events | the BMC's firmware inventory, updates and event log |
 | rollbacks | `[{at, firmware}]`: old versions that run again at a time (lab/bmc/staged_firmware.py) |
@@ -72,6 +73,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
             "ready_at": (on_at + timedelta(seconds=TIMING["boot_s"])).isoformat(),
             "count": 1,
         },
+        "module_options": {module: dict(options) for module, options in spec.host.module_options.items()},
         "next_boot": {},
         "timing": dict(TIMING),
         "firmware": {id_: component.version for component in bundle.components for id_ in component.inventory},

@@ -12,7 +12,8 @@ from pathlib import Path
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.lab.world import LabWorld
 
-HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
+TRANSPARENT = "sys/kernel/mm/transparent_hugepage/enabled"
+HUGE_PAGE_POOLS = "sys/kernel/mm/hugepages"
 GOVERNORS = "sys/devices/system/cpu/cpufreq"
 
 
@@ -42,8 +43,7 @@ def _absorb(root: Path, state: VirtualNodeState) -> bool:
 def _list_written(root: Path, state: VirtualNodeState) -> Iterator[tuple[VirtualNodeState, str, str | int]]:
     """Yield the part of the state, its key, and the value in the file."""
     host = state["host"]
-    if (text := _read(root / HUGE_PAGES)) and "[" not in text:
-        yield host, "transparent_hugepages", text
+    yield from _list_huge_pages(root, host)
     for name in host["sysctls"]:
         if text := _read(root / "proc/sys" / name.replace(".", "/")):
             yield host["sysctls"], name, text
@@ -57,6 +57,15 @@ def _list_written(root: Path, state: VirtualNodeState) -> Iterator[tuple[Virtual
     for nic in state["nics"]:
         if (text := _read(root / "sys/class/net" / nic["name"] / "mtu")).isdecimal():
             yield nic, "mtu", int(text)
+
+
+def _list_huge_pages(root: Path, host: VirtualNodeState) -> Iterator[tuple[VirtualNodeState, str, str | int]]:
+    """Yield when the kernel uses transparent huge pages, and how many others it reserves."""
+    if (text := _read(root / TRANSPARENT)) and "[" not in text:
+        yield host, "transparent_hugepages", text
+    for size in host.get("hugepages", {}):
+        if (text := _read(root / HUGE_PAGE_POOLS / f"hugepages-{size}/nr_hugepages")).isdecimal():
+            yield host["hugepages"], size, int(text)
 
 
 def _list_installed(root: Path, host: VirtualNodeState) -> Iterator[tuple[VirtualNodeState, str, str | int]]:

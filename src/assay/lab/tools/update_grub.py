@@ -20,7 +20,7 @@ def main() -> None:
     with LabWorld(folder.parents[1]).change(folder.name) as state:
         kernel = entries[-1] if entries else state["kernel"]
         given = [f"BOOT_IMAGE=/vmlinuz-{kernel}", "root=/dev/md0", "ro", *words]
-        state["next_boot"] = {"kernel": kernel, "cmdline": " ".join(given)}
+        state["next_boot"] = {**state.get("next_boot", {}), "kernel": kernel, "cmdline": " ".join(given)}
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -66,10 +66,10 @@ def find_setting(name: str) -> str:
 
     `host.sysctls.vm.swappiness` belongs to `host.sysctls`, and `nics.eth0.mtu` to `nics.mtu`.
     """
+    if found := next((path for path in SETTING_PATHS if name == path or name.startswith(f"{path}.")), ""):
+        return found
     first, last = name.partition(".")[0], name.rpartition(".")[2]
-    if f"{first}.{last}" in SETTING_ROLES:
-        return f"{first}.{last}"
-    return next((path for path in SETTING_PATHS if name == path or name.startswith(f"{path}.")), "")
+    return f"{first}.{last}" if f"{first}.{last}" in SETTING_ROLES else ""
 
 
 def needs_idle_node(setting: str, text: str) -> bool:

@@ -58,6 +58,10 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "host.services": SettingRole("services", "kernel", "at_once", idle_names=("nvidia-fabricmanager",)),
     # transhuge.rst: the choice counts for new memory; pages in use stay as they are.
     "host.transparent_hugepages": SettingRole("transparent_hugepages", "kernel", "at_once"),
+    # modprobe.d(5): a module takes its options when it loads. That of a driver in use needs a restart.
+    "host.module_options": SettingRole("module_options", "disk"),
+    # hugetlbpage.rst: a smaller pool fails a job that counts on it, and a larger one takes its memory.
+    "host.hugepages": SettingRole("hugepages", "kernel", "idle"),
     # Our own judgement: nobody knows what the command disturbs that applies a file.
     "host.files": SettingRole("host_files", "kernel", "idle"),
     # Documentation/admin-guide/pm/cpufreq.rst: the governor of a policy may be changed at run time.
@@ -118,6 +122,8 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
     return {
         "sysctls": dict(spec.host.sysctls),
         "kernel_modules": list(spec.host.modules),
+        "module_options": {module: dict(options) for module, options in spec.host.module_options.items()},
+        "hugepages": dict(spec.host.hugepages),
         "services": list(spec.host.services),
         "transparent_hugepages": spec.host.transparent_hugepages or "",
         "cpu_governor": spec.host.governor or "",

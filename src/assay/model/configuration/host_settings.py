@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
+from assay.model.configuration.correction_rules import find_setting
 from assay.model.configuration.gpu_settings_comparison import list_gpu_settings
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
 from assay.model.specs.node.host_file import HostFile
+from assay.model.specs.node.kernel_settings import list_option_names
 from assay.model.specs.node.node_spec import NodeSpec
 
 PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci")
 """The areas of the probe that `find_host_mismatches` reads."""
-IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver", "fabric_manager")
+IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver", "fabric_manager", "host.module_options")
 """The settings that a running host takes only with a restart, and a node whose root is in memory from its image."""
 DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig")
 """The settings that a device takes only with a restart of the host, whatever the host boots."""
 
 
 def make_probe_arguments(spec: NodeSpec) -> list[str]:
-    """Return the arguments that let the probe read what only this spec names: its files."""
-    return ["--files", ",".join(spec.host.files)] if spec.host.files else []
+    """Return the arguments that let the probe read what only this spec names: files and module options."""
+    names = {"--files": list(spec.host.files), "--module-options": list_option_names(spec.host.module_options)}
+    return [word for option, chosen in names.items() if chosen for word in (option, ",".join(chosen))]
 
 
 def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
@@ -31,12 +34,12 @@ def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
 def needs_restart(mismatches: Iterable[SettingMismatch], root: Literal["disk", "memory"]) -> bool:
     """Say whether a mismatch may end with a restart of the host. A setting that nobody could read is no reason."""
     names = (*IMAGE_SETTINGS, *DEVICE_SETTINGS) if root == "disk" else DEVICE_SETTINGS
-    return any(mismatch.name in names and not is_unknown(mismatch) for mismatch in mismatches)
+    return any(find_setting(mismatch.name) in names and not is_unknown(mismatch) for mismatch in mismatches)
 
 
 def needs_image(mismatches: Iterable[SettingMismatch]) -> bool:
     """Say whether a mismatch ends only with another image, where the root is in memory."""
-    return any(mismatch.name in IMAGE_SETTINGS and not is_unknown(mismatch) for mismatch in mismatches)
+    return any(find_setting(mismatch.name) in IMAGE_SETTINGS and not is_unknown(mismatch) for mismatch in mismatches)
 
 
 def is_unknown(mismatch: SettingMismatch) -> bool:
@@ -67,6 +70,10 @@ def _list_restart_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str
     yield "driver", spec.driver, format_reading(tree, "kernel", "versions", "nvidia")
     if spec.fabric_manager:
         yield "fabric_manager", spec.fabric_manager, format_reading(tree, "kernel", "versions", "fabric_manager")
+    for module, options in host.module_options.items():
+        for name, wanted in options.items():
+            seen = format_reading(tree, "kernel", "module_options", module, name)
+            yield f"host.module_options.{module}.{name}", wanted, seen
     if host.iommu:
         yield "host.iommu", host.iommu, _read_iommu(spec, tree)
 
@@ -80,6 +87,8 @@ def _list_kernel_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str,
         yield "host.transparent_hugepages", host.transparent_hugepages, seen
     if host.modules:
         yield "host.modules", *_compare_words(host.modules, format_reading(tree, "kernel", "modules"))
+    for size, count in host.hugepages.items():
+        yield f"host.hugepages.{size}", str(count), format_reading(tree, "kernel", "hugepages", size, "total")
     for name, wanted in host.sysctls.items():
         yield f"host.sysctls.{name}", " ".join(wanted.split()), format_reading(tree, "kernel", "sysctl", name)
 

@@ -10,6 +10,7 @@ from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.node.bmc_settings import BmcSpec
 from assay.model.specs.node.gpu_settings import GpuSettings
 from assay.model.specs.node.host_file import HostFile, HostFilePath
+from assay.model.specs.node.kernel_settings import HugePages, ModuleOptions
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.units import UNITS, describe_unit_fix
 
@@ -33,8 +34,9 @@ class HostSpec(StrictModel):
     with `_`. `sysctls`: values by name, as text.
 
     `dimms`: the memory modules. `numa_nodes`: how many the kernel shows. `governor`: the governor of the processors'
-    frequency. `transparent_hugepages`: when the kernel uses them. `files`: whole files by path, such as drop-ins of
-    services.
+    frequency. `transparent_hugepages`: when the kernel uses them. `hugepages`: how many huge pages the kernel
+    reserves, by page size (`1048576kB`). `module_options`: options of kernel modules by module and name, as text; a
+    switch is `1` or `0`. `files`: whole files by path, such as drop-ins of services.
 
     `root`: where the root file system is. On `disk`, settings are also written to files, and stay. In `memory` (each
     boot loads an image), the settings of the running kernel are applied after each boot; kernel, driver and command
@@ -51,6 +53,8 @@ class HostSpec(StrictModel):
     services: list[str] = Field(default=[])
     modules: list[str] = Field(default=[])
     sysctls: dict[str, str] = Field(default={})
+    module_options: ModuleOptions = Field(default={})
+    hugepages: HugePages = Field(default={})
     files: dict[HostFilePath, HostFile] = Field(default={})
 
 
