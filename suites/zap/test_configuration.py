@@ -44,3 +44,23 @@ def test_hugepages(node, spec, measure):
     assert len(kernel), "the probe shows nothing of the kernel"
     for size, wanted in spec.host.hugepages.items():
         measure(f"hugepages of {size}", kernel.hugepages[size].total, equals=wanted)
+
+
+@pytest.mark.fault("host.config.drift")
+def test_unit_settings(node, spec, measure):
+    """Compare the settings that systemd has loaded for its units with the spec."""
+    assert len(node.host), "the probe shows nothing of the host"
+    for unit, settings in spec.host.unit_settings.items():
+        for name, wanted in settings.items():
+            measure(f"{unit} {name}", node.unit_settings[unit][name], equals=wanted)
+
+
+@pytest.mark.fault("host.config.drift")
+def test_time_servers(node, spec):
+    """Check that chrony uses every server of the spec."""
+    clock, wanted = node.time, spec.host.time_servers
+    assert len(clock), "the probe shows nothing of the clock"
+    if wanted:
+        seen = list(clock.sources)
+        missing = [f"{name} ({name.source})" for name in wanted if name not in seen]
+        assert not missing, f"chrony does not use {', '.join(missing)}; it uses {', '.join(seen) or 'none'}"

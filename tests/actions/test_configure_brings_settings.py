@@ -101,6 +101,9 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     assert room.state("n0004")["host"]["fabric_manager"] == "570.172.08"
     assert room.state("n0004")["module_options"] == {"nvidia": {"NVreg_EnablePCIERelaxedOrderingMode": "1"}}
     assert room.state("n0004")["host"]["hugepages"]["1048576kB"] == 0
+    drop_in = root_of(room, "n0004", "etc/systemd/system/containerd.service.d/90-assay.conf").read_text()
+    assert drop_in.endswith("[Service]\nLimitMEMLOCK=infinity\n")
+    assert "ntp2.lab1.example" in room.state("n0004")["host"]["clock"]["sources"]
     limits = root_of(room, "n0004", "etc/security/limits.d/90-assay.conf")
     assert limits.read_text() == "* soft memlock unlimited\n* hard memlock unlimited\n"
     assert "kernel.numa_balancing = 0" in root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").read_text()
@@ -121,6 +124,8 @@ def spoil_host(state):
     state["gpus"][5]["compute_mode"] = 3
     state["module_options"]["nvidia"]["NVreg_EnablePCIERelaxedOrderingMode"] = "0"
     host["hugepages"]["1048576kB"] = 2
+    host["unit_settings"]["containerd.service"]["LimitMEMLOCK"] = "8388608"
+    host["clock"]["sources"] = ["10.0.0.11"]
     host["fabric_manager"] = "570.133.20"
     host["files"]["/etc/security/limits.d/90-assay.conf"] = "* hard memlock 64\n"
 

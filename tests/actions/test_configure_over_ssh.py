@@ -15,7 +15,7 @@ from lab_room import lay_out
 from overlay_node import OverlayNode, find_obstacle, run_overlay_node
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.lab.node.shell import MODPROBE, SYSTEMCTL
+from assay.lab.node.shell import CHRONYC, MODPROBE, SYSTEMCTL
 from assay.lab.node.virtual_node import make_initial_state, node_files, write_file_tree
 
 NODE = "n0004"
@@ -31,6 +31,7 @@ host:
   transparent_hugepages: null   # a plain file has no brackets around the value in force
 """
 PROGRAMS = {
+    "chronyc": CHRONYC,
     "systemctl": SYSTEMCTL,
     "modprobe": MODPROBE,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',

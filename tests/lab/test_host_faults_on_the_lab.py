@@ -76,6 +76,8 @@ EXPECTED: list[tuple[str, dict[str, Any], set[str]]] = [
     ("processes.hung", {}, {"test_no_process_is_stuck"}),
     ("processes.hung", {"stuck": 0, "zombies": 80, "load": 600.0}, {"test_few_zombies", "test_load_is_bearable"}),
     ("service.failed", {}, {"test_services_are_active", "test_no_unit_has_failed"}),
+    ("time-servers.changed", {}, {"test_time_servers"}),
+    ("unit-setting.changed", {"unit": "containerd.service", "name": "LimitMEMLOCK"}, {"test_unit_settings"}),
     ("swap.on", {}, {"test_swap_is_off"}),
     ("sysctl.changed", {"name": "kernel.numa_balancing", "value": "1"}, {"test_sysctls"}),
 ]

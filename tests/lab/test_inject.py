@@ -75,6 +75,8 @@ PLANTED: dict[str, dict[str, Any]] = {
     "fabric-manager.old": {},
     "file.changed": {"path": "/etc/security/limits.d/90-assay.conf"},
     "hugepages.changed": {},
+    "time-servers.changed": {},
+    "unit-setting.changed": {"unit": "containerd.service", "name": "LimitMEMLOCK"},
     "module-option.changed": {"module": "nvidia", "option": "NVreg_EnablePCIERelaxedOrderingMode"},
     "gpu.setting": {"gpu": 2, "name": "power_limit_w", "value": "500"},
     "gpu.thermal": {"gpu": 2},

@@ -48,6 +48,8 @@ SPEC: dict[str, Any] = {
         "sysctls": {"vm.swappiness": "10"},
         "hugepages": {"2048kB": 8},
         "module_options": {"nvidia": {"NVreg_A": "1"}},
+        "unit_settings": {"a.service": {"LimitMEMLOCK": "infinity"}},
+        "time_servers": ["ntp1", "ntp2"],
         "files": {"/etc/a.conf": {"content": "a\n", "mode": "0600"}},
     },
     "gpu_settings": {
@@ -67,10 +69,13 @@ GPU: dict[str, Any] = {
     "clocks": {"application_memory_mhz": {"value": 2619}, "application_mhz": {"value": 1980}},
     "power": {"requested_w": {"value": 650.0}},
 }
+UNIT_SETTING = "host.unit_settings.a.service"
 NVIDIA_OPTIONS = ("kernel", "module_options", "nvidia")
 A_SHA256 = "87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7"
 TREE: dict[str, Any] = {
     "files": {"/etc/a.conf": {"sha256": {"value": A_SHA256}, "mode": {"value": "0600"}}},
+    "unit_settings": {"a.service": {"LimitMEMLOCK": {"value": "infinity"}}},
+    "time": {"sources": {"value": ["ntp1", "ntp2", "other"]}},
     "host": {
         "kernel": {"value": "6.8"},
         "cmdline": {"value": "ro quiet iommu=pt"},
@@ -152,6 +157,11 @@ def test_a_host_as_declared_has_no_mismatch():
         (("kernel", "hugepages"), {"absent": "empty"}, "host.hugepages.2048kB", "(absent: empty)"),
         ((*NVIDIA_OPTIONS, "NVreg_A"), {"value": "0"}, "host.module_options.nvidia.NVreg_A", "0"),
         ((*NVIDIA_OPTIONS, "NVreg_A"), {"unsupported": "x"}, "host.module_options.nvidia.NVreg_A", "(unsupported: x)"),
+        (("unit_settings", "a.service", "LimitMEMLOCK"), {"value": "64"}, f"{UNIT_SETTING}.LimitMEMLOCK", "64"),
+        (("unit_settings", "a.service"), {"absent": "x"}, f"{UNIT_SETTING}.LimitMEMLOCK", "(absent: x)"),
+        (("time", "sources"), {"value": ["ntp1"]}, "host.time_servers", "absent"),
+        (("time", "sources"), {"value": []}, "host.time_servers", "absent"),
+        (("time",), {"failed": "late"}, "host.time_servers", "(failed: late)"),
         (("kernel", "modules"), {"failed": "late"}, "host.modules", "(failed: late)"),
         (("kernel", "sysctl"), {"vm.swappiness": {"value": "60"}}, "host.sysctls.vm.swappiness", "60"),
         (("kernel", "sysctl"), {}, "host.sysctls.vm.swappiness", "absent"),
@@ -202,9 +212,20 @@ def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: A
 def test_a_node_that_does_not_answer_has_nothing_as_declared():
     mismatches = find_host_mismatches(read_spec(), {"failed": "no route"})
     assert {mismatch.seen for mismatch in mismatches} == {"(failed: no route)"}
-    assert len(mismatches) == 20
+    assert len(mismatches) == 22
 
 
 def with_leaf(tree: Any, place: tuple[str, ...], leaf: Any) -> Any:
     first, *rest = place
     return tree | {first: with_leaf(tree.get(first, {}), tuple(rest), leaf) if rest else leaf}
+
+
+def test_units_and_chrony_get_files_of_their_own():
+    values = make_role_values(read_spec())
+    (drop_in,) = values["unit_settings"].items()
+    assert drop_in[0] == "/etc/systemd/system/a.service.d/90-assay.conf"
+    assert drop_in[1]["content"].splitlines()[1:] == ["[Service]", "LimitMEMLOCK=infinity"]
+    assert drop_in[1]["apply_with"].endswith("systemctl try-restart a.service'")
+    assert values["time_servers"]["content"].splitlines()[1:] == ["server ntp1 iburst", "server ntp2 iburst"]
+    nothing = make_role_values(read_spec(host={}))
+    assert (nothing["unit_settings"], nothing["time_servers"]) == ({}, {})

@@ -169,6 +169,7 @@ def test_what_the_host_is_made_of_is_learned_but_not_what_people_choose() -> Non
         FLEET.node_specs["hgx-h100"].host,
     )
     chosen = {"services": [], "modules": [], "sysctls": {}, "files": {}, "module_options": {}, "hugepages": {}}
+    chosen |= {"unit_settings": {}, "time_servers": []}
     assert learned == declared.model_copy(update=chosen)
 
 

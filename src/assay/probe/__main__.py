@@ -30,6 +30,7 @@ from assay.probe.kernel_log import KernelLogCursor, read_kernel_log
 from assay.probe.kernel_settings import read_kernel
 from assay.probe.node_access import NodeRoot, TimedQuestion
 from assay.probe.processes_and_services import SERVICES_S, read_services
+from assay.probe.unit_settings import UNIT_SETTINGS_S, read_unit_settings
 
 DEADLINE_S = 8.0
 SINGLE_QUESTION_S = 3.0  # for an area that is one question
@@ -66,6 +67,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--areas", default="", metavar="LIST", help="read only these, such as host,gpu; default: all")
     parser.add_argument("--files", default="", metavar="PATHS", help="files whose SHA-256 to read, comma separated")
     parser.add_argument("--module-options", default="", metavar="NAMES", help="module.option, comma separated")
+    parser.add_argument("--unit-settings", default="", metavar="NAMES", help="unit/Setting, comma separated")
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
@@ -89,8 +91,10 @@ def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
 def _read_areas(
     root: NodeRoot, since: KernelLogCursor, deadline_s: float, chosen: str, named: argparse.Namespace | None = None
 ) -> ReadingTree:
-    """Read the chosen areas, with the files and module options that the caller names."""
-    files, module_options = _split_names(named.files, named.module_options) if named else ([], [])
+    """Read the chosen areas, with the files and settings that the caller names."""
+    files = _split_names(named.files if named else "")
+    module_options = _split_names(named.module_options if named else "")
+    unit_settings = _split_names(named.unit_settings if named else "")
     areas: dict[str, Callable[[], Any] | TimedQuestion] = {
         "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
         "gpu": TimedQuestion(GPU_S, partial(read_gpus, root)),
@@ -106,6 +110,7 @@ def _read_areas(
         "time": partial(read_timekeeping, root),
         "services": TimedQuestion(SERVICES_S, read_services),
         "files": partial(read_chosen_files, root, files),
+        "unit_settings": TimedQuestion(UNIT_SETTINGS_S, partial(read_unit_settings, unit_settings)),
         "kernel_log": partial(read_kernel_log, root, since),
     }
     names = chosen.split(",") if chosen else list(areas)
@@ -115,8 +120,8 @@ def _read_areas(
         return gather_isolated({name: areas[name] for name in names}, deadline_s)
 
 
-def _split_names(*lists: str) -> list[list[str]]:
-    return [[name for name in text.split(",") if name] for text in lists]
+def _split_names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
 @contextmanager

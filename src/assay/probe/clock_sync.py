@@ -10,6 +10,7 @@ from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion, require_t
 
 TOOL_S = 1.8
 CHRONY_FIELDS = 14
+CHRONY_SOURCE_FIELDS = 10
 UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 OFFSET = re.compile(r"^\s*Offset: ([+-]?\d+(?:\.\d+)?)(us|ms|s|min)$", re.MULTILINE)
 SERVER = re.compile(r"^\s*Server: (\S+)", re.MULTILINE)
@@ -20,12 +21,13 @@ NO_TIME_DAEMON = "no chronyc, ntpq or timedatectl that answers: nothing keeps th
 
 
 def read_timekeeping(root: NodeRoot) -> LazyTree:
-    """Return the `time` branch: `sync` of the first daemon that answers, `ptp`, and the kernel's clock source."""
+    """Return the `time` branch: `sync` of the first daemon that answers, `ptp`, the kernel's clock source, servers."""
     return {
         "clock_source": root.defer_read(
             "/sys/devices/system/clocksource/clocksource0/current_clocksource", require_text
         ),
         "sync": TimedQuestion(3 * TOOL_S + 1, _sync),
+        "sources": TimedQuestion(TOOL_S + 1, partial(run_tool, SOURCES, TOOL_S, parse_sources)),
         "ptp": TimedQuestion(TOOL_S + 1, partial(run_tool, PTP, TOOL_S, parse_pmc)),
     }
 
@@ -50,6 +52,14 @@ def parse_chrony(text: str) -> ReadingTree:
         return _sync_branch("chrony", fields[13] == "Normal", -float(fields[4]), fields[1] or fields[0], int(fields[2]))
     except ValueError:
         return _no_answer("chronyc", text)
+
+
+def parse_sources(text: str) -> ReadingTree:
+    """Parse `chronyc -N -c sources`: mode, state and name come first, and the mode `#` is a clock of this machine."""
+    rows = [line.split(",") for line in text.splitlines()]
+    if any(len(row) < CHRONY_SOURCE_FIELDS for row in rows):
+        return _no_answer("chronyc", text)
+    return value(sorted({row[2] for row in rows if row[0] != "#"}))
 
 
 def parse_ntpq(text: str) -> ReadingTree:
@@ -85,6 +95,7 @@ DAEMONS = (
     (("ntpq", "-n", "-c", "rv"), parse_ntpq),
     (("timedatectl", "timesync-status"), parse_timesyncd),
 )
+SOURCES = ("chronyc", "-N", "-c", "sources")  # -N: the names as they were given to chrony
 PTP = ("pmc", "-u", "-b", "0", "GET CURRENT_DATA_SET")
 
 

@@ -47,10 +47,22 @@ def hugepages_changed(state: VirtualNodeState, now: datetime, size: str = "10485
     state["host"]["hugepages"][size] = count
 
 
+def unit_setting_changed(state: VirtualNodeState, now: datetime, unit: str, name: str, value: str = "8388608") -> None:
+    """A unit of systemd that has loaded another setting."""
+    state["host"]["unit_settings"].setdefault(unit, {})[name] = value
+
+
+def time_servers_changed(state: VirtualNodeState, now: datetime, server: str = "pool.example") -> None:
+    """A chrony that uses another server."""
+    state["host"]["clock"]["sources"] = [server]
+
+
 SETTING_FAULTS: Mapping[str, Callable[..., None]] = {
     "fabric-manager.old": fabric_manager_old,
     "file.changed": file_changed,
     "gpu.setting": gpu_setting,
     "hugepages.changed": hugepages_changed,
     "module-option.changed": module_option_changed,
+    "time-servers.changed": time_servers_changed,
+    "unit-setting.changed": unit_setting_changed,
 }

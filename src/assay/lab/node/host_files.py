@@ -148,6 +148,8 @@ def _clock(state: VirtualNodeState) -> Files:
     offset = f"{-clock['offset_s']:.9f}"
     fields = ["0A00000B", clock["server"], str(stratum), "1767600000.0", offset, "0.0", "0.000012", "-1.2", "0.0"]
     yield "run/chronyc", ",".join([*fields, "0.05", "0.00021", "0.00034", "64.4", leap]) + "\n"
+    rest = "2,6,377,35,-0.000012,-0.000012,0.000345"
+    yield "run/chronyc-sources", "".join(f"^,+,{name},{rest}\n" for name in clock.get("sources", ()))
 
 
 def _services(state: VirtualNodeState) -> Files:
@@ -159,6 +161,9 @@ def _services(state: VirtualNodeState) -> Files:
         rows.append(f"{name}.service loaded {active} {sub} {name}\n")
     rows.append("auditd.service not-found inactive dead auditd.service\n")
     yield "run/systemctl", "".join(rows)
+    for unit, settings in state["host"].get("unit_settings", {}).items():
+        lines = (f"{name}={text}\n" for name, text in settings.items())
+        yield f"run/unit-settings/{unit}", "LoadState=loaded\n" + "".join(lines)
 
 
 def _mounts(state: VirtualNodeState) -> Files:
@@ -224,5 +229,6 @@ def _etc(state: VirtualNodeState) -> Files:
     yield f"boot/vmlinuz-{state['kernel']}", ""
     for path, content in state["host"].get("files", {}).items():
         yield path.lstrip("/"), content
+    yield "etc/chrony/sources.d/README", "Servers for chrony.\n"
     for folder in ("modprobe.d", "modules-load.d", "sysctl.d", "systemd/system", "tmpfiles.d", "udev/rules.d"):
         yield f"etc/{folder}/README", "Files of this folder count at the next boot.\n"

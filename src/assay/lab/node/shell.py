@@ -36,7 +36,6 @@ TOOLS = {
 }
 SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
 FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root
-    "chronyc": '"$ASSAY_ROOT/run/chronyc"',
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
     "nv-fabricmanager": '"$ASSAY_ROOT/run/nv-fabricmanager"',
     "nvme": '"$ASSAY_ROOT/run/smart/${last##*/}"',
@@ -45,7 +44,22 @@ SYSTEMCTL = """\
 units="$ASSAY_ROOT/run/systemctl"
 own="$ASSAY_ROOT/etc/systemd/system"
 [ "$1" = list-units ] && exec cat "$units"
-[ "$1" = daemon-reload ] && exit 0
+if [ "$1" = daemon-reload ]; then
+  for file in "$own"/*.d/*.conf; do
+    [ -f "$file" ] || continue
+    folder=${file%/*}
+    unit=${folder##*/}
+    mkdir -p "$ASSAY_ROOT/run/unit-settings"
+    { echo LoadState=loaded; grep = "$file"; } > "$ASSAY_ROOT/run/unit-settings/${unit%.d}"
+  done
+  exit 0
+fi
+[ "$1" = try-restart ] && exit 0
+if [ "$1 $2" = "show --no-pager" ]; then
+  shift 3
+  for unit; do cat "$ASSAY_ROOT/run/unit-settings/$unit" 2>/dev/null || echo LoadState=not-found; echo; done
+  exit 0
+fi
 line=$(grep "^$2.service loaded " "$units")
 [ -n "$line" ] || [ ! -f "$own/$2.service" ] || line="$2.service loaded inactive dead $2"
 [ -n "$line" ] || { echo "Unit $2.service not found." >&2; exit 4; }
@@ -54,6 +68,17 @@ show) set -- $line; printf 'Id=%s\\nLoadState=%s\\nActiveState=%s\\n' "$1" "$2" 
 is-enabled) [ ! -f "$own/$2.service" ] || [ -f "$own/$2.enabled" ] || { echo disabled; exit 1; }; echo enabled ;;
 enable) : > "$own/$2.enabled" ;;
 start) sed -i "s/^$2.service loaded .*/$2.service loaded active running $2/" "$units" ;;
+esac
+"""
+CHRONYC = """\
+case "$*" in
+"reload sources")
+  cat "$ASSAY_ROOT"/etc/chrony/sources.d/*.sources | while read -r word name _; do
+    [ "$word" != server ] || grep -q ",$name," "$ASSAY_ROOT/run/chronyc-sources" ||
+      echo "^,+,$name,2,6,377,35,-0.000012,-0.000012,0.000345" >> "$ASSAY_ROOT/run/chronyc-sources"
+  done ;;
+*sources) exec cat "$ASSAY_ROOT/run/chronyc-sources" ;;
+*) exec cat "$ASSAY_ROOT/run/chronyc" ;;
 esac
 """
 MODPROBE = """\
@@ -71,6 +96,7 @@ done
 """
 CONFIGURING = {  # what the roles of playbooks/configure.yml call; they change files of the node's root only
     "apt-get": APT_GET,
+    "chronyc": CHRONYC,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
     "modprobe": MODPROBE,
     "systemctl": SYSTEMCTL,

@@ -17,6 +17,9 @@ HUGE_PAGE_POOLS = "sys/kernel/mm/hugepages"
 GOVERNORS = "sys/devices/system/cpu/cpufreq"
 
 
+WrittenValue = tuple[VirtualNodeState, str, str | int | list[str]]
+
+
 def absorb_written_values(world: LabWorld, node: str, state: VirtualNodeState) -> VirtualNodeState:
     """Return the node's state with the values that its files have now, and store it if that changes it."""
     if not _absorb(world.folder(node) / "root", state):
@@ -40,7 +43,7 @@ def _absorb(root: Path, state: VirtualNodeState) -> bool:
     return changed
 
 
-def _list_written(root: Path, state: VirtualNodeState) -> Iterator[tuple[VirtualNodeState, str, str | int]]:
+def _list_written(root: Path, state: VirtualNodeState) -> Iterator[WrittenValue]:
     """Yield the part of the state, its key, and the value in the file."""
     host = state["host"]
     yield from _list_huge_pages(root, host)
@@ -54,12 +57,13 @@ def _list_written(root: Path, state: VirtualNodeState) -> Iterator[tuple[Virtual
         if (name := unit.removesuffix(".service")) in host["services"]:
             yield host["services"], name, active
     yield from _list_installed(root, host)
+    yield from _list_service_settings(root, host)
     for nic in state["nics"]:
         if (text := _read(root / "sys/class/net" / nic["name"] / "mtu")).isdecimal():
             yield nic, "mtu", int(text)
 
 
-def _list_huge_pages(root: Path, host: VirtualNodeState) -> Iterator[tuple[VirtualNodeState, str, str | int]]:
+def _list_huge_pages(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
     """Yield when the kernel uses transparent huge pages, and how many others it reserves."""
     if (text := _read(root / TRANSPARENT)) and "[" not in text:
         yield host, "transparent_hugepages", text
@@ -68,7 +72,16 @@ def _list_huge_pages(root: Path, host: VirtualNodeState) -> Iterator[tuple[Virtu
             yield host["hugepages"], size, int(text)
 
 
-def _list_installed(root: Path, host: VirtualNodeState) -> Iterator[tuple[VirtualNodeState, str, str | int]]:
+def _list_service_settings(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
+    """Yield the settings of units that systemd has loaded, and the servers that chrony uses."""
+    for unit, settings in host.get("unit_settings", {}).items():
+        lines = [line.partition("=") for line in _read(root / "run/unit-settings" / unit).splitlines()]
+        yield from ((settings, name, text) for name, text in {name: text for name, _, text in lines[1:]}.items())
+    if rows := _read(root / "run/chronyc-sources").splitlines():
+        yield host["clock"], "sources", [row.split(",")[2] for row in rows]
+
+
+def _list_installed(root: Path, host: VirtualNodeState) -> Iterator[WrittenValue]:
     """Yield what packages and roles wrote to the disk."""
     if text := _read(root / "run/nv-fabricmanager"):
         yield host, "fabric_manager", text.split()[-1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from assay.model.specs.node.node_spec import NodeSpec
+from assay.model.specs.node.unit_settings import make_chrony_file, make_drop_ins
 from assay.model.specs.spec_document import StrictModel
 
 SettingHome = Literal["bmc", "device", "kernel", "disk"]
@@ -62,6 +63,10 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "host.module_options": SettingRole("module_options", "disk"),
     # hugetlbpage.rst: a smaller pool fails a job that counts on it, and a larger one takes its memory.
     "host.hugepages": SettingRole("hugepages", "kernel", "idle"),
+    # Our own judgement: the unit starts anew, and nobody knows whom that disturbs.
+    "host.unit_settings": SettingRole("unit_settings", "kernel", "idle"),
+    # chronyc(1), reload sources: chrony takes other servers while it runs.
+    "host.time_servers": SettingRole("time_servers", "kernel", "at_once"),
     # Our own judgement: nobody knows what the command disturbs that applies a file.
     "host.files": SettingRole("host_files", "kernel", "idle"),
     # Documentation/admin-guide/pm/cpufreq.rst: the governor of a policy may be changed at run time.
@@ -123,6 +128,8 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
         "sysctls": dict(spec.host.sysctls),
         "kernel_modules": list(spec.host.modules),
         "module_options": {module: dict(options) for module, options in spec.host.module_options.items()},
+        "unit_settings": make_drop_ins(spec.host.unit_settings),
+        "time_servers": make_chrony_file(spec.host.time_servers),
         "hugepages": dict(spec.host.hugepages),
         "services": list(spec.host.services),
         "transparent_hugepages": spec.host.transparent_hugepages or "",

@@ -11,8 +11,9 @@ from assay.model.configuration.setting_mismatch import SettingMismatch, format_r
 from assay.model.specs.node.host_file import HostFile
 from assay.model.specs.node.kernel_settings import list_option_names
 from assay.model.specs.node.node_spec import NodeSpec
+from assay.model.specs.node.unit_settings import list_setting_names
 
-PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci")
+PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci", "time", "unit_settings")
 """The areas of the probe that `find_host_mismatches` reads."""
 IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver", "fabric_manager", "host.module_options")
 """The settings that a running host takes only with a restart, and a node whose root is in memory from its image."""
@@ -21,8 +22,12 @@ DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig")
 
 
 def make_probe_arguments(spec: NodeSpec) -> list[str]:
-    """Return the arguments that let the probe read what only this spec names: files and module options."""
-    names = {"--files": list(spec.host.files), "--module-options": list_option_names(spec.host.module_options)}
+    """Return the arguments that let the probe read what only this spec names: files, and settings by name."""
+    names = {
+        "--files": list(spec.host.files),
+        "--module-options": list_option_names(spec.host.module_options),
+        "--unit-settings": list_setting_names(spec.host.unit_settings),
+    }
     return [word for option, chosen in names.items() if chosen for word in (option, ",".join(chosen))]
 
 
@@ -54,11 +59,21 @@ def _list_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
     yield from list_gpu_settings(spec, tree)
     for path, file in spec.host.files.items():
         yield f"host.files.{path}", *_compare_file(file, tree, path)
+    if spec.host.time_servers:
+        yield "host.time_servers", *_compare_words(spec.host.time_servers, format_reading(tree, "time", "sources"))
+    yield from _list_unit_settings(spec, tree)
     for name in spec.host.services:
         yield f"host.services.{name}", "active", format_reading(tree, "services", "units", name)
     for nic in spec.nics:
         if nic.mtu:
             yield f"nics.{nic.name}.mtu", str(nic.mtu), format_reading(tree, "nic", nic.name, "mtu_bytes")
+
+
+def _list_unit_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
+    for unit, settings in spec.host.unit_settings.items():
+        for name, wanted in settings.items():
+            seen = format_reading(tree, "unit_settings", unit, name)
+            yield f"host.unit_settings.{unit}.{name}", wanted, seen
 
 
 def _list_restart_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:

@@ -7,10 +7,11 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
-from assay.model.specs.node.bmc_settings import BmcSpec
+from assay.model.specs.node.bmc_settings import BmcSpec, HostName
 from assay.model.specs.node.gpu_settings import GpuSettings
 from assay.model.specs.node.host_file import HostFile, HostFilePath
 from assay.model.specs.node.kernel_settings import HugePages, ModuleOptions
+from assay.model.specs.node.unit_settings import UnitSettings
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.units import UNITS, describe_unit_fix
 
@@ -36,7 +37,8 @@ class HostSpec(StrictModel):
     `dimms`: the memory modules. `numa_nodes`: how many the kernel shows. `governor`: the governor of the processors'
     frequency. `transparent_hugepages`: when the kernel uses them. `hugepages`: how many huge pages the kernel
     reserves, by page size (`1048576kB`). `module_options`: options of kernel modules by module and name, as text; a
-    switch is `1` or `0`. `files`: whole files by path, such as drop-ins of services.
+    switch is `1` or `0`. `unit_settings`: settings of systemd's units by unit (`slurmd.service`) and name, as
+    `systemctl show` prints them. `time_servers`: servers that chrony must use. `files`: whole files by path.
 
     `root`: where the root file system is. On `disk`, settings are also written to files, and stay. In `memory` (each
     boot loads an image), the settings of the running kernel are applied after each boot; kernel, driver and command
@@ -55,6 +57,8 @@ class HostSpec(StrictModel):
     sysctls: dict[str, str] = Field(default={})
     module_options: ModuleOptions = Field(default={})
     hugepages: HugePages = Field(default={})
+    unit_settings: UnitSettings = Field(default={})
+    time_servers: list[HostName] = Field(default=[])
     files: dict[HostFilePath, HostFile] = Field(default={})
 
 
