@@ -87,15 +87,21 @@ def test_settings_of_the_host_are_shown_then_brought_then_left_alone(room: Room)
     assert "zone_reclaim_mode: 1" in shown
     assert "+vm.zone_reclaim_mode = 0" in shown
     assert "-ecc of 00000000:61:00.0: 0" in shown
+    assert "-LINK_TYPE_P1 of 0000:5e:00.0: ETH(2)" in shown
+    assert "+EXP_ROM_UEFI_x86_ENABLE of eth1: True" in shown
     assert room.state("n0004")["gpus"][3]["ecc_pending"] is False
+    assert room.state("n0004")["hcas"][3]["settings"]["LINK_TYPE_P1"]["next_boot"] == "ETH(2)"
     assert room.state("n0004")["boot"]["count"] == 1
     assert not root_of(room, "n0004", "etc/sysctl.d/90-assay.conf").exists()
 
     brought = run_configure(room, "n0004", "--tags", "host", *INSTALL)
     assert "changed=0" not in brought
-    assert room.state("n0004")["boot"]["count"] == 2, "one restart for kernel, command line and ECC"
+    assert room.state("n0004")["boot"]["count"] == 2, "one restart for kernel, command line, ECC and firmware settings"
     gpus = room.state("n0004")["gpus"]
     assert (gpus[3]["ecc_enabled"], gpus[3]["persistence"], gpus[5]["compute_mode"]) == (True, True, 0)
+    rail = {"default": "IB(1)", "current": "IB(1)", "next_boot": "IB(1)"}
+    assert room.state("n0004")["hcas"][3]["settings"]["LINK_TYPE_P1"] == rail
+    assert room.state("n0004")["nics"][1]["settings"]["EXP_ROM_UEFI_x86_ENABLE"]["current"] == "True(1)"
     unit = root_of(room, "n0004", "etc/systemd/system/assay-gpu-settings.service").read_text()
     assert "ExecStart=nvidia-smi -pm 1" in unit
     assert room.state("n0004")["host"]["fabric_manager"] == "570.172.08"
@@ -126,6 +132,8 @@ def spoil_host(state):
     host["hugepages"]["1048576kB"] = 2
     host["unit_settings"]["containerd.service"]["LimitMEMLOCK"] = "8388608"
     host["clock"]["sources"] = ["10.0.0.11"]
+    state["hcas"][3]["settings"]["LINK_TYPE_P1"] |= {"current": "ETH(2)", "next_boot": "ETH(2)"}
+    state["nics"][1]["settings"]["EXP_ROM_UEFI_x86_ENABLE"] |= {"current": "False(0)", "next_boot": "False(0)"}
     host["fabric_manager"] = "570.133.20"
     host["files"]["/etc/security/limits.d/90-assay.conf"] = "* hard memlock 64\n"
 

@@ -25,6 +25,7 @@ name: farm
 extends: hgx-h100
 fabric_manager: null
 gpu_settings: {persistence: null, ecc: null, mig: null, compute_mode: null}  # the probe finds no NVML there
+hca_settings: null            # there is no mstconfig
 host:
   kernel: null                  # another kernel would need a restart
   iommu: null

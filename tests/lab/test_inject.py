@@ -79,6 +79,7 @@ PLANTED: dict[str, dict[str, Any]] = {
     "unit-setting.changed": {"unit": "containerd.service", "name": "LimitMEMLOCK"},
     "module-option.changed": {"module": "nvidia", "option": "NVreg_EnablePCIERelaxedOrderingMode"},
     "gpu.setting": {"gpu": 2, "name": "power_limit_w", "value": "500"},
+    "hca.setting": {"hca": "mlx5_3", "value": "2"},
     "gpu.thermal": {"gpu": 2},
     "gpu.throttled": {"gpu": 2, "reason": "sw_thermal_slowdown"},
     "gpu.xid": {"gpu": 4, "xid": 79},

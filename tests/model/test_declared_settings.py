@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from assay.model.configuration.declared_settings import (
     NESTED,
@@ -15,7 +15,14 @@ from assay.model.configuration.declared_settings import (
     list_declared_settings,
     make_role_values,
 )
-from assay.model.configuration.host_settings import find_host_mismatches, is_unknown, needs_image, needs_restart
+from assay.model.configuration.hca_settings_comparison import is_printed_as
+from assay.model.configuration.host_settings import (
+    find_host_mismatches,
+    is_unknown,
+    make_probe_arguments,
+    needs_image,
+    needs_restart,
+)
 from assay.model.specs.node.bmc_settings import BmcSpec
 from assay.model.specs.node.gpu_settings import GpuSettings
 from assay.model.specs.node.node_spec import BootSpec, HostSpec, NicSpec, NodeSpec
@@ -52,6 +59,7 @@ SPEC: dict[str, Any] = {
         "time_servers": ["ntp1", "ntp2"],
         "files": {"/etc/a.conf": {"content": "a\n", "mode": "0600"}},
     },
+    "hca_settings": {"nics": {"SRIOV_EN": True}, "by_name": {"eth0": {"NUM_OF_VFS": 8, "LINK_TYPE_P1": "eth"}}},
     "gpu_settings": {
         "persistence": True,
         "ecc": True,
@@ -90,12 +98,20 @@ TREE: dict[str, Any] = {
         "sysctl": {"vm.swappiness": {"value": "10"}},
     },
     "gpu": {"devices": {"0000:1b:00.0": GPU, "0000:43:00.0": GPU}},
+    "adapter_settings": {
+        "eth0": {
+            "SRIOV_EN": {"current": {"value": "True(1)"}, "next_boot": {"value": "True(1)"}},
+            "NUM_OF_VFS": {"current": {"value": "8"}, "next_boot": {"value": "8"}},
+            "LINK_TYPE_P1": {"current": {"value": "ETH(2)"}, "next_boot": {"value": "ETH(2)"}},
+        }
+    },
     "services": {"units": {"chrony": {"value": "active"}}},
     "nic": {"eth0": {"mtu_bytes": {"value": 9000}}},
     "pci": {"0000:1b:00.0": {"iommu": {"value": "identity"}}},
 }
 
 
+VFS = ("adapter_settings", "eth0", "NUM_OF_VFS")
 SECOND_GPU = ("gpu", "devices", "0000:43:00.0")
 
 
@@ -127,10 +143,19 @@ def test_only_what_a_spec_gives_is_declared():
     }
     assert set(SETTING_ROLES) - set(list_declared_settings(read_spec(**bmc))) == {"bios", "boot.mode", "boot.first"}
     assert not any(path.startswith("bmc.") for path in list_declared_settings(read_spec(bmc={"ntp": {}})))
-    nothing: dict[str, Any] = {"host": {}, "boot": {}, "kernel_cmdline": [], "nics": [], "gpu_settings": {}}
+    nothing: dict[str, Any] = {
+        "host": {},
+        "boot": {},
+        "kernel_cmdline": [],
+        "nics": [],
+        "gpu_settings": {},
+        "hca_settings": {},
+    }
     assert list_declared_settings(read_spec(**nothing)) == ["driver", "fabric_manager"]
     assert make_role_values(read_spec())["nic_mtu"] == {"eth0": 9000}
     assert make_role_values(read_spec(gpu_settings={"ecc": False}))["gpu_settings"] == {"ecc": False}
+    adapter = {"SRIOV_EN": "True", "NUM_OF_VFS": "8", "LINK_TYPE_P1": "eth"}
+    assert make_role_values(read_spec())["hca_settings"] == {"eth0": adapter}
     assert make_role_values(read_spec(host={"root": "memory"}))["on_disk"] is False
 
 
@@ -182,6 +207,11 @@ def test_a_host_as_declared_has_no_mismatch():
         ((*SECOND_GPU, "mig", "enabled"), {"value": True}, "gpu_settings.mig", "false and true"),
         ((*SECOND_GPU, "compute_mode"), {"value": "prohibited"}, "gpu_settings.compute_mode", "default and prohibited"),
         ((*SECOND_GPU, "power", "requested_w"), {"value": 600.5}, "gpu_settings.power_limit_w", "600.5 and 650"),
+        ((*VFS, "current"), {"value": "4"}, "hca_settings.eth0.NUM_OF_VFS", "4, and 8 from the next boot on"),
+        ((*VFS, "next_boot"), {"value": "4"}, "hca_settings.eth0.NUM_OF_VFS", "4 from the next boot on"),
+        (VFS, {"current": {"value": "4"}, "next_boot": {"value": "4"}}, "hca_settings.eth0.NUM_OF_VFS", "4"),
+        (VFS, {"unsupported": "no"}, "hca_settings.eth0.NUM_OF_VFS", "(unsupported: no)"),
+        ((*VFS, "current"), {"failed": "no"}, "hca_settings.eth0.NUM_OF_VFS", "(failed: no)"),
         (
             (*SECOND_GPU, "clocks", "application_mhz"),
             {"value": 1410},
@@ -201,7 +231,7 @@ def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: A
         "fabric_manager",
         "host.module_options.nvidia.NVreg_A",
     )
-    from_device = name in ("gpu_settings.ecc", "gpu_settings.mig")
+    from_device = name in ("gpu_settings.ecc", "gpu_settings.mig", "hca_settings.eth0.NUM_OF_VFS")
     known = not is_unknown(mismatch)
     assert known == (not seen.startswith(("(failed", "(unsupported")))
     assert needs_image([mismatch]) == (from_image and known)
@@ -212,7 +242,45 @@ def test_a_setting_that_reads_otherwise_is_named(place: tuple[str, ...], leaf: A
 def test_a_node_that_does_not_answer_has_nothing_as_declared():
     mismatches = find_host_mismatches(read_spec(), {"failed": "no route"})
     assert {mismatch.seen for mismatch in mismatches} == {"(failed: no route)"}
-    assert len(mismatches) == 22
+    assert len(mismatches) == 25
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen", "same"),
+    [
+        ("ETH", "ETH(2)", True),
+        ("eth", "ETH(2)", True),
+        (2, "ETH(2)", True),
+        ("IB", "ETH(2)", False),
+        (1, "ETH(2)", False),
+        (True, "True(1)", True),
+        (True, "1", True),
+        (False, "True(1)", False),
+        (16, "16", True),
+        (1, "16", False),
+        ("_256KB", "_256KB(1)", True),
+    ],
+)
+def test_a_firmware_setting_is_compared_by_name_or_number(wanted: Any, seen: str, *, same: bool):
+    assert is_printed_as(wanted, seen) is same
+
+
+def test_adapters_that_cannot_be_asked_are_no_reason_for_a_restart():
+    tree = TREE | {"adapter_settings": {"eth0": {"absent": "mstconfig is not installed"}}}
+    mismatches = find_host_mismatches(read_spec(), tree)
+    assert {one.seen for one in mismatches} == {"(absent: mstconfig is not installed)"}
+    assert not needs_restart(mismatches, "disk")
+
+
+def test_the_probe_is_asked_for_the_declared_settings_only():
+    assert make_probe_arguments(read_spec(hca_settings={})).count("--adapters") == 0
+    arguments = make_probe_arguments(read_spec())
+    assert arguments[arguments.index("--adapters") + 1] == "eth0=SRIOV_EN+NUM_OF_VFS+LINK_TYPE_P1"
+
+
+def test_settings_of_an_adapter_that_the_spec_does_not_have_are_refused():
+    with pytest.raises(ValidationError, match="'eth9' is neither in hcas nor in nics"):
+        read_spec(hca_settings={"by_name": {"eth9": {"SRIOV_EN": True}}})
 
 
 def with_leaf(tree: Any, place: tuple[str, ...], leaf: Any) -> Any:

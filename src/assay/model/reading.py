@@ -13,7 +13,7 @@ ReadingTree = dict[str, Any]
 
 PROBE_AREAS = (
     "host", "gpu", "hca", "nic", "bond", "nvme", "aer", "pci", "memory", "file_systems", "kernel", "time", "services",
-    "files", "unit_settings", "kernel_log",
+    "files", "unit_settings", "adapter_settings", "kernel_log",
 )  # fmt: skip
 """The first branches of the channel `probe`, in the order in which the probe prints them."""
 READ_SYSCTLS = (

@@ -16,6 +16,7 @@ from typing import Any
 from assay.model.reading import ReadingTree
 from assay.probe.chosen_files import read_chosen_files
 from assay.probe.clock_sync import read_timekeeping
+from assay.probe.devices.adapter_settings import read_adapter_settings
 from assay.probe.devices.hardware_error_counters import read_aer
 from assay.probe.devices.hca import read_hcas
 from assay.probe.devices.memory_modules import read_memory
@@ -36,6 +37,7 @@ DEADLINE_S = 8.0
 SINGLE_QUESTION_S = 3.0  # for an area that is one question
 MAX_MEMORY_BYTES = 512 * 2**20
 TRACE_AREAS = "host,gpu,hca,aer,memory,kernel_log"  # with a boot id, counters of errors, or a log
+ADAPTERS_S = 6.0  # mstconfig takes seconds for an adapter; all are asked at once
 GPU_S = 6.0  # without persistence mode, NVML must first wake eight GPUs
 
 
@@ -68,6 +70,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--files", default="", metavar="PATHS", help="files whose SHA-256 to read, comma separated")
     parser.add_argument("--module-options", default="", metavar="NAMES", help="module.option, comma separated")
     parser.add_argument("--unit-settings", default="", metavar="NAMES", help="unit/Setting, comma separated")
+    parser.add_argument("--adapters", default="", metavar="PLACE=NAME+NAME,…", help="firmware settings to read")
     parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
@@ -94,6 +97,7 @@ def _read_areas(
     """Read the chosen areas, with the files and settings that the caller names."""
     files = _split_names(named.files if named else "")
     module_options = _split_names(named.module_options if named else "")
+    adapters = named.adapters if named else ""
     unit_settings = _split_names(named.unit_settings if named else "")
     areas: dict[str, Callable[[], Any] | TimedQuestion] = {
         "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
@@ -111,6 +115,7 @@ def _read_areas(
         "services": TimedQuestion(SERVICES_S, read_services),
         "files": partial(read_chosen_files, root, files),
         "unit_settings": TimedQuestion(UNIT_SETTINGS_S, partial(read_unit_settings, unit_settings)),
+        "adapter_settings": TimedQuestion(ADAPTERS_S, partial(read_adapter_settings, root, adapters)),
         "kernel_log": partial(read_kernel_log, root, since),
     }
     names = chosen.split(",") if chosen else list(areas)

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from assay.lab.bmc.firmware_flash import UpdateTask, is_task_running
 from assay.lab.bmc.staged_firmware import activate_staged, roll_back, stage_firmware
+from assay.lab.node.adapter_firmware import adapter_after_boot
 from assay.lab.node.healthy_devices import gpu_after_boot
 from assay.lab.node.healthy_host import apply_pending_settings, host_after_boot
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
@@ -196,6 +197,8 @@ def _start_boot(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
         "boot_override": {} if override.get("enabled") == "Once" else override,
         "kernel_log": [],
         "gpus": [gpu_after_boot(gpu) for gpu in state.get("gpus", [])],
+        "hcas": [adapter_after_boot(hca) for hca in state.get("hcas", [])],
+        "nics": [adapter_after_boot(nic) for nic in state.get("nics", [])],
         **({"host": host_after_boot(state["host"])} if "host" in state else {}),
     }
 

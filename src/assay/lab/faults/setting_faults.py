@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+from assay.lab.node.adapter_firmware import print_firmware_value
 from assay.lab.node.healthy_devices import COMPUTE_MODES
 from assay.lab.virtual_node_state import VirtualNodeState
+from assay.model.errors import AssayError
 
 GpuSettingName = Literal["persistence", "ecc", "mig", "compute_mode", "application_mhz", "power_limit_w"]
 
@@ -25,6 +27,18 @@ def gpu_setting(
     elif name != "persistence":
         changed = {name: int(value)}
     state["gpus"][gpu] |= changed
+
+
+def hca_setting(
+    state: VirtualNodeState, now: datetime, hca: str, name: str = "LINK_TYPE_P1", value: str = "ETH"
+) -> None:
+    """An HCA or NIC with another firmware setting."""
+    adapter = next(each for each in (*state["hcas"], *state["nics"]) if each["name"] == hca)
+    if name not in adapter["settings"]:
+        known = ", ".join(adapter["settings"])
+        raise AssayError(f"{hca} of {state['name']} has no firmware setting {name!r}", fix=f"use one of {known}")
+    printed = print_firmware_value(name, value)
+    adapter["settings"][name] |= {"current": printed, "next_boot": printed}
 
 
 def file_changed(state: VirtualNodeState, now: datetime, path: str, content: str = "# changed by hand\n") -> None:
@@ -65,4 +79,5 @@ SETTING_FAULTS: Mapping[str, Callable[..., None]] = {
     "module-option.changed": module_option_changed,
     "time-servers.changed": time_servers_changed,
     "unit-setting.changed": unit_setting_changed,
+    "hca.setting": hca_setting,
 }

@@ -94,11 +94,23 @@ for name; do
   esac
 done
 """
+MSTCONFIG = f"""\
+[ "$3" = -e ] || PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.mstconfig "$@"
+table="$ASSAY_ROOT/run/mstconfig/$2"
+[ -f "$table" ] || {{ echo "-E- Failed to open the device"; exit 3; }}
+shift 4
+[ $# -gt 0 ] || exec cat "$table"
+for name; do
+  grep -q " $name " "$table" || {{ echo "-E- The Device doesn't support $name parameter"; exit 3; }}
+done
+exec cat "$table"
+"""
 CONFIGURING = {  # what the roles of playbooks/configure.yml call; they change files of the node's root only
     "apt-get": APT_GET,
     "chronyc": CHRONYC,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
     "modprobe": MODPROBE,
+    "mstconfig": MSTCONFIG,
     "systemctl": SYSTEMCTL,
     "update-initramfs": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_initramfs\n',
     "update-grub": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_grub\n',

@@ -30,6 +30,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from assay.lab.node.adapter_firmware import adapter_firmware_files, with_firmware_settings
 from assay.lab.node.device_files import device_files
 from assay.lab.node.healthy_devices import fans, gpus, hcas, nics, nvme, psus, spec_limit
 from assay.lab.node.healthy_host import (
@@ -54,7 +55,7 @@ KERNEL = "6.8.0-64-generic"
 def node_files(state: VirtualNodeState) -> dict[str, str]:
     """Return every file of the node's root, by path below it."""
     tree: dict[str, str] = {}
-    for part in (host_files, pci_files, device_files):
+    for part in (host_files, pci_files, device_files, adapter_firmware_files):
         tree.update(part(state))
     return tree
 
@@ -84,8 +85,8 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
         "accounts": make_declared_accounts(spec),
         "subscriptions": make_syslog_subscriptions(spec),
         "gpus": gpus(node, spec),
-        "hcas": hcas(node, spec),
-        "nics": nics(node, spec),
+        "hcas": with_firmware_settings(hcas(node, spec), spec, "IB"),
+        "nics": with_firmware_settings(nics(node, spec), spec, "ETH"),
         "nvme": nvme(node, spec),
         "host": make_healthy_host(node, spec),
         "psus": psus(node, spec),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from assay.model.configuration.hca_settings_comparison import format_firmware_setting, list_adapters
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.node.unit_settings import make_chrony_file, make_drop_ins
 from assay.model.specs.spec_document import StrictModel
@@ -82,6 +83,8 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     # The GPU keeps ECC itself; it counts from the next reset. MIG needs a GPU that nobody uses, before Hopper a reset.
     "gpu_settings.ecc": SettingRole("gpu_settings", "device"),
     "gpu_settings.mig": SettingRole("gpu_settings", "kernel"),
+    # mstconfig(1): an adapter keeps its settings itself, and loads them when it starts.
+    "hca_settings": SettingRole("hca_settings", "device"),
     # Kernel, command line and driver need a restart, BIOS and boot settings a reset: `zap`.
     "host.kernel": SettingRole("kernel_version", "disk"),
     "kernel_cmdline": SettingRole("kernel_command_line", "disk"),
@@ -141,5 +144,9 @@ def make_role_values(spec: NodeSpec) -> dict[str, Any]:
         "fabric_manager": spec.fabric_manager or "",
         "host_files": {path: file.model_dump(exclude_none=True) for path, file in spec.host.files.items()},
         "gpu_settings": spec.gpu_settings.model_dump(exclude_none=True),
+        "hca_settings": {
+            place: {name: format_firmware_setting(wanted) for name, wanted in settings.items()}
+            for _, place, settings in list_adapters(spec)
+        },
         "on_disk": spec.host.root == "disk",
     }

@@ -7,17 +7,18 @@ from typing import Any, Literal
 
 from assay.model.configuration.correction_rules import find_setting
 from assay.model.configuration.gpu_settings_comparison import list_gpu_settings
+from assay.model.configuration.hca_settings_comparison import list_adapters, list_hca_settings
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_reading
 from assay.model.specs.node.host_file import HostFile
 from assay.model.specs.node.kernel_settings import list_option_names
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.node.unit_settings import list_setting_names
 
-PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci", "time", "unit_settings")
+PROBE_AREAS = ("host", "gpu", "kernel", "services", "files", "nic", "pci", "time", "unit_settings", "adapter_settings")
 """The areas of the probe that `find_host_mismatches` reads."""
 IMAGE_SETTINGS = ("host.kernel", "kernel_cmdline", "host.iommu", "driver", "fabric_manager", "host.module_options")
 """The settings that a running host takes only with a restart, and a node whose root is in memory from its image."""
-DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig")
+DEVICE_SETTINGS = ("gpu_settings.ecc", "gpu_settings.mig", "hca_settings")
 """The settings that a device takes only with a restart of the host, whatever the host boots."""
 
 
@@ -26,6 +27,7 @@ def make_probe_arguments(spec: NodeSpec) -> list[str]:
     names = {
         "--files": list(spec.host.files),
         "--module-options": list_option_names(spec.host.module_options),
+        "--adapters": [f"{place}={'+'.join(settings)}" for _, place, settings in list_adapters(spec)],
         "--unit-settings": list_setting_names(spec.host.unit_settings),
     }
     return [word for option, chosen in names.items() if chosen for word in (option, ",".join(chosen))]
@@ -38,8 +40,13 @@ def find_host_mismatches(spec: NodeSpec, tree: Any) -> list[SettingMismatch]:
 
 def needs_restart(mismatches: Iterable[SettingMismatch], root: Literal["disk", "memory"]) -> bool:
     """Say whether a mismatch may end with a restart of the host. A setting that nobody could read is no reason."""
-    names = (*IMAGE_SETTINGS, *DEVICE_SETTINGS) if root == "disk" else DEVICE_SETTINGS
-    return any(find_setting(mismatch.name) in names and not is_unknown(mismatch) for mismatch in mismatches)
+    return any(_takes_restart(mismatch, root) and not is_unknown(mismatch) for mismatch in mismatches)
+
+
+def _takes_restart(mismatch: SettingMismatch, root: Literal["disk", "memory"]) -> bool:
+    if find_setting(mismatch.name) in DEVICE_SETTINGS:
+        return not mismatch.seen.startswith("(")
+    return root == "disk" and find_setting(mismatch.name) in IMAGE_SETTINGS
 
 
 def needs_image(mismatches: Iterable[SettingMismatch]) -> bool:
@@ -57,6 +64,7 @@ def _list_settings(spec: NodeSpec, tree: Any) -> Iterator[tuple[str, str, str]]:
     yield from _list_restart_settings(spec, tree)
     yield from _list_kernel_settings(spec, tree)
     yield from list_gpu_settings(spec, tree)
+    yield from list_hca_settings(spec, tree)
     for path, file in spec.host.files.items():
         yield f"host.files.{path}", *_compare_file(file, tree, path)
     if spec.host.time_servers:

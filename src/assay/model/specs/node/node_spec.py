@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.node.bmc_settings import BmcSpec, HostName
 from assay.model.specs.node.gpu_settings import GpuSettings
+from assay.model.specs.node.hca_settings import HcaSettings
 from assay.model.specs.node.host_file import HostFile, HostFilePath
 from assay.model.specs.node.kernel_settings import HugePages, ModuleOptions
 from assay.model.specs.node.unit_settings import UnitSettings
@@ -179,7 +180,7 @@ class NodeSpec(SpecDocument):
     `fabric_manager`: the version of its fabric manager, which must be that of the driver. `bios`:
     settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
     `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
-    `gpu_settings`: modes, clocks and power limit of the GPUs.
+    `gpu_settings`: modes, clocks and power limit of the GPUs. `hca_settings`: firmware settings of the HCAs and NICs.
     """
 
     kind: Literal["NodeSpec"]
@@ -203,9 +204,17 @@ class NodeSpec(SpecDocument):
     boot: BootSpec = Field(default=BootSpec())
     bmc: BmcSpec = Field(default=BmcSpec())
     gpu_settings: GpuSettings = Field(default=GpuSettings())
+    hca_settings: HcaSettings = Field(default=HcaSettings())
     leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})
+
+    @model_validator(mode="after")
+    def _no_settings_of_unknown_adapters(self) -> NodeSpec:
+        known = {*(hca.name for hca in self.hcas), *(nic.name for nic in self.nics)}
+        if unknown := sorted(set(self.hca_settings.by_name) - known):
+            raise ValueError(f"hca_settings.by_name: {unknown[0]!r} is neither in hcas nor in nics")
+        return self
 
     def slot_names(self, kind: str) -> list[str]:
         """Return the slot names of a kind (gpu, hca, nic, nvme, psu or fan), in order."""
