@@ -50,12 +50,21 @@ class Chaos:
     server: Postgres | None = None
     killed: Counter[str] = field(default_factory=Counter)
 
+    program, once = NURSERY, ONCE
+
     def __post_init__(self) -> None:
-        self.chance, self.fleet = random.Random(self.seed), fleet_of(self.root, self.nodes)
-        self.names, self.world = list(self.fleet.nodes), World(self.root)
+        self.prepare()
         self.world.make(self.names)
         self.world.fall_ill(self.names[0], "gpu.missing", "reboot")  # so that something is done, however short it is
+
+    def prepare(self) -> None:
+        """Make what every story needs."""
+        self.make_world()
+        self.chance, self.names = random.Random(self.seed), list(self.fleet.nodes)
         (self.root / ".assay" / "locks").mkdir(parents=True)
+
+    def make_world(self) -> None:
+        self.fleet, self.world = fleet_of(self.root, self.nodes), World(self.root)
 
     @property
     def policy(self):
@@ -63,7 +72,7 @@ class Chaos:
 
     @contextmanager
     def nursery(self) -> Iterator[None]:
-        words = [sys.executable, str(NURSERY), str(self.root), self.place, str(self.nodes), str(self.rate)]
+        words = [sys.executable, str(self.program), str(self.root), self.place, str(self.nodes), str(self.rate)]
         with (self.root / "log").open("w") as log:
             self._nursery = subprocess.Popen(words, stdin=-1, stdout=-1, stderr=log, text=True)
         try:
@@ -201,9 +210,9 @@ class Chaos:
                 yield f"nobody meant to {what} {node} ({effect})"
         for effect in effects.values():
             told = (effect.intent.node, effect.intent.action, effect.intent.effect)
-            if effect.intent.action in ONCE and effect.status == "verified" and not done[told]:
+            if effect.intent.action in self.once and effect.status == "verified" and not done[told]:
                 yield f"the world knows nothing of {told}, which is verified"
-            if effect.intent.action in ONCE and effect.status == "failed" and done[told]:
+            if effect.intent.action in self.once and effect.status == "failed" and done[told]:
                 yield f"{told} was done and is said to have failed"
 
     def _transitions(self, entries: list[LedgerEntry]) -> Iterator[str]:
@@ -258,7 +267,7 @@ def go_through(story: Chaos, kills: int, of_postgres: int = 0, **how: Any) -> No
         story.settle()
     assert (story.killed["controller"] >= kills, story.killed["postgres"]) == (True, of_postgres)
     assert story.said("crashes") == ""
-    assert story.wrongs() == []
+    assert not (wrongs := story.wrongs()), "\n".join(wrongs)
     assert story.world.done(), "something was done at all"
 
 

@@ -105,6 +105,8 @@ def fleet_of(root: Path, nodes: int) -> Fleet:
 class Controller:
     """One controller's life, among BMCs that refuse some of its orders: two in a row bring a node to triage."""
 
+    lease_s, each_s = LEASE_S, EACH_S
+
     def __init__(
         self, root: Path, ledger: str, fleet: Fleet, clock: ScaledClock, seed: int, refused: float = 0.05
     ) -> None:
@@ -138,8 +140,12 @@ class Controller:
         ill = self.world.ill()
         part = sorted({*self.chance.sample(names, len(names) // 4), *ill})
         some = names if settle or self.chance.random() < 0.5 else part
-        context = replace(self._desk(ledger), workloads=lambda _: Scheduler(self.world))
+        context = self._desk(ledger)
         reconcile_pass.reconcile_once(context, some, scan_fabric=False)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return Scheduler(self.world)
 
     @property
     def store(self) -> EvidenceStore:
@@ -150,21 +156,25 @@ class Controller:
         while True:
             try:
                 desk = self._desk(Ledger.open(self.where, patience_s=20))
-                current = FleetReloader(self.root, lambda: self.fleet, self.clock, self._complain)
+                current = FleetReloader(self.root, self.read_fleet, self.clock, self._complain)
                 told = LoopListener(lambda _: None, self._complain)
-                with hold_rack_assignment(desk, lease_s=LEASE_S) as share:
+                with hold_rack_assignment(desk, lease_s=self.lease_s) as share:
                     ReconcileLoop(
-                        FleetSnapshotCache(desk), share, current, lambda fleet: list(fleet.nodes), told, EACH_S
+                        FleetSnapshotCache(desk), share, current, lambda fleet: list(fleet.nodes), told, self.each_s
                     ).run(Event())
             except AssayError as trouble:
                 self._note("troubles", str(trouble))
                 time.sleep(0.1)
 
+    def read_fleet(self) -> Fleet:
+        """Return the fleet as it is declared now."""
+        return self.fleet
+
     def _complain(self, text: str) -> None:
         self._note("crashes" if "internal error" in text else "troubles", text)
 
     def _desk(self, ledger: Ledger) -> ControllerContext:
-        home, scheduler = self.root / ".assay", Scheduler(self.world)
+        home, scheduler = self.root / ".assay", self.scheduler
         return ControllerContext(
             self.fleet, ledger, self.store, self.clock, home, self.root / "reports", lambda _: scheduler
         )
@@ -232,9 +242,8 @@ def _set_wrong(clock: ScaledClock, seed: int) -> ScaledClock:
     return ScaledClock(clock.origin + wrong, clock.anchor, clock.rate)
 
 
-def main(root: Path, ledger: str, nodes: int, rate: float) -> None:
-    """Fork controllers as they are asked for."""
-    fleet = fleet_of(root, nodes)
+def serve(root: Path, rate: float, make: Callable[[ScaledClock, int], Controller]) -> None:
+    """Fork the controllers that are asked for, each made with its clock and its seed."""
     clock = ScaledClock(datetime.fromisoformat(ORIGIN), time.time(), rate)
     (root / "clock").write_text(json.dumps([clock.anchor, rate]))
     print("ready", flush=True)
@@ -244,7 +253,7 @@ def main(root: Path, ledger: str, nodes: int, rate: float) -> None:
             pid = os.fork()
             if pid == 0:
                 own = clock if word == "settle" else _set_wrong(clock, int(number))
-                _child(word, partial(Controller, root, ledger, fleet, own, int(number)))
+                _child(word, partial(make, own, int(number)))
             print(pid, flush=True)
             continue
         if word == "kill":
@@ -253,4 +262,5 @@ def main(root: Path, ledger: str, nodes: int, rate: float) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    fleet = fleet_of(Path(sys.argv[1]), int(sys.argv[3]))
+    serve(Path(sys.argv[1]), float(sys.argv[4]), partial(Controller, Path(sys.argv[1]), sys.argv[2], fleet))

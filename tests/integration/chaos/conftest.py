@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "ledger")]
+sys.path += [str(Path(__file__).parent), *(str(Path(__file__).parents[2] / room) for room in ("ledger", "controller"))]
 
 from chaos import Chaos
 from real_postgres import Postgres, served
