@@ -19,7 +19,7 @@ from assay.controller.reconcile_pass import record_decisions, run_outstanding_ef
 from assay.controller.ticket_updates import update_tickets
 from assay.lifecycle.entry_messages import format_entries
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
-from assay.model.cordon_reason_checksum import is_our_reason, prefix_reason
+from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.schedulers.no_scheduler import NoScheduler
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 

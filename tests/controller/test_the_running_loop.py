@@ -28,7 +28,7 @@ from assay.ledger.store import Ledger
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.model.clock import SystemClock
-from assay.model.cordon_reason_checksum import prefix_reason
+from assay.model.cordon_ownership import prefix_reason
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from assay.model.cordon_reason_checksum import is_our_reason, prefix_reason
+from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
 
 

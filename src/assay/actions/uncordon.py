@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.schedulers.scheduler_adapter import SchedulerNodeStatus, read_node_status
 
 patience_s = 0.0

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from assay.agent.slurm_hook_checks import UNKNOWN_FAULT, HookFinding, find_hardware_faults, find_leftover_processes
-from assay.model.cordon_reason_checksum import tag_reason
+from assay.model.cordon_ownership import tag_reason
 from assay.probe.node_access import NodeRoot
 
 SCONTROL_TIMEOUT_S = 5.0

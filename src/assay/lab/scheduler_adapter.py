@@ -16,7 +16,7 @@ from urllib.parse import quote
 from urllib.request import Request as Call
 from urllib.request import urlopen
 
-from assay.model.cordon_reason_checksum import is_our_reason, prefix_reason
+from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, CustomerJob, SchedulerNodeStatus, SpareRunResult

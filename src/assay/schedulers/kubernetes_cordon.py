@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.model.cordon_reason_checksum import prefix_reason
+from assay.model.cordon_ownership import prefix_reason
 from assay.model.errors import AssayError
 from assay.schedulers.kubernetes_client import (
     HTTP_CONFLICT,

@@ -2,7 +2,7 @@
 
 The inventory variable `workloads` names the entry point. A plug-in finds its own settings in the node's
 `other_variables`; if its class has a `settings_model` (pydantic), `assay check` validates them. An adapter writes its
-reasons with the prefix `assay:` and undoes only cordons that have it (model/cordon_reason_checksum.py).
+reasons with the prefix `assay:` and undoes only cordons that have it (model/cordon_ownership.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.plugins import SCHEDULERS

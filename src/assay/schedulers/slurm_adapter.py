@@ -1,6 +1,6 @@
 """The scheduler `slurm`: cordons, drains and reads nodes with Slurm's own programs.
 
-A cordon is a drain with a tagged reason (model/cordon_reason_checksum.py). With `slurm_cordon: reservation` it is a
+A cordon is a drain with a tagged reason (model/cordon_ownership.py). With `slurm_cordon: reservation` it is a
 reservation that only we may use, `assay-suspicious-NODE`: customers' jobs do not start there, our own checks can, and
 running jobs go on. Slurm 22.05 keeps no comment of a reservation. So the reason is in the node's comment, unless
 somebody else uses that.
@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
 from assay.schedulers.scheduler_adapter import (

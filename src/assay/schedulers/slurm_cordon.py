@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from assay.model.cordon_reason_checksum import (
+from assay.model.cordon_ownership import (
     display_reason,
     is_our_reason,
     is_untampered,

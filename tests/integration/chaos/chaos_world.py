@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.model.cordon_reason_checksum import is_our_reason, prefix_reason
+from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.model.errors import AssayError
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult
 

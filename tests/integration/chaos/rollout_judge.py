@@ -11,7 +11,7 @@ from rolling_world import FAILURES, Event, encode
 
 from assay.lifecycle.node_state_projection import NodeStateProjection, project_node_states
 from assay.lifecycle.rollouts.rollout_history import Rollout, RolloutHistory, RolloutMember, project_rollouts
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.policy_sections import count_allowed_out

@@ -14,7 +14,7 @@ from kube_patch import patched
 from kube_rights import MANIFEST, rights_of
 from kube_store import wrote
 
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.schedulers import kubernetes_cordon as nodes
 from assay.schedulers import kubernetes_labels as keys_of_ours
 from assay.schedulers.kubernetes_eviction import matches_selector

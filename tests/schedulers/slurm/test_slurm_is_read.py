@@ -17,7 +17,7 @@ from reserved_ports import reserve_ports
 from slurm_cluster import needs_slurm
 from slurm_room import adapter
 
-from assay.model.cordon_reason_checksum import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
+from assay.model.cordon_ownership import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
 from assay.model.errors import AssayError
 from assay.schedulers.slurm_cordon import find_slurm_cordon, is_closed_in_slurm
 from assay.schedulers.slurm_customer_jobs import occupies_node

@@ -10,7 +10,7 @@ import pytest
 from slurm_cluster import needs_slurm, said, until
 from slurm_room import DRAINED, adapter, by_hand, job, reason, state
 
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.model.errors import AssayError
 from assay.schedulers.scheduler_adapter import undrain_if_supported
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from assay.controller.context import ControllerContext
 from assay.lifecycle.node_state import NodeState
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs
 
 OUTCOME_WORDS = {

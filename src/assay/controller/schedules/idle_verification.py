@@ -23,7 +23,7 @@ from assay.controller.schedules.idle_load import NodeLoadResult, load_idle_node
 from assay.controller.schedules.idle_node_selection import OUTCOME_WORDS, IdleNodeResult, find_exclusion, is_in_service
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.lifecycle.node_state import NodeState
-from assay.model.cordon_reason_checksum import is_our_reason
+from assay.model.cordon_ownership import is_our_reason
 from assay.model.entries.schedule_entries import NodeUndrainedEntry, VerificationMissedEntry
 from assay.model.errors import AssayError, describe_error
 from assay.model.ledger_entry import LedgerEntry, derive_id
