@@ -39,6 +39,12 @@ def test_what_is_wrong_with_a_node_comes_out_of_its_tools(node: Any) -> None:
     assert active["memory"]["errors"] == {"value": 523}
 
 
+def test_gpus_burn_in_the_precision_of_their_limit(node: Any) -> None:
+    node.change(lambda state: state["gpus"][0].update(burn_gflops=4_000))
+    burned = node.document("--active", "gpu_burn")["active"]["gpu_burn"]["devices"]
+    assert burned["0"]["gflops"] == {"value": 4_000.0}, "with tensor cores, such a GPU is as fast as the limit in FP32"
+
+
 def test_a_lost_gpu_stops_the_collective_run_and_that_is_no_number(node: Any) -> None:
     node.change(lambda state: state["gpus"][0].update(lost=True))
     active = node.document("--active", "all_reduce,gpu_burn")["active"]
