@@ -10,6 +10,7 @@ pytestmark = [pytest.mark.phase("zap", "production"), pytest.mark.passive]
 @pytest.mark.fault("host.config.drift")
 def test_hca_settings(node, hca, spec):
     """Compare the firmware settings of the HCA with the spec, now and after the next boot."""
+    assert len(node.host), "the probe shows nothing of the host"
     wanted = {**spec.hca_settings.hcas, **spec.hca_settings.by_name.get(hca.declared.name, {})}
     _compare(wanted, lambda name: node.adapter_settings[hca.declared.pci.lower()][name])
 
@@ -17,6 +18,7 @@ def test_hca_settings(node, hca, spec):
 @pytest.mark.fault("host.config.drift")
 def test_nic_settings(node, nic, spec):
     """Compare the firmware settings of the NIC with the spec, now and after the next boot."""
+    assert len(node.host), "the probe shows nothing of the host"
     wanted = {**spec.hca_settings.nics, **spec.hca_settings.by_name.get(nic.declared.name, {})}
     _compare(wanted, lambda name: node.adapter_settings[nic.declared.name][name])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -10,10 +11,12 @@ import pytest
 
 from assay.actions import host_settings_read_back
 from assay.actions.host_settings_read_back import HostSettingsReadBack
+from assay.fleet.fleet_loader import load_fleet
 from assay.model.configuration.setting_mismatch import SettingMismatch
 from assay.model.errors import AssayError
 from assay.model.specs.node.node_spec import HostSpec
 
+ROOT = Path(__file__).parents[2]
 STARTING = SettingMismatch("host.services.chrony", "active", "activating")
 SYSCTL = SettingMismatch("host.sysctls.vm.swappiness", "10", "60")
 KERNEL = SettingMismatch("host.kernel", "6.8", "6.5")
@@ -27,7 +30,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HostSettingsReadBack]
         *readings: list[SettingMismatch], root: Literal["disk", "memory"] = "disk", managed: bool = True
     ) -> HostSettingsReadBack:
         left = list(readings)
-        spec, profile = SimpleNamespace(host=HostSpec(root=root)), SimpleNamespace(host_settings=managed)
+        base, profile = load_fleet(ROOT).node_specs["hgx-h100"], SimpleNamespace(host_settings=managed)
+        spec = base.model_copy(update={"host": HostSpec(root=root)})
         fleet: Any = SimpleNamespace(spec_of=lambda _: spec, profile_of=lambda _: profile)
         node: Any = SimpleNamespace(name="n1")
         monkeypatch.setattr(host_settings_read_back, "run_remote_probe", lambda *_: {"probe": {}})
