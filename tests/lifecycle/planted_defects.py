@@ -13,12 +13,12 @@ from assay.lifecycle.decisions import (
     evidence_validity,
     fault_remedies,
     flapping,
+    holds,
     manual_moves,
+    proposed_exits,
     rack_cordons,
     required_checks,
-    state_transitions,
 )
-from assay.lifecycle.decisions import decide as deciding
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.evidence_validity import RequiredBoot
@@ -113,7 +113,7 @@ DEFECTS = {
     "profiles are ignored": ("beyond the profile", everything_is_allowed),
     "silence is idleness": ("acts on missing data", idle_where_nobody_answers),
     "lost telemetry drains": ("acts on lost telemetry", lost_telemetry_drains),
-    "certifications are not read": ("no way out", without((state_transitions, "_certified", lambda *_: None))),
+    "certifications are not read": ("no way out", without((proposed_exits, "_certified", lambda *_: None))),
     "first come, first served": ("the order changes the answer", as_they_come),
     "any edge will do": ("there is no such edge", any_edge),
     "the breaker takes all the room": (
@@ -126,7 +126,7 @@ DEFECTS = {
     ),
     "cordons of others are ignored": (
         "disturbs under a cordon of others",
-        without((deciding, "find_foreign_hold", lambda *_: None)),
+        without((holds, "find_foreign_hold", lambda *_: None)),
     ),
     "flaps are not counted": (
         "opens a flapping node again and again",

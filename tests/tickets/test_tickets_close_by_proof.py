@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket, TicketPlace
-from assay.tickets.ticket_lifecycle import TicketStatus, diff_tickets, list_tickets, read_ticket_statuses
+from assay.tickets.ticket_diff import TicketStatus, diff_tickets, list_tickets, read_ticket_statuses
 
 KEYS = ["a", "b", "c"]
 WINDOW = timedelta(days=30)

@@ -39,7 +39,7 @@ from assay.observe.evidence_store import EvidenceStore
 from assay.tickets import sink_http_client
 from assay.tickets.delivery_backoff import PostponedDeliveries
 from assay.tickets.ticket_delivery import UndeliveredTicket, compute_ticket_version, deliver_tickets
-from assay.tickets.ticket_lifecycle import TICKET_KINDS, diff_tickets, list_tickets, read_ticket_statuses
+from assay.tickets.ticket_diff import TICKET_KINDS, diff_tickets, list_tickets, read_ticket_statuses
 from assay.tickets.ticket_markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
 
 SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"

@@ -16,7 +16,7 @@ from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import Ticket
 from assay.observe.evidence_store import EvidenceStore
-from assay.tickets.ticket_lifecycle import list_tickets
+from assay.tickets.ticket_diff import list_tickets
 from assay.tickets.ticket_markdown import format_ticket_markdown
 
 AT = datetime(2026, 11, 22, 9, tzinfo=UTC)

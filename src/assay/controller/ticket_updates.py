@@ -10,7 +10,7 @@ from assay.controller.desired_tickets import TechnicianNotes, list_desired_ticke
 from assay.controller.rollouts.paused_rollout_ticket import make_paused_ticket
 from assay.controller.ticket_closing_proofs import ClosingProofs
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
-from assay.tickets.ticket_lifecycle import TICKET_KINDS, diff_tickets, read_ticket_statuses
+from assay.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
 
 
 def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache | None = None) -> None:

@@ -33,7 +33,7 @@ from assay.model.specs.spec_document import load_spec_model
 from assay.model.ticket import TicketRecord
 from assay.tickets.delivery_backoff import PostponedDeliveries
 from assay.tickets.sink_protocol import SinkContext, SinkUnavailable, TicketRefusal, TicketSink
-from assay.tickets.ticket_lifecycle import TICKET_KINDS, list_tickets
+from assay.tickets.ticket_diff import TICKET_KINDS, list_tickets
 
 if TYPE_CHECKING:
     from assay.model.specs.ticket_route import TicketRoute

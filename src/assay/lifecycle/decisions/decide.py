@@ -10,8 +10,7 @@ from assay.lifecycle.decisions import circuit_breaker, fault_remedies, held_answ
 from assay.lifecycle.decisions.blast_radius_limits import LimitCapacity, holds_out_of_service
 from assay.lifecycle.decisions.explained_drift import drop_explained_drift
 from assay.lifecycle.decisions.flapping import propose_flapping_escalation
-from assay.lifecycle.decisions.foreign_cordons import find_foreign_hold
-from assay.lifecycle.decisions.holds import propose_hold_actions
+from assay.lifecycle.decisions.holds import find_prohibition, propose_hold_actions
 from assay.lifecycle.decisions.known_issues import drop_excused_faults, propose_known_issue_records
 from assay.lifecycle.decisions.lost_cordons import propose_recordon
 from assay.lifecycle.decisions.manual_moves import propose_manual_move
@@ -21,8 +20,8 @@ from assay.lifecycle.decisions.pending_decisions import (
     propose_pending_changes,
 )
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
+from assay.lifecycle.decisions.proposed_exits import propose_transitions
 from assay.lifecycle.decisions.setting_corrections import hold_back_correction, is_correction
-from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
@@ -200,7 +199,7 @@ def _grant_or_refuse(
     snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, blockers: tuple[str, ...], bounds: _PassBounds
 ) -> Decision:
     """Return the decision for a move, or a record of what holds the move back. A granted move uses up capacity."""
-    if why := _find_prohibition(snapshot, view, proposal) or _find_pool_refusal(snapshot, view, proposal, bounds):
+    if why := find_prohibition(snapshot, view, proposal) or _find_pool_refusal(snapshot, view, proposal, bounds):
         return refuse_proposal(snapshot, view, proposal, why)
     if to := _find_limited_state(snapshot, view, proposal):
         is_order = proposal.rule_name == PERSON_RULE
@@ -209,23 +208,6 @@ def _grant_or_refuse(
             return refuse_proposal(snapshot, view, proposal, why)
         bounds.capacity.reserve(view, to, is_order=is_order)
     return grant_proposal(snapshot, view, proposal, blockers)
-
-
-def _find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
-    """Return what forbids this to automation: a hold, others who closed the node, or the profile."""
-    hold, profile = view.node_state.hold, view.profile
-    if hold:
-        return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
-    if proposal.takes_out and not profile.acts_on_faults:
-        return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
-    if why := find_foreign_hold(snapshot, view, proposal):
-        return why
-    needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
-    if proposal.timing == "pending":
-        needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))
-    if missing := sorted(needed - set(profile.actions)):
-        return DecisionCause("profile", profile.name, f"profile {profile.name} does not allow: {', '.join(missing)}")
-    return None
 
 
 def _find_pool_refusal(

@@ -1,15 +1,33 @@
-"""Proposes the end of a hold that is over, a warning before its end, and reminders."""
+"""What a hold forbids, as cordons of others and the profile do; its end, a warning before it, and reminders."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from assay.lifecycle.decisions.foreign_cordons import find_foreign_hold
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import OperatorNote
 from assay.model.decision import DecisionCause
 from assay.model.timestamps import format_duration, format_minute, hours, parse_time
+
+
+def find_prohibition(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> DecisionCause | None:
+    """Return what forbids this to automation: a hold, others who closed the node, or the profile."""
+    hold, profile = view.node_state.hold, view.profile
+    if hold:
+        return DecisionCause("person", hold.id, f"held by {hold.who}: {hold.reason}")
+    if proposal.takes_out and not profile.acts_on_faults:
+        return DecisionCause("profile", profile.name, f"profile {profile.name}: faults are tracked, not acted on")
+    if why := find_foreign_hold(snapshot, view, proposal):
+        return why
+    needed = set(snapshot.policy.states[proposal.to].entry if proposal.to != view.node_state.state else [])
+    if proposal.timing == "pending":
+        needed |= set(snapshot.policy.actions_while_pending(proposal.rule_name))
+    if missing := sorted(needed - set(profile.actions)):
+        return DecisionCause("profile", profile.name, f"profile {profile.name} does not allow: {', '.join(missing)}")
+    return None
 
 
 def propose_hold_actions(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator[Proposal]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from assay.lifecycle.node_entry import find_start_state
 from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.sync.drift_remedy import DriftRemedies
+from assay.lifecycle.sync.drift_remedy_words import DriftRemedies
 from assay.lifecycle.sync.evidence_age import EvidenceWindow, PhaseAges, UnknownReason, find_max_hours, list_phases
 from assay.lifecycle.sync.node_differences import ExpectedCheck, NodeDifferences
 from assay.lifecycle.sync.node_direction import is_rolling, list_applying_states

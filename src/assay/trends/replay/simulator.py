@@ -16,8 +16,8 @@ from assay.lifecycle.decisions import fault_remedies
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.flapping import find_end_of_wait
 from assay.lifecycle.decisions.pending_decisions import STILL_WAITING_RULE
+from assay.lifecycle.decisions.proposed_exits import propose_transitions
 from assay.lifecycle.decisions.required_checks import are_entry_actions_verified, list_due_phases
-from assay.lifecycle.decisions.state_transitions import propose_transitions
 from assay.lifecycle.faults.recovery import find_alert_clearances
 from assay.lifecycle.faults.sightings import FaultSighting
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot

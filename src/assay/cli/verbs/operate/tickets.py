@@ -42,7 +42,7 @@ def tickets(
         return
     from assay.ledger.location import read_all_entries
     from assay.tickets.delivery_backoff import PostponedDeliveries
-    from assay.tickets.ticket_lifecycle import list_tickets
+    from assay.tickets.ticket_diff import list_tickets
 
     workspace = Workspace(fleet.resolve())
     try:
