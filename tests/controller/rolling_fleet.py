@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 from quiet_site import Far, Hands
-from signed_fleet import SignedFleet
+from signed_fleet import ROLLOUT_POLICY, SignedFleet
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
@@ -34,35 +35,9 @@ from assay.plan.change_plan import make_change_plan
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.review.plan_content import PlanContent
 
-POLICY = """
-kind: LifecyclePolicy
-name: policy
-sources: [us]
-states:
-  onboard: {summary: new, certified_to: production}
-  production: {summary: in use, in_service: true, entry: [uncordon], watch: [production]}
-  draining: {summary: leaves, entry: [cordon, drain-now], until_idle: true, pass_to: triage}
-  zap: {summary: firmware, entry: [zap], pass_to: test, effect_failed_to: triage}
-  test:
-    summary: proof
-    requires: [{phase: production, fresh_hours: 24}]
-    pass_to: production
-    fail_to: triage
-  triage: {summary: a person looks, entry: [ticket], certified_to: test}
-edges:
-  onboard: [production]
-  production: [draining]
-  draining: [zap, triage]
-  zap: [test, triage]
-  test: [production, triage, zap]
-  triage: [test, zap]
-faults:
-  any: {timing: record, remedy: ticket}
-ladder: {window_hours: 1, rungs: {}}
-limits: {pool_percent: 50, rack_concurrent: 2, reboots_per_hour: 9}
-breaker: {percent: 50, min_nodes: 3, window_minutes: 5, drift: [gpu.hot]}
-holds: {remind_hours: 99}
-settle_minutes: 0
+POLICY = f"""{ROLLOUT_POLICY}
+limits: {{pool_percent: 50, rack_concurrent: 2, reboots_per_hour: 9}}
+breaker: {{percent: 50, min_nodes: 3, window_minutes: 5, drift: [gpu.hot]}}
 """
 NODE = "{{node_spec: small, profile: managed, site: lab, rack: r{0}, u: {0}, serial_number: S{0}}}"
 
@@ -120,6 +95,20 @@ class RollingFleet:
 
     def take_up(self) -> None:
         take_up_fleet(self.context())
+
+    def take_up_twice_at_once(self) -> None:
+        """Let two controllers adopt the commit at the same time."""
+        both, gate = [self.context(), self.context()], Barrier(2)
+
+        def adopt(context: ControllerContext) -> None:
+            gate.wait()
+            take_up_fleet(context)
+
+        threads = [Thread(target=adopt, args=[context]) for context in both]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def turn(self, failing: str = "") -> None:
         """Let a controller that has just started go once round."""

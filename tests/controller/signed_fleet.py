@@ -20,6 +20,34 @@ SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ASKS = "commits: {signed: true}\n"
 ASKS_WITH_FORGE = "commits: {signed: true, forge_keys: specs/forge.asc}\n"
 HERE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+ROLLOUT_POLICY = """
+kind: LifecyclePolicy
+name: policy
+sources: [us]
+states:
+  onboard: {summary: new, certified_to: production}
+  production: {summary: in use, in_service: true, entry: [uncordon], watch: [production]}
+  draining: {summary: leaves, entry: [cordon, drain-now], until_idle: true, pass_to: triage}
+  zap: {summary: firmware, entry: [zap], pass_to: test, effect_failed_to: triage}
+  test:
+    summary: proof
+    requires: [{phase: production, fresh_hours: 24}]
+    pass_to: production
+    fail_to: triage
+  triage: {summary: a person looks, entry: [ticket], certified_to: test}
+edges:
+  onboard: [production]
+  production: [draining]
+  draining: [zap, triage]
+  zap: [test, triage]
+  test: [production, triage, zap]
+  triage: [test, zap]
+faults:
+  any: {timing: record, remedy: ticket}
+ladder: {window_hours: 1, rungs: {}}
+holds: {remind_hours: 99}
+settle_minutes: 0
+"""
 
 
 @dataclass

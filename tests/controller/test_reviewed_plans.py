@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from threading import Barrier, Thread
-
 import pytest
 from rolling_fleet import RollingFleet
 
-from assay.controller.rollouts.commit_adoption import take_up_fleet
 from assay.controller.rollouts.reviewed_plans import find_reviewed_plan, read_plan_record, store_reviewed_plan
 
 
@@ -140,17 +137,7 @@ def test_a_later_merge_does_not_start_the_nodes_of_a_plan_that_nobody_accepted(r
 def test_of_two_controllers_one_pauses_the_rollout_and_a_killed_one_writes_nothing_twice(rolling) -> None:
     rolling.set_version("2")
     amend(rolling, f"x\n\nAssay-Plan: sha256:{'0' * 64}")
-    both, gate = [rolling.context(), rolling.context()], Barrier(2)
-
-    def adopt(context) -> None:
-        gate.wait()
-        take_up_fleet(context)
-
-    threads = [Thread(target=adopt, args=[context]) for context in both]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    rolling.take_up_twice_at_once()
     assert rolling.kinds() == ["commit.adopted", "commit.adopted", "rollout.started", "rollout.paused"]
     assert not any(rolling.ledger.append(*rolling.ledger.entries()))
     rolling.turn()

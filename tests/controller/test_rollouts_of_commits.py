@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from threading import Barrier, Thread
 
 import pytest
 from rolling_fleet import RollingFleet
@@ -12,7 +11,6 @@ from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.fleet_reload import CurrentContext, FleetReloader
 from assay.controller.rack_leases import WHOLE_FLEET
 from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
-from assay.controller.rollouts.commit_adoption import take_up_fleet
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.clock import SystemClock
 
@@ -144,17 +142,7 @@ def test_a_controller_that_was_killed_at_any_entry_does_nothing_twice(rolling, t
 
 def test_of_two_controllers_that_adopt_a_commit_at_once_one_starts_the_rollout(rolling):
     rolling.set_version("2")
-    both, gate = [rolling.context(), rolling.context()], Barrier(2)
-
-    def adopt(context) -> None:
-        gate.wait()
-        take_up_fleet(context)
-
-    threads = [Thread(target=adopt, args=[context]) for context in both]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    rolling.take_up_twice_at_once()
     assert rolling.kinds() == ["commit.adopted", "commit.adopted", "rollout.started"]
 
 

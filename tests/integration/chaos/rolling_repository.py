@@ -6,37 +6,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from signed_fleet import SMALLEST, SignedFleet
+from signed_fleet import ROLLOUT_POLICY, SMALLEST, SignedFleet
 
-POLICY = """
-kind: LifecyclePolicy
-name: policy
-sources: [us]
-states:
-  onboard: {summary: new, certified_to: production}
-  production: {summary: in use, in_service: true, entry: [uncordon], watch: [production]}
-  draining: {summary: leaves, entry: [cordon, drain-now], until_idle: true, pass_to: triage}
-  zap: {summary: firmware, entry: [zap], pass_to: test, effect_failed_to: triage}
-  test:
-    summary: proof
-    requires: [{phase: production, fresh_hours: 24}]
-    pass_to: production
-    fail_to: triage
-  triage: {summary: a person looks, entry: [ticket], certified_to: test}
-edges:
-  onboard: [production]
-  production: [draining]
-  draining: [zap, triage]
-  zap: [test, triage]
-  test: [production, triage, zap]
-  triage: [test, zap]
-faults:
-  any: {timing: record, remedy: ticket}
-ladder: {window_hours: 1, rungs: {}}
-limits: {pool_percent: 30, rack_concurrent: 2, reboots_per_hour: 10, per_minute: 600}
-breaker: {percent: 25, min_nodes: 3, window_minutes: 5, drift: [firmware.drift]}
-holds: {remind_hours: 99}
-settle_minutes: 0
+POLICY = f"""{ROLLOUT_POLICY}
+limits: {{pool_percent: 30, rack_concurrent: 2, reboots_per_hour: 10, per_minute: 600}}
+breaker: {{percent: 25, min_nodes: 3, window_minutes: 5, drift: [firmware.drift]}}
 """
 CHECKS = """
 kind: CheckCatalog
