@@ -57,13 +57,15 @@ def propose_corrections(
         if len(found) < len(failed) or not (failed or _was_corrected(view, matched.fault)):
             yield _ask_people(view, matched, ())
         wrong += found
-    lasting = [one for one in wrong if find_fight(snapshot, view, one.settings)]
-    for one in lasting:
-        fight = find_fight(snapshot, view, one.settings)
-        yield _ask_people(view, one.matched, (DecisionCause("repeated", ",".join(sorted(one.settings)), fight),))
+    correctable: list[WrongSettings] = []
+    for one in wrong:
+        if fight := find_fight(snapshot, view, one.settings):
+            yield _ask_people(view, one.matched, (DecisionCause("repeated", ",".join(sorted(one.settings)), fight),))
+        else:
+            correctable.append(one)
     if view.node_state.pending or view.node_state.move_request or find_open_correction(view.node_state):
         return
-    due = [one for one in wrong if one not in lasting and _is_due(view, one)]
+    due = [one for one in correctable if _is_due(view, one)]
     now = [one for one in due if not one.needs_idle] or due
     if now:
         yield _propose_correction(snapshot, view, now)
