@@ -104,7 +104,7 @@ def change_bmc_settings(
 
 def refuse_unreadable(bmc: BmcClient, mismatches: Sequence[SettingMismatch]) -> None:
     """Raise AssayError, which names the properties, if settings that differ cannot be read."""
-    unread = [f"{one.name} {one.seen}" for one in mismatches if one.seen.startswith("(")]
+    unread = [f"{one.name} {one.seen}" for one in mismatches if one.is_unread]
     if unread:
         raise AssayError(
             f"nothing was changed, because the BMC does not show {', '.join(unread)}",

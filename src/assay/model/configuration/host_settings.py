@@ -45,7 +45,7 @@ def needs_restart(mismatches: Iterable[SettingMismatch], root: Literal["disk", "
 
 def _takes_restart(mismatch: SettingMismatch, root: Literal["disk", "memory"]) -> bool:
     if find_setting(mismatch.name) in DEVICE_SETTINGS:
-        return not mismatch.seen.startswith("(")
+        return not mismatch.is_unread
     return root == "disk" and find_setting(mismatch.name) in IMAGE_SETTINGS
 
 

@@ -20,6 +20,11 @@ class SettingMismatch:
     wanted: str
     seen: str
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether there is no value: the reading failed, is unsupported or absent."""
+        return self.seen.startswith("(")
+
 
 def format_setting_mismatches(mismatches: Iterable[SettingMismatch]) -> str:
     """Return mismatches as one line of text."""
