@@ -1,0 +1,1 @@
+"""Takes the YAML of what active checks compare with. Validates it. Gives golden digests."""
