@@ -14,11 +14,13 @@ from bench.measurement import Measurement
 from bench.programs import ANSIBLE, ASSAY, CHECK, PROBE, PYTHON, ROOT, STATUS
 
 START_S = 0.4
+TIMES_ANSIBLE = 1.5
+"""Ansible reads the inventory; `check` also reads 33 specs, 49 suites and the playbooks, and applies 135 rules."""
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
     """Measure starts, as multiples of other programs and in seconds; those with a ledger in a fleet below `folder`."""
-    yield against("assay check of the example fleet / ansible-inventory --list", CHECK, ANSIBLE, at_most=1)
+    yield against("assay check of the example fleet / ansible-inventory --list", CHECK, ANSIBLE, at_most=TIMES_ANSIBLE)
     yield against("the probe on this machine / python -c pass", PROBE, PYTHON, at_most=25)
     yield start("assay --help", [*ASSAY, "--help"], ROOT)
     yield start("assay status --help", [*STATUS, "--help"], ROOT)

@@ -44,7 +44,7 @@ class WorkingFolder:
     def files(self, folder: str) -> list[str]:
         """Return the files below a folder. Links are followed; pipes and circular links are skipped."""
         start = self.root / folder
-        return sort_paths(list(_walk(start, folder, (os.path.realpath(start),)))) if start.is_dir() else []
+        return sort_paths(list(_walk(start, folder, (_identify(start),)))) if start.is_dir() else []
 
     def read(self, path: str, most: int) -> bytes:
         """Return a file's content."""
@@ -58,14 +58,20 @@ def require_inventory(root: Path) -> None:
         raise AssayError(NO_INVENTORY, where="inventory", fix=ADD_INVENTORY)
 
 
-def _walk(folder: Path, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
+def _identify(folder: Path) -> tuple[int, int]:
+    """Return device and inode of a folder. Raises OSError."""
+    status = folder.stat()
+    return status.st_dev, status.st_ino
+
+
+def _walk(folder: Path, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = f"{prefix}/{entry.name}" if prefix else entry.name
             if _check_entry(entry.is_file):
                 yield name
-            elif _check_entry(entry.is_dir) and (real := os.path.realpath(entry.path)) not in above:
-                yield from _walk(Path(entry.path), name, (*above, real))
+            elif _check_entry(entry.is_dir) and (below := _identify(path := Path(entry.path))) not in above:
+                yield from _walk(path, name, (*above, below))
 
 
 def _check_entry(question: Callable[[], bool]) -> bool:

@@ -156,8 +156,13 @@ def _find_in_text(text: str, only_comments: bool) -> Iterator[WrittenSecret]:
 
 
 def _list_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line that holds a needle. Forty searches for a text are faster than one pattern."""
-    starts = {text.rfind("\n", 0, at) + 1 for needle in NEEDLES for at in _find_all(needle, text)}
+    """Yield number and text of each line that holds a needle.
+
+    Fifty searches for a text are faster than one pattern, and recordings repeat themselves: no needle has a quote.
+    """
+    once = '"'.join(set(text.split('"')))
+    present = [needle for needle in NEEDLES if needle in once]
+    starts = {text.rfind("\n", 0, at) + 1 for needle in present for at in _find_all(needle, text)}
     number, counted = 1, 0
     for start in sorted(starts):
         number += text.count("\n", counted, start)

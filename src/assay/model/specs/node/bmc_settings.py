@@ -83,6 +83,6 @@ class BmcSpec(StrictModel):
     """
 
     power_restore: Literal["AlwaysOn", "AlwaysOff", "LastState"] | None = None
-    ntp: BmcNtpSpec = Field(default=BmcNtpSpec())
+    ntp: BmcNtpSpec = Field(default_factory=BmcNtpSpec)
     syslog: list[BmcSyslogSpec] | None = None
-    accounts: BmcAccountsSpec = Field(default=BmcAccountsSpec())
+    accounts: BmcAccountsSpec = Field(default_factory=BmcAccountsSpec)

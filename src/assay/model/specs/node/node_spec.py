@@ -196,15 +196,15 @@ class NodeSpec(SpecDocument):
     cpu_sockets: int = Field(gt=0)
     cpu_threads: int = Field(gt=0)
     memory_gib: int = Field(gt=0)
-    host: HostSpec = Field(default=HostSpec())
+    host: HostSpec = Field(default_factory=HostSpec)
     driver: str
     fabric_manager: str | None = None
     firmware: str
     bios: dict[str, str] = Field(default={})
-    boot: BootSpec = Field(default=BootSpec())
-    bmc: BmcSpec = Field(default=BmcSpec())
-    gpu_settings: GpuSettings = Field(default=GpuSettings())
-    hca_settings: HcaSettings = Field(default=HcaSettings())
+    boot: BootSpec = Field(default_factory=BootSpec)
+    bmc: BmcSpec = Field(default_factory=BmcSpec)
+    gpu_settings: GpuSettings = Field(default_factory=GpuSettings)
+    hca_settings: HcaSettings = Field(default_factory=HcaSettings)
     leak_detectors: int = Field(default=0, ge=0)
     kernel_cmdline: list[str] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})
