@@ -50,6 +50,8 @@ def test_it_holds_what_the_probe_imports_and_no_more_of_assay(probe: Path) -> No
     assert rooms == {"probe", "model"}
     assert [name for name in names if name.startswith("assay/model/")] == [
         "assay/model/__init__.py",
+        "assay/model/load/__init__.py",
+        "assay/model/load/load_parts.py",
         "assay/model/reading.py",
     ]
     assert "assay/probe/pack.py" not in names

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.probe.burn_in import parse_fio_read, parse_stress_ng
+from assay.probe.load_tools.memory import parse_stress_ng
+from assay.probe.load_tools.nvme_read import parse_fio_read
 from assay.probe.node_access import run_tool
 
 needs_fio = pytest.mark.skipif(not Path("/usr/bin/fio").exists(), reason="fio is not installed (package fio)")

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from assay.model.load.load_parts import LOAD_PARTS
 from assay.model.reading import ReadingTree
 from assay.probe.chosen_files import read_chosen_files
 from assay.probe.clock_sync import read_timekeeping
@@ -71,7 +72,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--module-options", default="", metavar="NAMES", help="module.option, comma separated")
     parser.add_argument("--unit-settings", default="", metavar="NAMES", help="unit/Setting, comma separated")
     parser.add_argument("--adapters", default="", metavar="PLACE=NAME+NAME,…", help="firmware settings to read")
-    parser.add_argument("--active", default="", metavar="LIST", help="all_reduce,gpu_burn,nvme_read,memory")
+    parser.add_argument("--active", default="", metavar="LIST", help=f"parts of a load: {','.join(LOAD_PARTS)}")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="for the passive part")
@@ -80,14 +81,15 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
-    from assay.probe.burn_in import run_burn_in
+    from assay.probe.load_run import run_load
+    from assay.probe.load_tools.tool_call import LoadOrder
 
     before = _read_areas(root, arguments.since, arguments.deadline, TRACE_AREAS)
     log = before["kernel_log"]
     before["kernel_log"] = {"cursor": log["cursor"]} if "cursor" in log else log  # its lines are read again afterwards
     return {
         "before": before,
-        "active": run_burn_in(root, arguments.active.split(","), arguments.seconds, arguments.at),
+        "active": run_load(root, arguments.active.split(","), LoadOrder(arguments.seconds), arguments.at),
     }
 
 

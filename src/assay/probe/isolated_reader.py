@@ -147,11 +147,18 @@ def _run_child(
 
 def _kill(pid: int) -> str:
     """Kill a reader and the tools that it runs. A process in state D is left behind, not waited for."""
-    for target in [pid, *find_children(pid)]:  # the reader first: it would go on once its tool ends
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(target, signal.SIGKILL)
+    kill_tree(pid)
     _reap(pid)
     return "killed"
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process, then all that it started: it would go on once they end."""
+    started = list(find_children(pid))
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+    for child in started:
+        kill_tree(child)
 
 
 def _describe_exit(pid: int) -> str:

@@ -16,8 +16,8 @@ from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN, SlotTask,
 from assay.controller.schedules.slot_runner import SlotResult, list_due_tasks, read_schedule_history, run_slot_task
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
-from assay.model.specs.schedules import LoadPart
-from assay.probe.burn_in import BURN_IN_PARTS
+from assay.model.load.load_parts import LOAD_PARTS
+from assay.probe.load_tools.registry import LOAD_TOOLS
 
 DYING = """
 import json, os, signal, sys
@@ -140,4 +140,4 @@ def test_another_controller_reads_what_the_first_one_did(desk, tmp_path):
 
 
 def test_the_parts_that_a_schedule_can_name_are_those_that_the_probe_has():
-    assert set(LoadPart.__args__) == set(BURN_IN_PARTS)
+    assert set(LOAD_PARTS) == set(LOAD_TOOLS)

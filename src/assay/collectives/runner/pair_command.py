@@ -13,7 +13,8 @@ from typing import Any
 from assay.collectives.pair_results import Pair, PairResult, parse_result
 from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree, parse_reading
-from assay.probe.nccl_tests import parse_all_reduce, parse_report, quote_ending
+from assay.probe.load_tools.nccl_tests import parse_all_reduce, parse_report
+from assay.probe.load_tools.tool_call import quote_ending
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NEEDED = {"a", "b"}

@@ -16,10 +16,9 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.load.load_parts import USUAL_PARTS
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.unanswered_channels import find_unanswered_branches
-
-ACTIVE_PARTS = ("all_reduce", "gpu_burn", "nvme_read", "memory")
 
 
 def collect_node_evidence(
@@ -32,9 +31,9 @@ def collect_node_evidence(
     """
     before, selected = {name: context.evidence.latest(name) for name in names}, set(names)
     views = [view for view in snapshot.nodes if view.name in selected]
-    active = {view.name: ACTIVE_PARTS for view in views if needs_active_checks(snapshot, view)}
+    active = {view.name: USUAL_PARTS for view in views if needs_active_checks(snapshot, view)}
     for name in active:
-        context.progress(f"{name}: loading it with {', '.join(ACTIVE_PARTS)} …")
+        context.progress(f"{name}: loading it with {', '.join(USUAL_PARTS)} …")
     context.progress(f"observing {len(names)} nodes …")
     head = context.ledger.head()
     found = collect_evidence(

@@ -5,17 +5,17 @@ A load tool starts it as a program of its own: changing a node needs site packag
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from assay.lab.faults.gpu_faults import gpu_xid
 from assay.lab.node.shell import write_uptime
+from assay.lab.tools.state_reader import find_state_file
 from assay.lab.world import LabWorld
 
 
 def main() -> None:
     """Plant the faults, once."""
-    state_file = Path(os.environ["ASSAY_LAB_STATE"])
+    state_file = Path(find_state_file())
     world, node = LabWorld(state_file.parents[2]), state_file.parent.name
     now = world.clock().now()
     with world.change(node) as state:

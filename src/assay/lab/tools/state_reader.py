@@ -1,4 +1,4 @@
-"""Reads the node's state for the tools of a virtual node. $ASSAY_LAB_STATE is its path."""
+"""Reads the node's state for the tools of a virtual node: it lies beside the node's root, $ASSAY_ROOT."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ State = dict[str, Any]
 
 def load_node_state() -> State:
     """Return the state of the node that this tool runs on."""
-    with open(os.environ["ASSAY_LAB_STATE"]) as file:  # noqa: PTH123 — tools start often: few imports
+    with open(find_state_file()) as file:  # noqa: PTH123 — tools start often: few imports
         state: State = json.load(file)
     return state
+
+
+def find_state_file() -> str:
+    """Return the path of the state. A load tool sees only $ASSAY_ROOT of the lab's variables."""
+    return f"{os.environ['ASSAY_ROOT'].removesuffix('/root')}/state.json"
 
 
 def working_gpus(state: State) -> list[State]:

@@ -12,13 +12,13 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, model_validator
 
+from assay.model.load.load_parts import LoadPart
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 ScheduledWork = Literal[
     "observe", "fabric-scan", "fabric-evaluation", "idle-verification", "staleness-sweep", "ledger-seal"
 ]
-LoadPart = Literal["all_reduce", "gpu_burn", "nvme_read", "memory"]
 Minutes = Annotated[float, Field(gt=0)]
 CronText = Annotated[str, Field(pattern=r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4}$")]
 AnchorName = Annotated[str, Field(pattern=r"^(file:.+|git-note(:.+)?|ledger:.+|rfc3161:https?://.+)$")]

@@ -33,6 +33,14 @@ def read_gpus(root: NodeRoot) -> Any:
     return build_nvml_branch(NvmlLibrary(pynvml), root)
 
 
+def count_gpus(root: NodeRoot) -> int:
+    """Return how many GPUs the driver knows, lost ones too; 0 without a driver."""
+    try:
+        return len(root.list_names(DRIVER_LIST))
+    except OSError:
+        return 0
+
+
 def _ask_nvidia_smi_or(reason: ReadingTree) -> TimedQuestion:
     """Return the question for nvidia-smi's branch; `reason` is its answer where nvidia-smi is missing too."""
 

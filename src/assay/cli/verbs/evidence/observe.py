@@ -27,13 +27,12 @@ from assay.cli.render.collected_evidence import (
 from assay.cli.render.progress import show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.load.load_parts import LOAD_PARTS
 
 if TYPE_CHECKING:
     from assay.model.evidence import EvidenceDocument
 
 observe_app = typer.Typer(add_completion=False)
-
-ACTIVE_PARTS = ("all_reduce", "gpu_burn", "nvme_read", "memory")
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NODE", help="The nodes. Default: all.", show_default=False)]
 Pool = Annotated[
@@ -47,7 +46,7 @@ Active = Annotated[
     typer.Option(
         "--active",
         metavar="PARTS",
-        help=f"Also run these load tests, separated by commas: {', '.join(ACTIVE_PARTS)}.",
+        help=f"Also run these load tests, separated by commas: {', '.join(LOAD_PARTS)}.",
     ),
 ]
 Deadline = Annotated[float, typer.Option("--deadline", metavar="S", min=0.1, help="Seconds for each channel.")]
@@ -117,7 +116,7 @@ def observe(
 
 def _parse_active_parts(active: str) -> list[str]:
     parts = [part.strip() for part in active.split(",") if part.strip()]
-    require_known(parts, ACTIVE_PARTS, "active part")
+    require_known(parts, LOAD_PARTS, "active part")
     return parts
 
 

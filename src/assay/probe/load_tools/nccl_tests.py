@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, value
+from assay.probe.load_tools.tool_call import quote_ending
 
 RANK = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>: ?", re.MULTILINE)  # mpirun --tag-output
 AVERAGE = re.compile(r"^# Avg bus bandwidth\s*: (\d+(?:\.\d+)?(?:e[+-]\d+)?)", re.MULTILINE)
@@ -47,12 +48,6 @@ def parse_report(text: str) -> ReadingTree:
         "bus_bandwidth_gb_s": value(bandwidth) if is_number else failed("the report has no average bus bandwidth"),
         "wrong": _sum_wrong([None if count is None else _parse_count(str(count)) for count in counts], wrong),
     }
-
-
-def quote_ending(text: str) -> str:
-    """Return the end of a reason: it quotes the last line of the output that is not blank."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"; it ended with {lines[-1][:120]!r}" if lines else "; it printed nothing"
 
 
 def _count_in_table(text: str) -> ReadingTree:

@@ -1,0 +1,10 @@
+"""The parts of a load: what can be run on a node to prove it, by the name of its branch below `active`."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+LoadPart = Literal["all_reduce", "gpu_burn", "nvme_read", "memory"]
+LOAD_PARTS: tuple[LoadPart, ...] = get_args(LoadPart)
+USUAL_PARTS: tuple[LoadPart, ...] = ("all_reduce", "gpu_burn", "nvme_read", "memory")
+"""What a state that requires active checks runs, if its policy names no parts."""

@@ -1,0 +1,129 @@
+"""Calls one load tool: with a deadline, in an environment of its own, and with what it printed kept apart.
+
+A tool sees only the variables that it needs, and those that the site declares for it. What it sees is never returned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.model.reading import ReadingTree, absent, failed
+from assay.probe.isolated_reader import kill_tree
+
+PASSED_ON = frozenset(
+    {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ASSAY_ROOT"}
+)
+"""Variables of the caller that a tool gets: those to find programs, libraries, GPUs and the node's files."""
+FIXED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}  # so that CUDA's index is NVML's
+MAX_OUTPUT_BYTES = 32 * 2**20
+REAP_S = 1
+TOOL_GRACE_S = 120  # to start, allocate and print
+QUOTED_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOrder:
+    """What is asked of a tool: to load the node for about `seconds`, with the variables that the site declares."""
+
+    seconds: int
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """How a tool ended by itself: its exit code, and what it printed."""
+
+    tool: str
+    exit_code: int
+    stdout: str
+    stderr: str = ""
+
+    @property
+    def text(self) -> str:
+        """What it printed: standard output, then standard error."""
+        return f"{self.stdout}\n{self.stderr}" if self.stderr.strip() else self.stdout
+
+
+def call_tool(
+    command: Sequence[str],
+    order: LoadOrder,
+    understand: Callable[[ToolOutput], ReadingTree],
+    *,
+    grace_s: float = TOOL_GRACE_S,
+    settings: Mapping[str, str] | None = None,
+) -> ReadingTree:
+    """Run `command`, found in PATH, and return what `understand` makes of how it ended.
+
+    The leaf is absent where the tool is not installed, and failed where it does not start, does not end within the
+    order's seconds and `grace_s`, is killed, or prints without end.
+    """
+    allowed_s = order.seconds + grace_s
+    try:
+        out, err = (os.memfd_create(name) for name in ("stdout", "stderr"))  # a full disk stops no test
+    except OSError as error:
+        return failed(f"{command[0]} could not be started: {error.strerror}")
+    try:
+        return _call(command, scrub_environment(order.env, settings), allowed_s, (out, err), understand)
+    finally:
+        os.close(out)
+        os.close(err)
+
+
+def scrub_environment(declared: Mapping[str, str], settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return a tool's environment: what it needs of ours, what the site declares, and the adapter's settings."""
+    kept = {name: text for name, text in os.environ.items() if name in PASSED_ON}
+    return {**kept, **FIXED, **declared, **(settings or {})}
+
+
+def _call(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    allowed_s: float,
+    files: tuple[int, int],
+    understand: Callable[[ToolOutput], ReadingTree],
+) -> ReadingTree:
+    try:
+        process = subprocess.Popen(
+            list(command), stdin=subprocess.DEVNULL, stdout=files[0], stderr=files[1], env=dict(environment)
+        )
+    except FileNotFoundError:
+        return absent(f"{command[0]} is not installed")
+    except OSError as error:
+        return failed(f"{command[0]} could not be started: {error.strerror}")
+    try:
+        code = process.wait(allowed_s)
+    except subprocess.TimeoutExpired:
+        kill_tree(process.pid)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one in state D is left behind
+            process.wait(REAP_S)
+        return failed(f"{command[0]} did not end within {allowed_s:g} s{quote_ending(_read(files[0]) or '')}")
+    output, errors = _read(files[0]), _read(files[1])
+    if output is None or errors is None:
+        return failed(f"{command[0]} printed more than {MAX_OUTPUT_BYTES // 2**20} MiB")
+    if code < 0:
+        return failed(f"{command[0]} was killed ({_name_signal(-code)}){quote_ending(output or errors)}")
+    return understand(ToolOutput(command[0], code, output, errors))
+
+
+def _read(file: int) -> str | None:
+    """Return what a tool printed into a file, None where that is too much."""
+    size = os.fstat(file).st_size
+    return os.pread(file, size, 0).decode(errors="replace") if size <= MAX_OUTPUT_BYTES else None
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def quote_ending(text: str) -> str:
+    """Return the end of a reason: it quotes the last line of the output that is not blank."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"; it ended with {lines[-1][:QUOTED_CHARACTERS]!r}" if lines else "; it printed nothing"
