@@ -69,6 +69,7 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
         checklists=draft.specs_of_kind("Checklists"),
         schedules=draft.specs_of_kind("Schedules"),
         cost_assumptions=draft.specs_of_kind("CostAssumptions"),
+        burn_ins=draft.specs_of_kind("BurnIn"),
         lines=SpecLineIndex(draft.spec_files),
         commit=commit,
         dirty=dirty,

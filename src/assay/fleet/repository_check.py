@@ -38,6 +38,7 @@ RULE_MODULES = (
     "written_secrets",
     "transports_schedulers_monitoring",
     "schedule_specs",
+    "burnin.burn_in_rules",
     "repository_files",
     "code_owners",
 )

@@ -12,6 +12,7 @@ from assay.model.errors import AssayError
 from assay.model.node import Node
 
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
+    from assay.model.burnin.burn_in_spec import BurnIn
     from assay.model.fabric.fabric_design import FabricDesign
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
@@ -43,6 +44,7 @@ FIELD_OF_KIND = {
     "Checklists": "checklists",
     "Schedules": "schedules",
     "CostAssumptions": "cost_assumptions",
+    "BurnIn": "burn_ins",
 }
 """Where a Fleet has the specs of each kind."""
 
@@ -72,6 +74,7 @@ class Fleet:
     checklists: Mapping[str, Checklists] = field(default_factory=dict)
     schedules: Mapping[str, Schedules] = field(default_factory=dict)
     cost_assumptions: Mapping[str, CostAssumptions] = field(default_factory=dict)
+    burn_ins: Mapping[str, BurnIn] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

@@ -15,7 +15,7 @@ from assay.model.decision import ActionName, DecisionTiming
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.customer_words import StateCustomerWords
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
-from assay.model.specs.spec_document import StrictModel
+from assay.model.specs.spec_document import SpecName, StrictModel
 
 
 class PhaseRequirement(StrictModel):
@@ -62,9 +62,9 @@ class LifecycleState(StrictModel):
     - `watch`: phases that are judged at every observation; their failures are faults.
     - `requires`: what must pass before `pass_to`. If it fails, the node goes to `fail_to`. Without `fail_to`, the node
       stays and a ticket is opened.
-    - `soak_hours`: the shortest stay. `until_idle`: the node leaves only when it runs no job.
+    - `soak_hours`: the shortest stay. `until_idle`: it leaves only when it runs no job. `burn_in`: BurnIn specs; the
+      first that is for the node must have ended well. `for_customers`: what customers of the node are told.
     - `certified_to`: where a person's certification leads. `final`: the state needs no way out.
-    - `for_customers`: what customers of the node are told.
 
     `summary`: the state in a sentence. `pass_to`, `fail_to`: the next state after `requires`. `effect_failed_to`: the
     next one if an entry action failed. `deadline`: the longest stay. `escalate`: ways out for nodes with an open fault.
@@ -77,6 +77,7 @@ class LifecycleState(StrictModel):
     watch: list[Phase] = Field(default=[])
     requires: list[PhaseRequirement] = Field(default=[])
     soak_hours: float = Field(default=0, ge=0)
+    burn_in: list[SpecName] = Field(default=[])
     until_idle: bool = False
     pass_to: str | None = None
     fail_to: str | None = None
@@ -279,9 +280,7 @@ class EffectRetryPolicy(StrictModel):
     An attempt that raised an error is repeated after `waits_minutes` of the fleet's time; the last wait applies to all
     further attempts. An action that ran without error and did not help has failed and is not repeated, unless a merge
     was adopted while zap or configure ran. After `deadline_minutes` of real time, nothing of an attempt still runs,
-    even if its controller died.
-
-    `attempts`: how many attempts in all.
+    even if its controller died. `attempts`: how many attempts in all.
     """
 
     attempts: int = Field(default=3, ge=1, le=10)

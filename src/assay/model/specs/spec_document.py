@@ -74,6 +74,7 @@ class CodeOwners(SpecDocument):
 
 SPEC_KINDS = {
     "BmcQuirks": "assay.model.specs.bmc_quirks",
+    "BurnIn": "assay.model.burnin.burn_in_spec",
     "CheckCatalog": "assay.model.specs.check_catalog_and_gates",
     "Checklists": "assay.model.specs.checklists",
     "CodeOwners": "assay.model.specs.spec_document",

@@ -13,7 +13,7 @@ from assay.plan.fleet_revision import FleetRevision, find_spec_line
 from assay.plan.operations.other_change import ChangeTopic, OtherChange, list_all_pools
 from assay.plan.policy_changes import UNCOMPARED_FIELDS, SettingDifference, compare_values
 
-COMPARED_KINDS = ("TicketRoute", "BmcQuirks", "Monitoring", "Checklists", "CostAssumptions")
+COMPARED_KINDS = ("TicketRoute", "BmcQuirks", "Monitoring", "Checklists", "CostAssumptions", "BurnIn")
 """Kinds that are compared here value by value."""
 SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "LifecyclePolicy", "ManagementProfile")
 """Kinds that have sections of their own."""
