@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-LoadPart = Literal["all_reduce", "gpu_burn", "nvme_read", "memory"]
+LoadPart = Literal["all_reduce", "gpu_burn", "nvme_read", "memory", "battery"]
 LOAD_PARTS: tuple[LoadPart, ...] = get_args(LoadPart)
 USUAL_PARTS: tuple[LoadPart, ...] = ("all_reduce", "gpu_burn", "nvme_read", "memory")
 """What a state that requires active checks runs, if its policy names no parts."""

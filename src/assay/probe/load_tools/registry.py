@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from assay.model.load.load_parts import LoadPart
 from assay.model.reading import ReadingTree
 from assay.probe.load_tools.all_reduce import run_all_reduce
+from assay.probe.load_tools.device_battery import run_battery
 from assay.probe.load_tools.gpu_burn import run_gpu_burn
 from assay.probe.load_tools.memory import run_memory
 from assay.probe.load_tools.nvme_read import run_nvme_read
@@ -28,4 +29,5 @@ LOAD_TOOLS: dict[LoadPart, LoadTool] = {
     "gpu_burn": LoadTool(run_gpu_burn),
     "nvme_read": LoadTool(run_nvme_read),
     "memory": LoadTool(run_memory),
+    "battery": LoadTool(run_battery),
 }

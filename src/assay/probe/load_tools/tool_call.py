@@ -49,6 +49,22 @@ class ToolOutput:
         return f"{self.stdout}\n{self.stderr}" if self.stderr.strip() else self.stdout
 
 
+Salvage = Callable[[str, str], ReadingTree]
+"""(standard output until then, why the tool was ended) → readings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Who reads what a tool printed: one for a tool that ended by itself, one, if at all, for a tool that did not."""
+
+    understand: Callable[[ToolOutput], ReadingTree]
+    salvage: Salvage | None = None
+
+    def read_lost(self, reason: str, output: str) -> ReadingTree:
+        """Return the readings of a tool that was ended from outside."""
+        return self.salvage(output, reason) if self.salvage else failed(f"{reason}{quote_ending(output)}")
+
+
 def call_tool(
     command: Sequence[str],
     order: LoadOrder,
@@ -56,11 +72,13 @@ def call_tool(
     *,
     grace_s: float = TOOL_GRACE_S,
     settings: Mapping[str, str] | None = None,
+    salvage: Salvage | None = None,
 ) -> ReadingTree:
     """Run `command`, found in PATH, and return what `understand` makes of how it ended.
 
     The leaf is absent where the tool is not installed, and failed where it does not start, does not end within the
-    order's seconds and `grace_s`, is killed, or prints without end.
+    order's seconds and `grace_s`, is killed, or prints without end. `salvage` may read what a tool that was ended
+    from outside printed until then.
     """
     allowed_s = order.seconds + grace_s
     try:
@@ -68,7 +86,9 @@ def call_tool(
     except OSError as error:
         return failed(f"{command[0]} could not be started: {error.strerror}")
     try:
-        return _call(command, scrub_environment(order.env, settings), allowed_s, (out, err), understand)
+        return _call(
+            command, scrub_environment(order.env, settings), allowed_s, (out, err), Readers(understand, salvage)
+        )
     finally:
         os.close(out)
         os.close(err)
@@ -85,7 +105,7 @@ def _call(
     environment: Mapping[str, str],
     allowed_s: float,
     files: tuple[int, int],
-    understand: Callable[[ToolOutput], ReadingTree],
+    readers: Readers,
 ) -> ReadingTree:
     try:
         process = subprocess.Popen(
@@ -101,13 +121,13 @@ def _call(
         kill_tree(process.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):  # one in state D is left behind
             process.wait(REAP_S)
-        return failed(f"{command[0]} did not end within {allowed_s:g} s{quote_ending(_read(files[0]) or '')}")
+        return readers.read_lost(f"{command[0]} did not end within {allowed_s:g} s", _read(files[0]) or "")
     output, errors = _read(files[0]), _read(files[1])
     if output is None or errors is None:
         return failed(f"{command[0]} printed more than {MAX_OUTPUT_BYTES // 2**20} MiB")
     if code < 0:
-        return failed(f"{command[0]} was killed ({_name_signal(-code)}){quote_ending(output or errors)}")
-    return understand(ToolOutput(command[0], code, output, errors))
+        return readers.read_lost(f"{command[0]} was killed ({_name_signal(-code)})", output or errors)
+    return readers.understand(ToolOutput(command[0], code, output, errors))
 
 
 def _read(file: int) -> str | None:

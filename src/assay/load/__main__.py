@@ -1,0 +1,68 @@
+"""`assay-load`, or `python -m assay.load`: compute on the devices of this node, and print a JSON line for each unit.
+
+Exit codes: 0 done, 2 if the run cannot start, 3 stopped before its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from assay.load.battery.catalog import choose_tests, hash_program, list_tests
+from assay.load.battery.sizes import SIZES
+from assay.load.battery_run import RunPlan, run_battery
+from assay.load.engine import LoadError
+from assay.load.engine_choice import EngineRequest, make_engine
+from assay.load.planted_faults import parse_plant
+from assay.load.run_lines import RunLines
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what the arguments say. Raises SystemExit."""
+    options = _parse_arguments(arguments)
+    try:
+        sys.exit(0 if _battery(options) == "done" else 3)
+    except (LoadError, ValueError) as error:
+        print(f"assay-load: {error}", file=sys.stderr)  # noqa: T201 — for a person
+        sys.exit(2)
+
+
+def _battery(options: argparse.Namespace) -> str:
+    faults = [parse_plant(text) for text in options.plant]
+    sizes = SIZES[options.size]
+    chosen = choose_tests(list_tests(sizes), options.tests)
+    order = [int(place) for place in options.order.split(",")] if options.order else []
+    uuids = options.uuids.split(",") if options.uuids else []
+    engine = make_engine(EngineRequest(options.engine, options.devices, order, uuids, options.kind))
+    without = {test.name: lack for test in chosen if (lack := engine.find_lack(test))}
+    lines = RunLines(sys.stdout)
+    lines.write_start(engine.facts, hash_program(sizes, engine.facts.flags), sizes.name, without)
+    plan = RunPlan(options.seconds, options.first_seed, options.seeds, faults)
+    return run_battery(engine, [test for test in chosen if test.name not in without], plan, lines)
+
+
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("assay-load", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="battery")
+    battery = verbs.add_parser("battery", help="compute many operations on all devices, and print digests")
+    _add_common(battery)
+    battery.add_argument("--seeds", type=int, default=0, help="at most so many seeds; 0: until the time is over")
+    battery.add_argument("--tests", nargs="+", default=[], metavar="PATTERN", help="only these, such as gemm.float32")
+    return parser.parse_args(arguments)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=60, help="how long; default: 60")
+    parser.add_argument("--first-seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--engine", choices=("jax", "numpy"), default="", help="default: JAX if it is installed")
+    parser.add_argument("--size", choices=tuple(SIZES), default="small", help="default: small")
+    parser.add_argument("--devices", type=int, default=8, metavar="N", help="how many a CPU stands for; default: 8")
+    parser.add_argument("--order", default="", metavar="LIST", help="the order of the devices, such as 3,1,0,2")
+    parser.add_argument("--uuids", default="", metavar="LIST", help="names of the devices that a CPU stands for")
+    parser.add_argument("--kind", default="", help="what a CPU's devices are called")
+    parser.add_argument("--plant", nargs="+", default=[], metavar="FAULT", help="such as device=5,test=gemm,bit=3")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Makes the engine that a command asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.load.cpu_facts import list_made_devices
+from assay.load.engine import Engine
+
+
+@dataclass(frozen=True)
+class EngineRequest:
+    """What the command says: the engine's name, "" for JAX where it is installed; the rest is for CPUs and order."""
+
+    name: str
+    devices: int
+    order: Sequence[int]
+    uuids: Sequence[str]
+    kind: str
+
+
+def make_engine(request: EngineRequest) -> Engine:
+    """Return the engine. Raises LoadError if it cannot be had here."""
+    from assay.load.numpy_engine import NumpyEngine
+
+    return NumpyEngine(list_made_devices(request.devices, request.order, request.uuids, request.kind))

@@ -1,0 +1,40 @@
+"""The lines that a run prints: JSON, one a unit, each flushed, so that whatever kills the run leaves whole lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from assay.load.digests import format_digest
+from assay.load.engine import EngineFacts, UnitResult
+
+
+class RunLines:
+    """Writes the lines of one run and counts its units."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self.units = 0
+
+    def write_start(self, facts: EngineFacts, program: str, size: str, without: Mapping[str, str]) -> None:
+        """Write what runs where, and the tests that are left out, each with its reason."""
+        described = asdict(facts)
+        devices = described.pop("devices")
+        run = {**described, "program": program, "size": size, "devices": devices, "without": dict(without)}
+        self._write({"run": run})
+
+    def write_unit(self, test: str, seed: int, result: UnitResult, more: Mapping[str, Any] | None = None) -> None:
+        """Write a unit. `more`: what training adds."""
+        self.units += 1
+        digests = [None if digest is None else format_digest(digest) for digest in result.digests]
+        self._write({"test": test, "seed": seed, "ms": round(result.ms, 3), "digests": digests, **(more or {})})
+
+    def write_end(self, end: str, reason: str = "") -> None:
+        """Write how the run ended: `done` or `stopped`."""
+        self._write({"end": end, "units": self.units, **({"reason": reason} if reason else {})})
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._output.write(json.dumps(line) + "\n")
+        self._output.flush()

@@ -1,0 +1,81 @@
+"""`assay-load` of the node's PATH: a digest for each unit and device. Units of a run that was killed count as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from assay.model.reading import ReadingTree, failed, value
+from assay.probe.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, call_tool, quote_ending
+from assay.probe.node_access import NodeRoot
+
+TOOL = "assay-load"
+FIRST_SEED = "ASSAY_LOAD_FIRST_SEED"
+"""Variable of the order: the seed at which this visit begins."""
+RUN_FACTS = ("engine", "backend", "program", "driver", "runtime", "flags", "devices", "without")
+Lines = list[dict[str, Any]]
+
+
+def run_battery(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Run the battery for about the order's seconds, from the seed that its environment names, 0 without it."""
+    del root
+    words = ["battery", "--seconds", str(order.seconds), "--first-seed", order.env.get(FIRST_SEED, "0")]
+    return run_assay_load(words, order, lambda lines: {"units": value(collect_units(lines))})
+
+
+def run_assay_load(
+    words: Sequence[str], order: LoadOrder, read: Callable[[Lines], ReadingTree], grace_s: float = TOOL_GRACE_S
+) -> ReadingTree:
+    """Run the tool; return the run's facts, how it ended, and what `read` makes of its units."""
+    return call_tool(
+        [TOOL, *words],
+        order,
+        lambda output: parse_load(
+            output.stdout, f"{TOOL} ended with exit code {output.exit_code}{quote_ending(output.stderr)}", read
+        ),
+        grace_s=grace_s,
+        salvage=lambda text, reason: parse_load(text, reason, read),
+    )
+
+
+def parse_load(text: str, reason: str, read: Callable[[Lines], ReadingTree]) -> ReadingTree:
+    """Parse what the tool printed. `reason`: how it ended, told where its own lines do not say so."""
+    lines = _parse_lines(text)
+    runs = [line["run"] for line in lines if isinstance(line.get("run"), dict)]
+    units = [line for line in lines if isinstance(line.get("digests"), list) and isinstance(line.get("test"), str)]
+    if not runs:
+        return failed(f"{reason}; it did not begin")
+    facts = {name: value(runs[0][name]) for name in RUN_FACTS if name in runs[0]}
+    return {**facts, "ended": _read_end(lines, len(units), reason), **read(units)}
+
+
+def _parse_lines(text: str) -> Lines:
+    lines = []
+    for line in text.splitlines():
+        try:
+            parsed = json.loads(line)
+        except ValueError:  # a warning of a library, or half a line
+            continue
+        if isinstance(parsed, dict):
+            lines.append(parsed)
+    return lines
+
+
+def _read_end(lines: Lines, units: int, reason: str) -> ReadingTree:
+    ends = [line for line in lines if "end" in line]
+    if not ends:
+        return failed(f"killed after {units} units; {reason}")
+    if ends[-1]["end"] != "done":
+        return failed(f"{ends[-1]['end']} after {units} units; {ends[-1].get('reason', reason)}")
+    return value("done") if units else failed("no units were computed")
+
+
+def collect_units(units: Lines) -> dict[str, dict[str, Any]]:
+    """Return test → seed → the digest on which all devices agree, or the digests in order of devices."""
+    collected: dict[str, dict[str, Any]] = {}
+    for unit in units:
+        digests = unit["digests"]
+        agreed = digests and digests[0] is not None and all(digest == digests[0] for digest in digests)
+        collected.setdefault(unit["test"], {})[str(unit["seed"])] = digests[0] if agreed else digests
+    return collected
