@@ -146,6 +146,11 @@ for _code, _title, _why in (
     ("ASY0012", "a node's variables do not fit", "Every node needs its place, its serial number and what it must be."),
     ("ASY0056", "a unit that is not known", "A misspelt unit misleads: GB/s and Gb/s differ by a factor of eight."),
     ("ASY0013", "a node without a spec", "Without a spec, assay cannot validate the node."),
+    (
+        "ASY0282",
+        "a container image without a digest",
+        "A tag can name another image tomorrow, so nobody knows which program computed the results.",
+    ),
     ("ASY0048", "an artifact without a digest", "Without a digest, zap flashes any file of that name."),
     ("ASY0077", "a fault that no rule answers", "assay sees the fault, but the policy does not say what to do."),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cases.case import POOL, Case, replaced
 
 PLACE = "rack: r1, u: 2"
+DIGEST = f"@sha256:{64 * 'a'}"
 TOKEN = "agent_token: {env: TOKEN}"
 
 
@@ -50,6 +51,16 @@ CASES: dict[str, Case] = {
     ),
     "ASY0132": Case(
         with_variables("transport: push"), with_variables(f"transport: push, {TOKEN}"), "inventory/pool.yml:5:57"
+    ),
+    "ASY0282": Case(
+        with_variables("load: {way: podman, image: quay.io/site/load:1.2}"),
+        with_variables(f"load: {{way: podman, image: quay.io/site/load:1.2{DIGEST}}}"),
+        "inventory/pool.yml:5:77",
+    ),
+    "ASY0283": Case(
+        with_variables(f"load: {{way: kubernetes, image: quay.io/site/load{DIGEST}}}"),
+        with_variables(f"workloads: kubernetes, load: {{way: kubernetes, image: quay.io/site/load{DIGEST}}}"),
+        "inventory/pool.yml:5:57",
     ),
     "ASY0220": Case(
         with_variables("slurm_cordon: reservation"),

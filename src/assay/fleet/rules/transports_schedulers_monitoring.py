@@ -11,6 +11,7 @@ from assay.model.errors import AssayError
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
 from assay.model.specs.monitoring import Monitoring
+from assay.model.specs.node.load_delivery import WAYS_OF_SCHEDULERS
 from assay.model.specs.node_settings import NodeVariables
 
 
@@ -152,3 +153,22 @@ def _uses(host: HostDeclaration, scheduler: str) -> bool:
     return host.settings is not None and (
         host.settings.workloads == scheduler or host.settings.workloads not in BUILTIN_SCHEDULERS
     )
+
+
+@rule(
+    "ASY0283",
+    "a way of delivering the load that the node's scheduler cannot use",
+    why="The load never runs on these nodes, so nothing there proves that the GPUs compute correctly.",
+)
+def unusable_load_way(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find ways of `load` that do not work under the scheduler of a node, once for each place that says them."""
+    seen = set()
+    for host in draft.hosts:
+        if host.settings is None or host.settings.load is None:
+            continue
+        usable = WAYS_OF_SCHEDULERS.get(host.settings.workloads)
+        place, way = host.find_position("load"), host.settings.load.way
+        if usable is not None and way not in usable and place not in seen:
+            seen.add(place)
+            message = f"{host.name} has `workloads: {host.settings.workloads}`, under which the way {way} cannot run"
+            yield RuleFinding(place, message, f"write one of these ways: {', '.join(usable)}")

@@ -26,6 +26,7 @@ from assay.model.errors import AssayError, ConflictError, FieldConflict
 from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.monitoring import TLS_FINGERPRINT, PrometheusSettings
+from assay.model.specs.node.load_delivery import LoadDelivery
 from assay.model.specs.spec_document import IsoDay, SpecName, StrictModel
 
 
@@ -164,6 +165,7 @@ class NodeSettings(BaseModel):
       `kubernetes_exec` and `metrics` are settings of three transports. `reach`, the argv prefix of a remote command,
       takes precedence over `transport`. `probe_command` is the argv of a probe installed on the node; by default assay
       sends its own.
+    - `load`: how the load tool `assay-load` gets to the node; without it, the node has it in its PATH.
     - `agent_token`: what the node's agent must present; two while a token is replaced. A node that declares one is
       expected to run an agent.
     - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
@@ -196,6 +198,7 @@ class NodeSettings(BaseModel):
     kubernetes_exec: KubernetesExecSettings | None = None
     metrics: PrometheusSettings | None = None
     probe_command: list[str] = Field(default_factory=list)
+    load: LoadDelivery | None = None
     agent_token: TokenReferences = Field(default_factory=list)
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import json
 import os
 import sys
 import threading
@@ -87,8 +88,11 @@ class LocalTransport(CommandTransport):
 def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str], bytes]:
     """Return the words that run the probe on the node, and their standard input.
 
-    They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along.
+    They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along. A
+    probe that loads the node is told how the load tool is declared (`load`).
     """
+    if node.settings.load and "--active" in arguments:
+        arguments = [*arguments, "--load", json.dumps(node.settings.load.as_json(), sort_keys=True)]
     if installed := node.settings.probe_command:
         return [*installed, *_without_areas(arguments)], b""
     interpreter = node.settings.ansible.python_interpreter  # a path, or a word such as `auto` that Ansible knows

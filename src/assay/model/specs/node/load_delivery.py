@@ -1,0 +1,88 @@
+"""How the load tool `assay-load` gets to the nodes of a pool: a folder on the node, or a container image by digest.
+
+A visit never pulls an image: somebody puts it on the nodes before. The probe builds the command from this declaration
+on the node itself (probe/delivery/).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from assay.model.errors import ConflictError, FieldConflict
+from assay.model.specs.spec_document import StrictModel
+
+LoadWay = Literal["path", "apptainer", "podman", "docker", "pyxis", "kubernetes"]
+DEFAULT_PATH = "/opt/assay-load"
+IMAGE = re.compile(r"[a-z0-9][a-z0-9._:-]*(/[a-z0-9._-]+)+(:\w[\w.-]*)?@sha256:[0-9a-f]{64}")
+
+WAYS_OF_SCHEDULERS: dict[str, tuple[LoadWay, ...]] = {
+    "none": ("path", "apptainer", "podman", "docker"),
+    "slurm": ("path", "apptainer", "podman", "docker", "pyxis"),
+    "kubernetes": ("path", "kubernetes"),
+}
+"""The ways that work for nodes of each scheduler that assay knows. A pod cannot start containers of its own."""
+
+
+def _require_digest(image: str) -> str:
+    if IMAGE.fullmatch(image):
+        return image
+    message = f"image: {image!r} is not an image by digest: its tag can name another image tomorrow"
+    fix = "write registry/name@sha256:… with the digest that `podman image inspect --format '{{.Digest}}'` prints"
+    raise ConflictError(FieldConflict("ASY0282", (), message, fix))
+
+
+ImageByDigest = Annotated[str, AfterValidator(_require_digest)]
+AbsolutePath = Annotated[str, Field(pattern=r"^/[^\s:,]*$")]
+Mount = Annotated[str, Field(pattern=r"^/[^\s:,]*:/[^\s:,]*(:ro|:rw)?$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+VariableText = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$")]
+
+
+class LoadDelivery(StrictModel):
+    """How `assay-load` gets to a node.
+
+    - `path`: a folder on the node, such as a virtual environment, whose `bin/assay-load` runs.
+    - `podman`, `docker`: the container runtime of the node runs `image`, which the node must have.
+    - `apptainer`: it runs the file `file` (`.sif`). `pyxis`: Slurm's plug-in runs the file `file` (`.sqsh`). Both are
+      made from `image`, and can be on shared storage.
+    - `kubernetes`: the pod for spare time runs `image`, which the node must have.
+
+    `way`: one of these. `path`: the folder of the way `path`. `image`: the image by digest. `file`: the image as a file
+    on the node. `environment`: variables for the tool, such as those of NCCL for this site. `mounts`: folders of the
+    node that the container sees, as `/on/node:/in/container` with `:ro` for reading only.
+    """
+
+    way: LoadWay
+    path: AbsolutePath = DEFAULT_PATH
+    image: ImageByDigest | None = None
+    file: AbsolutePath | None = None
+    environment: dict[VariableName, VariableText] = Field(default={})
+    mounts: list[Mount] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _fields_fit_the_way(self) -> LoadDelivery:
+        conflicts = [FieldConflict("ASY0004", (name,), message, fix) for name, message, fix in self._list_misfits()]
+        if conflicts:
+            raise ConflictError(*conflicts)
+        return self
+
+    def _list_misfits(self) -> list[tuple[str, str, str]]:
+        is_container, needs_file = self.way != "path", self.way in ("apptainer", "pyxis")
+        misfits = []
+        if is_container and self.image is None:
+            misfits.append(("image", f"the way {self.way} needs an image", "write image: registry/name@sha256:…"))
+        if needs_file and self.file is None:
+            misfits.append(("file", f"the way {self.way} needs the image as a file", "write file: /shared/assay-load…"))
+        for name, is_used in (("image", is_container), ("mounts", is_container), ("file", needs_file)):
+            if getattr(self, name) and not is_used:
+                misfits.append((name, f"the way {self.way} does not use {name}", f"leave {name} out"))
+        if is_container and "path" in self.model_fields_set:
+            misfits.append(("path", f"the way {self.way} does not use path", "leave path out"))
+        return misfits
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON data, as the probe takes it."""
+        return self.model_dump(mode="json", exclude_none=True)
