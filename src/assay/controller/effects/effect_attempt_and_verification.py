@@ -18,6 +18,7 @@ from assay.actions.action import (
     find_action_effort,
 )
 from assay.controller.effects import effect_journal
+from assay.controller.effects.adopted_commit_gate import describe_wait, find_newer_commit
 from assay.controller.effects.effect_journal import find_journaled_effect, is_same_machine
 from assay.controller.effects.foreign_cordon_gate import must_attempt_wait
 from assay.ledger.leases_and_locks import hold_node_lease
@@ -41,7 +42,13 @@ class AttemptResult:
 
 
 def must_wait_to_begin(context: ActionContext, intent: EffectIntent) -> bool:
-    """Whether an attempt may not even begin, because of those who closed the node. What has begun is proved first."""
+    """Whether an attempt may not even begin: others closed the node, or work with a newer commit.
+
+    What has begun is proved first.
+    """
+    if commit := find_newer_commit(context, intent):
+        context.progress(f"{intent.node}: {intent.action}: {describe_wait(commit)}")
+        return True
     known = find_journaled_effect(context, intent)
     return (known is None or known.status == "tried") and must_attempt_wait(context, intent)
 
@@ -63,6 +70,8 @@ def run_action(
     ):
         if not is_same_machine(context, intent):
             return AttemptResult(OTHER_NAME, is_unfinished=True)
+        if commit := find_newer_commit(context, intent):
+            return AttemptResult(describe_wait(commit), is_unfinished=True)
         verification = verify_safely(context, action, intent)
         if verification.done:
             return AttemptResult()
@@ -157,7 +166,12 @@ def make_result_entry(
 
 
 def verify_safely(context: ActionContext, action: ActionModule, intent: EffectIntent) -> EffectVerification:
-    """Return the action's verification. One that raises is "cannot tell", with the error as its reason."""
+    """Return the action's verification. One that raises is "cannot tell", with the error as its reason.
+
+    It waits while another controller works with a newer commit: this one would verify what the earlier one declares.
+    """
+    if commit := find_newer_commit(context, intent):
+        return EffectVerification(None, describe_wait(commit), is_waiting=True)
     try:
         return action.verify(context, intent)
     except Exception as error:  # whatever it is, it is no proof
