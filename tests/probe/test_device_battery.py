@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_a_run_that_could_not_start_failed_with_its_words() -> None:
 
 def test_without_the_tool_the_part_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run_battery(NodeRoot(), LoadOrder(1)) == {"absent": "assay-load is not installed"}
+    assert run_battery(NodeRoot(), LoadOrder(1))["absent"].startswith("assay-load is not in the PATH")
 
 
 def test_the_real_tool_on_the_path_gives_evidence_with_a_planted_fault(
@@ -82,7 +83,7 @@ def test_the_real_tool_on_the_path_gives_evidence_with_a_planted_fault(
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    found = run_battery(NodeRoot(), LoadOrder(5, {"ASSAY_LOAD_FIRST_SEED": "7"}))
+    found = run_battery(NodeRoot(), LoadOrder(5, first_unit="7"))
     assert found["ended"] == {"value": "done"}
     first, second, third = found["units"]["value"]["modulo.uint32"]["7"]
     assert first == third != second
@@ -94,6 +95,7 @@ def test_a_run_that_hangs_is_ended_and_its_units_stay(monkeypatch: pytest.Monkey
     tool.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines) + "exec sleep 60\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    found = run_assay_load([], LoadOrder(1), lambda units: {"units": value(collect_units(units))}, grace_s=0)
+    started = partial(run_assay_load, NodeRoot(), [], LoadOrder(1), grace_s=0)
+    found = started(read=lambda units: {"units": value(collect_units(units))})
     assert found["ended"] == {"failed": "killed after 1 units; assay-load did not end within 1 s"}
     assert found["units"]["value"]["sort.int32"] == {"3": ["aa", "bb"]}

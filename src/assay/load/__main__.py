@@ -38,7 +38,7 @@ def _battery(options: argparse.Namespace) -> str:
     without = {test.name: lack for test in chosen if (lack := engine.find_lack(test))}
     lines = RunLines(sys.stdout)
     lines.write_start(engine.facts, hash_program(sizes, engine.facts.flags), sizes.name, without)
-    plan = RunPlan(options.seconds, options.first_seed, options.seeds, faults)
+    plan = RunPlan(options.seconds, options.first_seed, options.seeds, faults, options.first_test)
     return run_battery(engine, [test for test in chosen if test.name not in without], plan, lines)
 
 
@@ -49,6 +49,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_common(battery)
     battery.add_argument("--seeds", type=int, default=0, help="at most so many seeds; 0: until the time is over")
     battery.add_argument("--tests", nargs="+", default=[], metavar="PATTERN", help="only these, such as gemm.float32")
+    battery.add_argument("--first-test", default="", metavar="NAME", help="begin the first seed with this test")
     return parser.parse_args(arguments)
 
 

@@ -22,12 +22,16 @@ class RunStoppedError(Exception):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Which units: seeds from `first_seed`, at most `seeds` of them (0: no limit), for `seconds`."""
+    """Which units: seeds from `first_seed`, at most `seeds` of them (0: no limit), for `seconds`.
+
+    `first_test`: the first seed begins with this test, "" or an unknown name: with the first one.
+    """
 
     seconds: float
     first_seed: int
     seeds: int
     faults: Sequence[PlantedFault]
+    first_test: str = ""
 
 
 def run_battery(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, lines: RunLines) -> str:
@@ -58,8 +62,9 @@ def _run_units(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, line
         engine.prepare(test)
     ends_at = time.monotonic() + plan.seconds
     seed = plan.first_seed
+    begin = next((place for place, test in enumerate(tests) if test.name == plan.first_test), 0)
     while plan.seeds == 0 or seed < plan.first_seed + plan.seeds:
-        for test in tests:
+        for test in tests[begin if seed == plan.first_seed else 0 :]:
             if time.monotonic() >= ends_at:
                 return
             result = run_planted(engine, test, seed, lines.units, plan.faults)

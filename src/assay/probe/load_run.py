@@ -28,10 +28,18 @@ def run_load(root: NodeRoot, parts: Sequence[str], order: LoadOrder, at: str = "
     tree: ReadingTree = {}
     for part in parts:
         started = start_time + timedelta(seconds=time.monotonic() - start)
+        if order.relay:
+            order.relay.tell(begins=part, at=started.isoformat())
         branch = _run_part(root, part, tools.get(part), order)
-        is_leaf = parse_reading(branch) is not None
-        tree[part] = branch if is_leaf else {"started_at": value(started.isoformat()), **branch}
+        tree[part] = add_start(branch, started.isoformat())
+        if order.relay:
+            order.relay.tell(ends=part, branch=tree[part])
     return tree
+
+
+def add_start(branch: ReadingTree, started_at: str) -> ReadingTree:
+    """Return a part's branch with the time (ISO 8601) at which it began; a leaf has none."""
+    return branch if parse_reading(branch) is not None else {"started_at": value(started_at), **branch}
 
 
 def _run_part(root: NodeRoot, part: str, tool: LoadTool | None, order: LoadOrder) -> ReadingTree:

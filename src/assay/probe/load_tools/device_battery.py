@@ -1,42 +1,66 @@
-"""`assay-load` of the node's PATH: a digest for each unit and device. Units of a run that was killed count as well."""
+"""`assay-load`, as its pool declares it: a digest for each unit and device. Units before a kill count as well."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, value
-from assay.probe.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, call_tool, quote_ending
+from assay.probe.delivery.container_commands import TOOL, LoadCommand
+from assay.probe.delivery.load_tool import explain_complaint, find_load_tool
+from assay.probe.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, ToolOutput, call_tool, quote_ending
 from assay.probe.node_access import NodeRoot
 
-TOOL = "assay-load"
-FIRST_SEED = "ASSAY_LOAD_FIRST_SEED"
-"""Variable of the order: the seed at which this visit begins."""
 RUN_FACTS = ("engine", "backend", "program", "driver", "runtime", "flags", "devices", "without")
 Lines = list[dict[str, Any]]
 
 
 def run_battery(root: NodeRoot, order: LoadOrder) -> ReadingTree:
-    """Run the battery for about the order's seconds, from the seed that its environment names, 0 without it."""
-    del root
-    words = ["battery", "--seconds", str(order.seconds), "--first-seed", order.env.get(FIRST_SEED, "0")]
-    return run_assay_load(words, order, lambda lines: {"units": value(collect_units(lines))})
+    """Run the battery for about the order's seconds, from the order's first unit."""
+    seed, _, test = order.first_unit.partition(":")
+    words = ["battery", "--seconds", str(order.seconds), "--first-seed", seed or "0"]
+    return run_assay_load(root, [*words, *(["--first-test", test] if test else [])], order, _read_units)
+
+
+def read_cut_battery(text: str, reason: str) -> ReadingTree:
+    """Return the readings of a battery that was cut short for a `reason`, from what it printed until then."""
+    return parse_load(text, reason, _read_units)
+
+
+def _read_units(lines: Lines) -> ReadingTree:
+    return {"units": value(collect_units(lines))}
 
 
 def run_assay_load(
-    words: Sequence[str], order: LoadOrder, read: Callable[[Lines], ReadingTree], grace_s: float = TOOL_GRACE_S
+    root: NodeRoot,
+    words: Sequence[str],
+    order: LoadOrder,
+    read: Callable[[Lines], ReadingTree],
+    grace_s: float = TOOL_GRACE_S,
 ) -> ReadingTree:
-    """Run the tool; return the run's facts, how it ended, and what `read` makes of its units."""
+    """Run the tool; return the run's facts, how it ended, and what `read` makes of its units.
+
+    Where the node lacks something for the tool, return the leaf that says so.
+    """
+    found = find_load_tool(root)
+    if not isinstance(found, LoadCommand):
+        return found
     return call_tool(
-        [TOOL, *words],
-        order,
-        lambda output: parse_load(
-            output.stdout, f"{TOOL} ended with exit code {output.exit_code}{quote_ending(output.stderr)}", read
-        ),
+        [*found.command, *words],
+        replace(order, env={**order.env, **found.environment}),
+        lambda output: parse_load(output.stdout, _describe_end(output), read),
         grace_s=grace_s,
         salvage=lambda text, reason: parse_load(text, reason, read),
+        keeps_input=found.keeps_input,
     )
+
+
+def _describe_end(output: ToolOutput) -> str:
+    advice = explain_complaint(output.stderr) if output.exit_code else ""
+    ended = f"{TOOL} ended with exit code {output.exit_code}{quote_ending(output.stderr)}"
+    return f"{ended}: {advice}" if advice else ended
 
 
 def parse_load(text: str, reason: str, read: Callable[[Lines], ReadingTree]) -> ReadingTree:

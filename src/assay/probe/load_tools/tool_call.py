@@ -9,11 +9,13 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.model.reading import ReadingTree, absent, failed
 from assay.probe.isolated_reader import kill_tree
+from assay.probe.load_relay import RELAY_POLL_S, FileFollower, LoadRelay
 
 PASSED_ON = frozenset(
     {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ASSAY_ROOT"}
@@ -28,10 +30,16 @@ QUOTED_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class LoadOrder:
-    """What is asked of a tool: to load the node for about `seconds`, with the variables that the site declares."""
+    """What is asked of a tool: to load the node for about `seconds`, with the variables that the site declares.
+
+    `relay`: where the lines of a tool that is read in units go as they come, if anywhere. `first_unit`: the unit with
+    which such a tool begins, as `SEED` or `SEED:TEST`.
+    """
 
     seconds: int
     env: Mapping[str, str] = field(default_factory=dict)
+    relay: LoadRelay | None = None
+    first_unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,8 @@ class Readers:
 
     understand: Callable[[ToolOutput], ReadingTree]
     salvage: Salvage | None = None
+    relay: LoadRelay | None = None
+    keeps_input: bool = False
 
     def read_lost(self, reason: str, output: str) -> ReadingTree:
         """Return the readings of a tool that was ended from outside."""
@@ -73,12 +83,14 @@ def call_tool(
     grace_s: float = TOOL_GRACE_S,
     settings: Mapping[str, str] | None = None,
     salvage: Salvage | None = None,
+    keeps_input: bool = False,
 ) -> ReadingTree:
     """Run `command`, found in PATH, and return what `understand` makes of how it ended.
 
     The leaf is absent where the tool is not installed, and failed where it does not start, does not end within the
     order's seconds and `grace_s`, is killed, or prints without end. `salvage` may read what a tool that was ended
-    from outside printed until then.
+    from outside printed until then, and what it prints is relayed if the order says so. `keeps_input`: the tool ends
+    when its standard input ends.
     """
     allowed_s = order.seconds + grace_s
     try:
@@ -86,9 +98,8 @@ def call_tool(
     except OSError as error:
         return failed(f"{command[0]} could not be started: {error.strerror}")
     try:
-        return _call(
-            command, scrub_environment(order.env, settings), allowed_s, (out, err), Readers(understand, salvage)
-        )
+        readers = Readers(understand, salvage, order.relay if salvage else None, keeps_input)
+        return _call(command, scrub_environment(order.env, settings), allowed_s, (out, err), readers)
     finally:
         os.close(out)
         os.close(err)
@@ -108,15 +119,14 @@ def _call(
     readers: Readers,
 ) -> ReadingTree:
     try:
-        process = subprocess.Popen(
-            list(command), stdin=subprocess.DEVNULL, stdout=files[0], stderr=files[1], env=dict(environment)
-        )
+        stdin = subprocess.PIPE if readers.keeps_input else subprocess.DEVNULL
+        process = subprocess.Popen(list(command), stdin=stdin, stdout=files[0], stderr=files[1], env=dict(environment))
     except FileNotFoundError:
         return absent(f"{command[0]} is not installed")
     except OSError as error:
         return failed(f"{command[0]} could not be started: {error.strerror}")
     try:
-        code = process.wait(allowed_s)
+        code = _wait(process, allowed_s, readers.relay, files[0])
     except subprocess.TimeoutExpired:
         kill_tree(process.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):  # one in state D is left behind
@@ -128,6 +138,22 @@ def _call(
     if code < 0:
         return readers.read_lost(f"{command[0]} was killed ({_name_signal(-code)})", output or errors)
     return readers.understand(ToolOutput(command[0], code, output, errors))
+
+
+def _wait(process: subprocess.Popen[bytes], allowed_s: float, relay: LoadRelay | None, file: int) -> int:
+    """Wait for a tool's end, relaying what it prints. Raises subprocess.TimeoutExpired."""
+    if relay is None:
+        return process.wait(allowed_s)
+    ends_at, follower = time.monotonic() + allowed_s, FileFollower(relay, file)
+    while True:
+        left = ends_at - time.monotonic()
+        try:
+            return process.wait(min(RELAY_POLL_S, max(0.0, left)))
+        except subprocess.TimeoutExpired:
+            if left <= 0:
+                raise
+        finally:
+            follower.pass_on()
 
 
 def _read(file: int) -> str | None:

@@ -1,0 +1,73 @@
+"""Reads what a probe relayed of its load (probe/load_relay.py): the whole document, or what there was before a kill."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.model.evidence import encode_canonical_json
+from assay.model.reading import ReadingTree, failed
+from assay.probe.load_run import add_start
+from assay.probe.load_tools.registry import LOAD_TOOLS
+
+
+@dataclass(slots=True)
+class RelayedLoad:
+    """What a probe relayed. `document` is its answer, empty if it was killed before it gave one.
+
+    `ended` are the branches of the parts that ended, by name. `cut` is the part in which the kill came: its name, when
+    it began, and the lines of its tool until then.
+    """
+
+    document: bytes = b""
+    before: ReadingTree = field(default_factory=dict)
+    ended: dict[str, ReadingTree] = field(default_factory=dict)
+    cut: str = ""
+    cut_at: str = ""
+    cut_lines: list[str] = field(default_factory=list)
+
+    def build_active(self, reason: str) -> ReadingTree:
+        """Return the `active` tree of a load that ended early for a `reason`: no part in it ran longer than it did."""
+        tree: ReadingTree = dict(self.ended)
+        if self.cut:
+            read = next((tool.read_cut for name, tool in LOAD_TOOLS.items() if name == self.cut), None)
+            branch = read("\n".join(self.cut_lines), reason) if read else failed(f"killed: {reason}")
+            tree[self.cut] = add_start(branch, self.cut_at)
+        return tree
+
+
+def read_relayed_load(output: bytes) -> RelayedLoad:
+    """Sort the lines of a probe's standard output. Half a line, and lines of nobody, are left out."""
+    found = RelayedLoad()
+    for line in output.decode(errors="replace").splitlines():
+        told = _parse_line(line)
+        if told is None:
+            continue
+        if isinstance(event := told.get("load"), dict):
+            _note(found, event)
+        elif "active" in told:
+            found.document = line.encode()
+        elif found.cut:
+            found.cut_lines.append(line)
+    return found
+
+
+def _note(found: RelayedLoad, event: dict[str, Any]) -> None:
+    if isinstance(before := event.get("before"), dict):
+        found.before = before
+    elif isinstance(begins := event.get("begins"), str):
+        found.cut, found.cut_at, found.cut_lines = begins, str(event.get("at", "")), []
+    elif isinstance(ends := event.get("ends"), str) and isinstance(branch := event.get("branch"), dict):
+        found.ended[ends] = branch
+        found.cut, found.cut_lines = "", []
+
+
+def _parse_line(line: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(line)
+        if "\\ud" in line.lower():
+            encode_canonical_json(told)  # half a surrogate pair cannot be stored
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
