@@ -32,10 +32,14 @@ class CoverageShare:
 
 
 def measure_coverage(
-    fabric: FabricMap, nodes: Collection[str], observations: Iterable[PairObservation]
+    fabric: FabricMap, nodes: Collection[str], observations: Iterable[PairObservation], beside: Collection[str] = ()
 ) -> list[CoverageShare]:
-    """Return the coverage of nodes, of adapters if pairs were measured by rail, and of uplinks if they are known."""
+    """Return the coverage of nodes, of adapters if pairs were measured by rail, and of uplinks if they are known.
+
+    `beside` are nodes that were measured otherwise: alone, or all together.
+    """
     exercised = {part for one in observations if one.verdict != "unknown" for part in one.parts}
+    exercised |= {FabricPart("node", name) for name in beside}
     uplinks = {name for names in fabric.uplinks.values() for name in names}
     adapters = sum(len(node.leaves) for node in fabric.nodes.values())
     free_adapters = sum(len(fabric.nodes[name].leaves) for name in nodes)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from assay.collectives.fabric_map import FabricMap, FabricPart
 from assay.collectives.pair_results import EVIDENCE_ENDINGS, Pair, PairResult, make_pair
@@ -18,6 +18,22 @@ BAD: frozenset[PairVerdict] = HARD | {"slow"}
 BY_SEVERITY: tuple[PairVerdict, ...] = ("wrong", "hung", "died", "slow")
 MIN_PEERS = 3
 """Fewer results than this say nothing about the usual speed."""
+
+
+class CollectiveResult(Protocol):
+    """What the results of pairs and of groups have in common."""
+
+    @property
+    def ended(self) -> str:
+        """`ok`, `deadline`, `died`, or why it was not measured."""
+
+    @property
+    def wrong(self) -> int | None:
+        """The wrong results, None if they were not checked."""
+
+    @property
+    def speed(self) -> float | None:
+        """A figure that is larger for a faster run, None if none was measured."""
 
 
 class PairObservation(NamedTuple):
@@ -34,6 +50,15 @@ class PairObservation(NamedTuple):
     def is_bad(self) -> bool:
         """Whether the pair was slow, wrong, hung or died."""
         return self.verdict in BAD
+
+    @property
+    def label(self) -> str:
+        """The pair in words."""
+        return f"{self.pair[0]} – {self.pair[1]}" + (f" rail {self.rail}" if self.rail is not None else "")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {"round": self.round, "pair": list(self.pair), "why": self.why}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +111,20 @@ def _observe_pair(
         yield PairObservation(round_name, pair, verdict, parts, why, rail)
 
 
-def _judge(result: PairResult, rule: SpeedRule, medians: _SpeedMedians) -> tuple[PairVerdict, str]:
+def judge_ending(result: CollectiveResult) -> tuple[PairVerdict, str]:
+    """Return the verdict and its reason, as far as speed is no matter: `good` means ended, with a time, not wrong."""
     if result.ended not in EVIDENCE_ENDINGS:
         return "unknown", f"not measured: {result.ended}"
     if result.ended != "ok":
         return ("hung", "hung until the deadline") if result.ended == "deadline" else ("died", "ended with an error")
     if result.wrong:
         return "wrong", f"{result.wrong} wrong results"
-    if result.speed is None:
-        return "unknown", "no time was reported"
-    return _judge_speed(result, result.speed, rule, medians)
+    return ("good", "") if result.speed else ("unknown", "no time was reported")
+
+
+def _judge(result: PairResult, rule: SpeedRule, medians: _SpeedMedians) -> tuple[PairVerdict, str]:
+    verdict, why = judge_ending(result)
+    return _judge_speed(result, result.speed or 0, rule, medians) if verdict == "good" else (verdict, why)
 
 
 def _judge_speed(result: PairResult, speed: float, rule: SpeedRule, medians: _SpeedMedians) -> tuple[PairVerdict, str]:

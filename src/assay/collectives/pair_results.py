@@ -68,14 +68,14 @@ def parse_result(line: Mapping[str, Any]) -> PairResult:
         raise ValueError("`ended` is missing: ok, deadline, died, or why the pair was not measured")
     if isinstance(round_name, bool) or not isinstance(round_name, (str, int)):
         raise ValueError("`round` is missing")
-    seconds, gb_s = (_parse_positive(line, name) for name in ("seconds", "gb_s"))
-    rail, wrong = (_parse_count(line, name) for name in ("rail", "wrong"))
+    seconds, gb_s = (parse_positive(line, name) for name in ("seconds", "gb_s"))
+    rail, wrong = (parse_count(line, name) for name in ("rail", "wrong"))
     note = line.get("note", "")
     return PairResult(str(round_name), (pair[0], pair[1]), ended, rail, seconds, gb_s, wrong, str(note))
 
 
 def read_results(lines: Iterable[str], where: str = "") -> Iterator[PairResult]:
-    """Yield the results of JSON lines. Lines without `pair` are headers. Raises AssayError with the line's number."""
+    """Yield the results of pairs among JSON lines: headers and groups are skipped. Raises AssayError with the line."""
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
@@ -85,14 +85,15 @@ def read_results(lines: Iterable[str], where: str = "") -> Iterator[PairResult]:
                 raise ValueError("the line is no JSON object")
             if "pair" in line:
                 yield parse_result(line)
-            elif "collectives" not in line:
+            elif "collectives" not in line and "nodes" not in line:
                 raise ValueError("`pair` is missing")
         except ValueError as error:
             fix = "each line is one result: see docs/collectives.md, “Results”"
             raise AssayError(f"this is no result of a pair: {error}", where=f"{where}:{number}", fix=fix) from None
 
 
-def _parse_positive(line: Mapping[str, Any], name: str) -> float | None:
+def parse_positive(line: Mapping[str, Any], name: str) -> float | None:
+    """Return a number above 0, None if it is not there. Raises ValueError for anything else."""
     value = line.get(name)
     if value is None:
         return None
@@ -101,7 +102,8 @@ def _parse_positive(line: Mapping[str, Any], name: str) -> float | None:
     return float(value)
 
 
-def _parse_count(line: Mapping[str, Any], name: str) -> int | None:
+def parse_count(line: Mapping[str, Any], name: str) -> int | None:
+    """Return a whole number from 0, None if it is not there. Raises ValueError for anything else."""
     value = line.get(name)
     if value is None:
         return None

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay.collectives.coverage import CoverageShare, measure_coverage
 from assay.collectives.explanation import FaultyPart, PairExplanation, explain
 from assay.collectives.fabric_map import FabricMap, FabricPart
+from assay.collectives.group_judging import GroupObservation
 from assay.collectives.judging import BY_SEVERITY, PairObservation, SpeedRule, observe
 from assay.collectives.pair_results import PairResult
+from assay.collectives.stage_findings import StageFindings
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:
-    """A part that the search names: what it does, in how many of its pairs, and those pairs."""
+    """A part that the search names: what it does, in how many of its runs, and those runs."""
 
     part: FabricPart
     symptom: str
     tests: int
-    evidence: tuple[PairObservation, ...]
+    evidence: tuple[PairObservation | GroupObservation, ...]
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        pairs = [{"round": one.round, "pair": list(one.pair), "why": one.why} for one in self.evidence]
+        pairs = [one.as_json() for one in self.evidence]
         return {
             "kind": self.part.kind,
             "name": self.part.name,
@@ -46,7 +48,7 @@ class UndecidedCase:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        pairs = [{"round": one.round, "pair": list(one.pair), "why": one.why} for one in self.evidence]
+        pairs = [one.as_json() for one in self.evidence]
         suspects = [{"kind": part.kind, "name": part.name} for part in self.suspects]
         return {"suspects": suspects, "reason": self.reason, "evidence": pairs}
 
@@ -56,7 +58,7 @@ class CollectivesReport:
     """The answer of a search. `transient` are pairs that were bad once, and whose parts were all good in later pairs.
 
     `unmeasured` counts, by reason, results that say nothing; `unchecked` counts results whose numbers nobody checked.
-    `routing` says how the uplinks of a pair are known.
+    `routing` says how the uplinks of a pair are known. `stages`: what the nodes alone and all together showed.
     """
 
     named: tuple[NamedPart, ...]
@@ -68,19 +70,21 @@ class CollectivesReport:
     unmeasured: Mapping[str, int]
     unchecked: int
     routing: str
+    stages: StageFindings = field(default=StageFindings())
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {
             "named": [one.as_json() for one in self.named],
             "could_not_tell": [one.as_json() for one in self.undecided],
-            "transient": [{"round": one.round, "pair": list(one.pair), "why": one.why} for one in self.transient],
+            "transient": [one.as_json() for one in self.transient],
             "coverage": {f"{share.kind}s": share.as_json() for share in self.coverage},
             "pairs": self.pairs,
             "rounds": list(self.rounds),
             "unmeasured": dict(self.unmeasured),
             "unchecked": self.unchecked,
             "routing": self.routing,
+            **self.stages.as_json(),
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from assay.collectives.fabric_map import FabricPart
+from assay.collectives.group_judging import GroupObservation
 from assay.collectives.judging import PairObservation
 from assay.collectives.report import CollectivesReport, NamedPart, UndecidedCase
 
@@ -19,6 +20,7 @@ def format_report(report: CollectivesReport) -> str:
 
 def _list_lines(report: CollectivesReport) -> Iterator[str]:
     yield _summarize(report)
+    yield from report.stages.list_lines()
     for named in report.named:
         yield from ("", *_describe_named(named))
     for case in report.undecided:
@@ -45,7 +47,7 @@ def _summarize(report: CollectivesReport) -> str:
 
 
 def _describe_named(named: NamedPart) -> Iterator[str]:
-    yield f"{named.part.kind} {named.part.name}: {named.symptom}; bad in {len(named.evidence)} of {named.tests} pairs"
+    yield f"{named.part.kind} {named.part.name}: {named.symptom}; bad in {len(named.evidence)} of {named.tests} runs"
     yield from _list_pairs(named.evidence)
 
 
@@ -60,9 +62,8 @@ def _format_parts(parts: Sequence[FabricPart]) -> str:
     return f"one of {shown}" + (f" and {len(parts) - SHOWN_PARTS} more" if len(parts) > SHOWN_PARTS else "")
 
 
-def _list_pairs(evidence: Sequence[PairObservation]) -> Iterator[str]:
+def _list_pairs(evidence: Sequence[PairObservation | GroupObservation]) -> Iterator[str]:
     for one in evidence[:SHOWN_PAIRS]:
-        rail = f" rail {one.rail}" if one.rail is not None else ""
-        yield f"  {one.round}  {one.pair[0]} – {one.pair[1]}{rail}: {one.why}"
+        yield f"  {one.round}  {one.label}: {one.why}"
     if len(evidence) > SHOWN_PAIRS:
-        yield f"  and {len(evidence) - SHOWN_PAIRS} more pairs"
+        yield f"  and {len(evidence) - SHOWN_PAIRS} more"

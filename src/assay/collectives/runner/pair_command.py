@@ -1,82 +1,98 @@
-"""The command that runs one pair: the words of a site's template, and how its output becomes a result."""
+"""The command that runs a collective: the words of a site's template, and how its output becomes a result."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from assay.collectives.pair_results import Pair, PairResult, parse_result
+from assay.collectives.runner.tasks import CollectiveTask, PairTask, TaskResult
 from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree, parse_reading
 from assay.probe.load_tools.nccl_tests import parse_all_reduce, parse_report
 from assay.probe.load_tools.tool_call import quote_ending
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-NEEDED = {"a", "b"}
-KNOWN = {"a", "b", "rail", "out", "deadline", "round"}
-
-
-@dataclass(frozen=True, slots=True)
-class PairTask:
-    """One run of a pair: all rails together, or one `rail`."""
-
-    round: str
-    pair: Pair
-    rail: int | None = None
-
-    def make_result(self, ended: str, note: str = "", **figures: Any) -> PairResult:
-        """Return the result of this run."""
-        return PairResult(self.round, self.pair, ended, self.rail, note=note, **figures)
+COMMON = frozenset({"out", "deadline", "round"})
+RunKind = Literal["pair", "alone", "together"]
+NEEDED: Mapping[RunKind, frozenset[str]] = {
+    "pair": frozenset({"a", "b"}),
+    "alone": frozenset({"node"}),
+    "together": frozenset({"nodes"}),
+}
+"""The placeholders without which a command would not say where it runs."""
+OPTIONAL: Mapping[RunKind, frozenset[str]] = {
+    "pair": frozenset({"rail", "adapter"}),
+    "alone": frozenset(),
+    "together": frozenset({"count"}),
+}
+EXAMPLES: Mapping[RunKind, str] = {
+    "pair": "srun --nodelist={a},{b} --nodes=2 all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
+    "alone": "srun --nodelist={node} --nodes=1 all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
+    "together": "srun --nodelist={nodes} --nodes={count} all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class CommandTemplate:
-    """The words of the command, with `{a}` and `{b}` for the nodes, and `{rail}`, `{out}`, `{deadline}`, `{round}`.
+    """The words of a command with placeholders: `{a}` and `{b}` for a pair, `{node}` or `{nodes}` for a group.
 
-    `{out}` is a fresh file for nccl-tests' `-J`.
+    `{out}` is a fresh file for nccl-tests' `-J`. `adapters` are the names that `{adapter}` becomes, by rail. `taken`
+    are texts in the output that say that somebody else took the nodes.
     """
 
     words: tuple[str, ...]
+    adapters: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> CommandTemplate:
-        """Return the template. Raises AssayError for unknown placeholders, and where one of the nodes is missing."""
-        fix = "for example: srun --nodelist={a},{b} --nodes=2 all_reduce_perf -b 1G -e 1G -g 8 -c 1 -J {out}"
+        """Return the template of a pair's command. Raises AssayError as `check_words` does."""
         try:
             words = tuple(shlex.split(text))
         except ValueError as error:
+            fix = f"for example: {EXAMPLES['pair']}"
             raise AssayError(f"the command cannot be split into words: {error}", where="--command", fix=fix) from None
-        found = set(PLACEHOLDER.findall(text))
-        if unknown := sorted(found - KNOWN):
-            raise AssayError(f"the command has the unknown placeholder {{{unknown[0]}}}", where="--command", fix=fix)
-        if missing := sorted(NEEDED - found):
-            raise AssayError(f"the command does not say where {{{missing[0]}}} goes", where="--command", fix=fix)
+        check_words("pair", words, "--command")
         return cls(words)
 
     @property
     def has_rails(self) -> bool:
         """Whether the command runs on one rail."""
-        return any("{rail}" in word for word in self.words)
+        return any("{rail}" in word or "{adapter}" in word for word in self.words)
 
     @property
     def has_report(self) -> bool:
         """Whether the command writes a file."""
         return any("{out}" in word for word in self.words)
 
-    def fill(self, task: PairTask, out: Path, deadline_s: float) -> list[str]:
+    def fill(self, task: CollectiveTask, out: Path, deadline_s: float) -> list[str]:
         """Return the words for one run."""
-        a, b = task.pair
-        values = {"a": a, "b": b, "rail": str(task.rail), "out": str(out), "round": task.round}
-        values["deadline"] = f"{deadline_s:g}"
+        values = {**task.words, "out": str(out), "deadline": f"{deadline_s:g}"}
+        if isinstance(task, PairTask) and task.rail is not None and task.rail < len(self.adapters):
+            values["adapter"] = self.adapters[task.rail]
         return [PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in self.words]
 
+    def find_taker(self, output: str) -> str:
+        """Return the text in the output that says that somebody took the nodes, "" if there is none."""
+        return next((text for text in self.taken if text in output), "")
 
-def read_output(task: PairTask, exit_code: int, output: str, report: Path) -> PairResult:
+
+def check_words(kind: RunKind, words: Sequence[str], where: str) -> None:
+    """Raise AssayError for unknown placeholders, and where a node is missing."""
+    found = {name for word in words for name in PLACEHOLDER.findall(word)}
+    fix = f"for example: {EXAMPLES[kind]}"
+    if unknown := sorted(found - NEEDED[kind] - OPTIONAL[kind] - COMMON):
+        raise AssayError(f"the command has the unknown placeholder {{{unknown[0]}}}", where=where, fix=fix)
+    if missing := sorted(NEEDED[kind] - found):
+        raise AssayError(f"the command does not say where {{{missing[0]}}} goes", where=where, fix=fix)
+
+
+def read_output(task: CollectiveTask, exit_code: int, output: str, report: Path) -> TaskResult:
     """Return the result of a command that ended by itself: our own line, nccl-tests' report, or its table.
 
     A report that says something is believed whatever the exit code: nccl-tests ends with an error where results are
@@ -108,16 +124,13 @@ def _read_nccl_tests(output: str, report: Path) -> ReadingTree:
     return parse_all_reduce(output)
 
 
-def _read_own_line(task: PairTask, output: str) -> PairResult | None:
+def _read_own_line(task: CollectiveTask, output: str) -> TaskResult | None:
     """Return the result in the last line that is a JSON object with `ended`, None without one."""
     for line in reversed(output.splitlines()):
         if line.startswith("{") and '"ended"' in line:
             try:
                 found: Mapping[str, Any] = json.loads(line)
-                return parse_result(
-                    {**found, "round": task.round, "pair": list(task.pair)}
-                    | ({"rail": task.rail} if task.rail is not None else {})
-                )
+                return task.parse_line(found)
             except ValueError as error:
                 return task.make_result("unreadable", str(error))
     return None

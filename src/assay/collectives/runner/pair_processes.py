@@ -1,6 +1,7 @@
-"""Runs the pairs of a round at the same time: each a fresh process in a session of its own, with a deadline.
+"""Runs the collectives of a round at the same time: each a fresh process in its own session, with a deadline.
 
-A hung communicator leaves nothing behind that the next pair could meet.
+A hung communicator leaves nothing behind that the next one could meet. Nodes that a customer takes in the middle give
+no result: `preempted`.
 """
 
 from __future__ import annotations
@@ -11,28 +12,56 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from assay.collectives.pair_results import PairResult
-from assay.collectives.runner.pair_command import CommandTemplate, PairTask, read_output
+from assay.collectives.runner.pair_command import CommandTemplate, read_output
+from assay.collectives.runner.tasks import CollectiveTask, TaskResult
 from assay.model.errors import AssayError
 
 KILL_GRACE_S = 10.0
 OUTPUT_CHARS = 200_000
+PREEMPTED = "preempted"
+FindTaker = Callable[[Sequence[str], float], str]
+"""Who else uses some of these nodes, "" if nobody does, as read at this time (time.monotonic) or later."""
+STATUS_AGE_S = 5.0
+"""How old the answer may be where a run has not begun yet."""
+
+
+def find_no_taker(nodes: Sequence[str], since: float) -> str:  # noqa: ARG001 — the signature of FindTaker
+    """Return "": the nodes belong to the search until it ends."""
+    return ""
 
 
 class PairRunner:
-    """Runs commands of one template. `scratch` is where nccl-tests writes its reports; the nodes must see it."""
+    """Runs commands of one template. `scratch` is where nccl-tests writes its reports; the nodes must see it.
 
-    def __init__(self, template: CommandTemplate, deadline_s: float, at_once: int, scratch: Path | None = None) -> None:
+    `find_taker` says whether a customer has the nodes. `environment`: None passes on that of this process.
+    """
+
+    def __init__(
+        self,
+        template: CommandTemplate,
+        deadline_s: float,
+        at_once: int,
+        scratch: Path | None = None,
+        find_taker: FindTaker = find_no_taker,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._template, self._deadline_s, self._at_once, self._scratch = template, deadline_s, at_once, scratch
+        self._find_taker, self._environment = find_taker, environment
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._is_stopped = False
 
-    def run(self, tasks: Sequence[PairTask], take: Callable[[PairResult], None]) -> None:
+    @property
+    def has_rails(self) -> bool:
+        """Whether the command runs on one rail."""
+        return self._template.has_rails
+
+    def run(self, tasks: Sequence[CollectiveTask], take: Callable[[TaskResult], None]) -> None:
         """Run all tasks, and give each result to `take` when it is there. An interrupt kills what runs."""
         with (
             tempfile.TemporaryDirectory(prefix="assay-pairs-", dir=self._scratch) as folder,
@@ -60,22 +89,34 @@ class PairRunner:
                 _kill_group(process)
             raise
 
-    def _run_one(self, task: PairTask, report: Path) -> PairResult:
+    def _run_one(self, task: CollectiveTask, report: Path) -> TaskResult:
+        if taker := self._find_taker(task.nodes, time.monotonic() - STATUS_AGE_S):
+            return task.make_result(PREEMPTED, taker)
+        result, output = self._run_process(task, report)
+        if result.ended == "ok":
+            return result
+        taker = self._template.find_taker(output) or self._find_taker(task.nodes, time.monotonic())
+        return task.make_result(PREEMPTED, taker) if taker else result
+
+    def _run_process(self, task: CollectiveTask, report: Path) -> tuple[TaskResult, str]:
+        """Return the result of a process and what it printed."""
         process = self._start(self._template.fill(task, report, self._deadline_s))
         if process is None:
-            return task.make_result("interrupted")
+            return task.make_result("interrupted"), ""
         try:
             output, _ = process.communicate(timeout=self._deadline_s)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as expired:
             _kill_group(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=KILL_GRACE_S)
-            return task.make_result("deadline", f"killed after {self._deadline_s:g} s")
+            printed = (expired.output or b"").decode(errors="replace")
+            return task.make_result("deadline", f"killed after {self._deadline_s:g} s"), printed[-OUTPUT_CHARS:]
         finally:
             _kill_group(process)
             with self._lock:
                 self._running.discard(process)
-        return read_output(task, process.returncode, output[-OUTPUT_CHARS:], report)
+        output = output[-OUTPUT_CHARS:]
+        return read_output(task, process.returncode, output, report), output
 
     def _start(self, words: list[str]) -> subprocess.Popen[str] | None:
         """Return the started process, None after an interrupt. Raises AssayError if there is no such command."""
@@ -91,6 +132,7 @@ class PairRunner:
                     text=True,
                     errors="replace",
                     start_new_session=True,
+                    env=self._environment,
                 )
             except OSError as error:
                 fix = "name a command of this machine, such as srun or ssh"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from assay.collectives.group_judging import GroupRule
+from assay.collectives.group_results import GroupResult, read_group_results
 from assay.collectives.judging import SpeedRule
 from assay.collectives.pair_results import PairResult, read_results
+from assay.collectives.staged_search import StageSettings
 from assay.model.errors import AssayError
 
 FORMAT = 1
@@ -18,7 +21,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class SearchHeader:
-    """What a search was asked: the nodes, the seed, the design's name ("" for none), the rails, and the speed rule.
+    """What a search was asked: the nodes, the seed, the design's name ("" for none), the rails, the rule, the stages.
 
     `rails` is empty if all rails of a pair are measured together.
     """
@@ -28,6 +31,7 @@ class SearchHeader:
     design: str
     rails: tuple[int, ...]
     rule: SpeedRule
+    stages: StageSettings = field(default=StageSettings())
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -41,9 +45,17 @@ def parse_header(line: Mapping[str, Any]) -> SearchHeader:
             raise ValueError(f"the form {line['collectives']} is not known; this assay knows {FORMAT}")
         rule = SpeedRule(**line["rule"])
         nodes, rails = (tuple(line[name]) for name in ("nodes", "rails"))
-        return SearchHeader(nodes, int(line["seed"]), str(line["design"]), rails, rule)
+        stages = _parse_stages(line.get("stages"))
+        return SearchHeader(nodes, int(line["seed"]), str(line["design"]), rails, rule, stages)
     except (KeyError, TypeError) as error:
         raise ValueError("a field of the header is missing or wrong") from error
+
+
+def _parse_stages(found: Mapping[str, Any] | None) -> StageSettings:
+    """Return the stages. A file without them is of a search of pairs only."""
+    if found is None:
+        return StageSettings()
+    return StageSettings(bool(found["gate"]), found["whole"], GroupRule(**found["rule"]))
 
 
 class ResultFile:
@@ -61,6 +73,13 @@ class ResultFile:
             raise AssayError(f"the results cannot be read: {error.strerror}", where=str(self.path), fix=fix) from None
         return self._read_header(lines), list(read_results(lines, str(self.path)))
 
+    def read_groups(self) -> list[GroupResult]:
+        """Return the results of groups; none if there is no file yet. Raises AssayError for a line that is none."""
+        if not self.path.exists():
+            return []
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        return list(read_group_results(text.splitlines(), str(self.path)))
+
     def continue_or_start(self, header: SearchHeader) -> tuple[SearchHeader, list[PairResult]]:
         """Return header and results of an interrupted search, or write the header of a new one."""
         if self.path.exists() and self.path.stat().st_size:
@@ -76,7 +95,7 @@ class ResultFile:
         self._append(header.as_json())
         return header, []
 
-    def append(self, result: PairResult) -> None:
+    def append(self, result: PairResult | GroupResult) -> None:
         """Store a result."""
         self._append(result.as_json())
 

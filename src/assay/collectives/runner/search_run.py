@@ -2,48 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from assay.collectives.group_results import GroupResult, GroupRound
 from assay.collectives.matchings import PairRound
 from assay.collectives.pair_results import PairResult
-from assay.collectives.runner.pair_command import PairTask
 from assay.collectives.runner.pair_processes import PairRunner
 from assay.collectives.runner.result_file import ResultFile
-from assay.collectives.search import CollectiveSearch
+from assay.collectives.runner.tasks import TaskResult, list_tasks
+from assay.collectives.staged_search import SearchResults, StagedSearch
+from assay.model.errors import AssayError
 
 ShowProgress = Callable[[str, int, int], None]
 """(round, done, total)."""
 
 
+@dataclass(frozen=True, slots=True)
+class SearchRunners:
+    """What runs pairs, nodes alone, and nodes together. A search without such a stage needs no runner for it."""
+
+    pair: PairRunner
+    alone: PairRunner | None = None
+    together: PairRunner | None = None
+
+    def choose(self, planned: PairRound | GroupRound) -> PairRunner:
+        """Return the runner of a round. Raises AssayError if there is none."""
+        if isinstance(planned, PairRound):
+            return self.pair
+        runner = self.alone if planned.name.startswith("G") else self.together
+        if runner is None:
+            raise AssayError(f"no command is declared for round {planned.name}", fix="name another result file")
+        return runner
+
+
 def run_search(
-    search: CollectiveSearch,
+    search: StagedSearch,
     rails: Sequence[int],
-    runner: PairRunner,
+    runners: SearchRunners,
     file: ResultFile,
-    results: Iterable[PairResult],
+    results: SearchResults,
     show: ShowProgress,
-) -> list[PairResult]:
+) -> SearchResults:
     """Return all results, those of an earlier run included. An exception leaves the file with whole lines."""
-    found = list(results)
+    pairs, groups = list(results.pairs), list(results.groups)
     ended: set[str] = set()
-    while planned := search.find_next_round(found, ended):
-        done = {result.key for result in found}
-        tasks = [task for task in list_tasks(planned, rails) if task.make_result("").key not in done]
-        total = len(planned.pairs) * max(len(rails), 1)
-        left = iter(range(total - len(tasks), total + 1))
-        show(planned.name, next(left), total)
+    while planned := search.find_next_round(SearchResults(pairs, groups), ended):
+        tasks = list_tasks(planned, rails)
+        known: set[object] = {*(result.key for result in pairs), *(result.key for result in groups)}
+        left = [task for task in tasks if task.make_result("").key not in known]
+        counts = iter(range(len(tasks) - len(left), len(tasks) + 1))
+        show(planned.name, next(counts), len(tasks))
 
-        def take(result: PairResult, left: Iterable[int] = left, name: str = planned.name, total: int = total) -> None:
+        def take(
+            result: TaskResult, counts: object = counts, name: str = planned.name, total: int = len(tasks)
+        ) -> None:
             file.append(result)
-            found.append(result)
-            show(name, next(iter(left)), total)
+            if isinstance(result, GroupResult):
+                groups.append(result)
+            elif isinstance(result, PairResult):
+                pairs.append(result)
+            show(name, next(counts), total)  # type: ignore[call-overload]
 
-        if tasks:
-            runner.run(tasks, take)
+        if left:
+            runners.choose(planned).run(left, take)
         ended.add(planned.name)
-    return found
-
-
-def list_tasks(planned: PairRound, rails: Sequence[int]) -> list[PairTask]:
-    """Return the runs of a round: one for each pair, or one for each pair and rail."""
-    return [PairTask(planned.name, pair, rail) for pair in planned.pairs for rail in (rails or (None,))]
+    return SearchResults(pairs, groups)
