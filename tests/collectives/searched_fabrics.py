@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from assay.collectives.fabric_map import FabricMap, FabricNode
+from assay.collectives.group_results import GroupResult, GroupRound
+from assay.collectives.matchings import PairRound
 from assay.collectives.pair_results import PairResult
 from assay.collectives.search import CollectiveSearch
+from assay.collectives.staged_search import SearchResults, StagedSearch
 
 
 def fabric_of(units: Sequence[int], rails: int = 1, domain: int = 0) -> FabricMap:
@@ -48,3 +51,38 @@ def run(fabric: FabricMap, name: str, pair: tuple[str, str], rail: int | None, f
     if "dead" in faults:
         return PairResult(name, pair, "died", rail)
     return PairResult(name, pair, "ok", rail, gb_s=28.0 if "slow" in faults else 40.0, wrong=3 * ("wrong" in faults))
+
+
+def play_stages(
+    search: StagedSearch,
+    faulty: Mapping[str, str],
+    together: Callable[[tuple[str, ...]], str] | None = None,
+    only_in: str = "",
+    figures: Mapping[str, object] | None = None,
+) -> SearchResults:
+    """Return the results of all stages.
+
+    `faulty` has parts as in `play`, and nodes that are faulty alone as `NAME alone`, in the round `only_in` or always.
+    `together` gives the fault of many nodes, "" for none. `figures` replace those of good groups.
+    """
+    pairs: list[PairResult] = []
+    groups: list[GroupResult] = []
+    ended: set[str] = set()
+    while planned := search.find_next_round(SearchResults(pairs, groups), ended):
+        if isinstance(planned, PairRound):
+            pairs += [run(search.fabric, planned.name, pair, None, faulty) for pair in planned.pairs]
+        for group in planned.groups if isinstance(planned, GroupRound) else ():
+            is_alone = planned.name.startswith("G")
+            fault = faulty.get(f"{group[0]} alone", "") if is_alone and only_in in ("", planned.name) else ""
+            fault = together(group) if together and not is_alone else fault
+            groups.append(run_group(planned.name, group, fault, figures or {}))
+        ended.add(planned.name)
+        assert len(ended) < 200, "a search ends"
+    return SearchResults(pairs, groups)
+
+
+def run_group(name: str, group: tuple[str, ...], fault: str, figures: Mapping[str, object]) -> GroupResult:
+    if fault not in ("", "slow", "wrong"):
+        return GroupResult(name, group, {"hung": "deadline", "dead": "died"}.get(fault, fault))
+    told = {"gb_s": 28.0 if fault == "slow" else 40.0, "wrong": 3 * (fault == "wrong"), **figures}
+    return GroupResult(name, group, "ok", **told)

@@ -13,18 +13,23 @@ from hypothesis import strategies as st
 from assay.collectives.fabric_map import FabricMap
 from assay.collectives.judging import SpeedRule
 from assay.collectives.pair_results import PairResult, parse_result
-from assay.collectives.report import build_report
 from assay.collectives.runner import cpu_workload
-from assay.collectives.runner.pair_command import CommandTemplate, PairTask, read_output
+from assay.collectives.runner.pair_command import CommandTemplate, read_output
 from assay.collectives.runner.pair_processes import PairRunner
 from assay.collectives.runner.result_file import ResultFile, SearchHeader
-from assay.collectives.runner.search_run import run_search
-from assay.collectives.search import CollectiveSearch
+from assay.collectives.runner.search_run import SearchRunners, run_search
+from assay.collectives.runner.tasks import PairTask
+from assay.collectives.staged_report import build_staged_report
+from assay.collectives.staged_search import SearchResults, StagedSearch
 from assay.model.errors import AssayError
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "nccl-tests"
 WORKLOAD = (sys.executable, "-I", "-S", cpu_workload.__file__, "{a}", "{b}")
 TASK = PairTask("M1", ("a", "b"))
+
+
+def planted(**faults: str) -> tuple[str, ...]:
+    return (*WORKLOAD, *(f"--plant={name}={fault}" for name, fault in faults.items()))
 
 
 def run_all(runner: PairRunner, *tasks: PairTask) -> dict[tuple[str, str], PairResult]:
@@ -34,7 +39,7 @@ def run_all(runner: PairRunner, *tasks: PairTask) -> dict[tuple[str, str], PairR
 
 
 def test_each_fault_ends_as_it_must() -> None:
-    runner = PairRunner(CommandTemplate((*WORKLOAD, "d=dead", "h=hung", "s=slow", "w=wrong")), 4, 5)
+    runner = PairRunner(CommandTemplate(planted(d="dead", h="hung", s="slow", w="wrong")), 4, 5)
     pairs = [("a", "b"), ("c", "d"), ("g", "h"), ("r", "s"), ("v", "w")]
     found = run_all(runner, *(PairTask("M1", pair) for pair in pairs))
     good, dead, hung, slow, wrong = (found[pair] for pair in pairs)
@@ -46,19 +51,19 @@ def test_each_fault_ends_as_it_must() -> None:
 
 
 def test_a_search_with_real_processes_names_exactly_the_planted(tmp_path: Path) -> None:
-    planted = {"n02": "slow", "n05": "hung", "n07": "wrong", "n10": "dead"}
+    faults = {"n02": "slow", "n05": "hung", "n07": "wrong", "n10": "dead"}
     fabric = FabricMap.without_design([f"n{at:02}" for at in range(1, 13)])
-    search = CollectiveSearch(fabric, list(fabric.nodes), 4)
-    words = (*WORKLOAD, *(f"{name}={fault}" for name, fault in planted.items()))
+    search = StagedSearch(fabric, list(fabric.nodes), 4)
+    runners = SearchRunners(PairRunner(CommandTemplate(planted(**faults)), 3, 6))
     file = ResultFile(tmp_path / "results.jsonl")
     header, _ = file.continue_or_start(SearchHeader(tuple(fabric.nodes), 4, "", (), SpeedRule()))
-    results = run_search(search, (), PairRunner(CommandTemplate(words), 3, 6), file, [], lambda *_: None)
-    report = build_report(fabric, search.nodes, results, search.rule)
+    results = run_search(search, (), runners, file, SearchResults([]), lambda *_: None)
+    report = build_staged_report(search, results)
     symptoms = {one.part.name: one.symptom for one in report.named}
     assert symptoms == {"n02": "slow", "n05": "hung", "n07": "wrong", "n10": "died"}
     assert report.undecided == ()
     assert report.rounds[-1] == "C3", "with so many faulty, partners are nodes whose bad pairs others explain"
-    assert file.read() == (header, results)
+    assert file.read() == (header, results.pairs)
 
 
 def test_the_deadline_ends_all_that_a_pair_started(tmp_path: Path) -> None:
@@ -72,11 +77,11 @@ def test_the_deadline_ends_all_that_a_pair_started(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_what_runs_and_the_next_run_continues(tmp_path: Path) -> None:
     fabric = FabricMap.without_design([f"n{at}" for at in range(6)])
-    search = CollectiveSearch(fabric, list(fabric.nodes), 1)
+    search = StagedSearch(fabric, list(fabric.nodes), 1)
     file = ResultFile(tmp_path / "results.jsonl")
     header = SearchHeader(tuple(fabric.nodes), 1, "", (), SpeedRule())
     file.continue_or_start(header)
-    runner = PairRunner(CommandTemplate(WORKLOAD), 30, 1)
+    runners = SearchRunners(PairRunner(CommandTemplate(WORKLOAD), 30, 1))
     shown: list[tuple[str, int, int]] = []
 
     def interrupt(*progress: object) -> None:
@@ -85,13 +90,13 @@ def test_an_interrupt_ends_what_runs_and_the_next_run_continues(tmp_path: Path) 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_search(search, (), runner, file, [], interrupt)
+        run_search(search, (), runners, file, SearchResults([]), interrupt)
     with file.path.open("a") as stream:
         stream.write('{"round": "M2", "pair": ["n')  # the process was killed while it wrote
     known, results = ResultFile(file.path).continue_or_start(header)
     assert known == header
     assert [result.round for result in results] == ["M1", "M1", "M1"]
-    every = run_search(search, (), PairRunner(CommandTemplate(WORKLOAD), 30, 2), file, results, lambda *_: None)
+    every = run_search(search, (), runners, file, SearchResults(results), lambda *_: None).pairs
     assert every[:3] == results
     assert len({result.key for result in every}) == len(every) == 9
     assert ResultFile(file.path).read()[1] == every

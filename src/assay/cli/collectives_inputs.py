@@ -12,7 +12,10 @@ from assay.cli.workspace import Workspace
 from assay.collectives.fabric_map import FabricMap
 from assay.collectives.fabric_map_building import add_routes, build_fabric_map, find_nvlink_domains
 from assay.collectives.free_nodes import FreeNodes, select_free_nodes
+from assay.collectives.runner.pair_command import CommandTemplate
 from assay.model.errors import AssayError
+from assay.model.specs.active.collective_workload import CollectiveCommand, CollectiveWorkload
+from assay.model.text_lists import suggest_nearest
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 from assay.schedulers.status_readings import StatusReadings, group_by_scheduler
 
@@ -65,6 +68,20 @@ def find_free_nodes(workspace: Workspace, fabric: FabricMap, names: Sequence[str
         state.node: f"{state.hold.reason} ({state.hold.who})" for state in load_node_states(workspace) if state.hold
     }
     return select_free_nodes(list(fabric.nodes), set(names), readings, holds)
+
+
+def choose_workload(workspace: Workspace, name: str, command: str, deadline_s: float) -> CollectiveWorkload:
+    """Return a declared workload, or the command of a pair as one. Raises AssayError if there is none, or both."""
+    known = workspace.fleet.collective_workloads if name else {}
+    if name and command:
+        raise AssayError("a workload and a command are both given", where="--workload", fix="leave one of them out")
+    if name and name not in known:
+        fix = suggest_nearest(name, known) or f"there are {', '.join(known) or 'none'}"
+        raise AssayError(f"no CollectiveWorkload is called {name}", where="--workload", fix=fix)
+    if name:
+        return known[name]
+    pair = CollectiveCommand(command=list(CommandTemplate.parse(command).words), deadline_seconds=deadline_s)
+    return CollectiveWorkload(kind="CollectiveWorkload", name="command", sources=["--command"], pair=pair)
 
 
 def require_two(nodes: FreeNodes) -> None:

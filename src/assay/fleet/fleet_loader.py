@@ -70,6 +70,7 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
         schedules=draft.specs_of_kind("Schedules"),
         cost_assumptions=draft.specs_of_kind("CostAssumptions"),
         burn_ins=draft.specs_of_kind("BurnIn"),
+        collective_workloads=draft.specs_of_kind("CollectiveWorkload"),
         lines=SpecLineIndex(draft.spec_files),
         commit=commit,
         dirty=dirty,

@@ -14,6 +14,7 @@ from assay.model.node import Node
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.burnin.burn_in_spec import BurnIn
     from assay.model.fabric.fabric_design import FabricDesign
+    from assay.model.specs.active.collective_workload import CollectiveWorkload
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
     from assay.model.specs.checklists import Checklists, TechnicianInspection
@@ -45,6 +46,7 @@ FIELD_OF_KIND = {
     "Schedules": "schedules",
     "CostAssumptions": "cost_assumptions",
     "BurnIn": "burn_ins",
+    "CollectiveWorkload": "collective_workloads",
 }
 """Where a Fleet has the specs of each kind."""
 
@@ -75,6 +77,7 @@ class Fleet:
     schedules: Mapping[str, Schedules] = field(default_factory=dict)
     cost_assumptions: Mapping[str, CostAssumptions] = field(default_factory=dict)
     burn_ins: Mapping[str, BurnIn] = field(default_factory=dict)
+    collective_workloads: Mapping[str, CollectiveWorkload] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

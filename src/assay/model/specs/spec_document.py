@@ -77,6 +77,7 @@ SPEC_KINDS = {
     "BurnIn": "assay.model.burnin.burn_in_spec",
     "CheckCatalog": "assay.model.specs.check_catalog_and_gates",
     "Checklists": "assay.model.specs.checklists",
+    "CollectiveWorkload": "assay.model.specs.active.collective_workload",
     "CodeOwners": "assay.model.specs.spec_document",
     "CostAssumptions": "assay.model.specs.cost_assumptions",
     "FabricDesign": "assay.model.fabric.fabric_design",

@@ -13,14 +13,22 @@ from assay.plan.fleet_revision import FleetRevision, find_spec_line
 from assay.plan.operations.other_change import ChangeTopic, OtherChange, list_all_pools
 from assay.plan.policy_changes import UNCOMPARED_FIELDS, SettingDifference, compare_values
 
-COMPARED_KINDS = ("TicketRoute", "BmcQuirks", "Monitoring", "Checklists", "CostAssumptions", "BurnIn")
+COMPARED_KINDS = (
+    "TicketRoute",
+    "BmcQuirks",
+    "Monitoring",
+    "Checklists",
+    "CostAssumptions",
+    "BurnIn",
+    "CollectiveWorkload",
+)
 """Kinds that are compared here value by value."""
 SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "LifecyclePolicy", "ManagementProfile")
 """Kinds that have sections of their own."""
 SHOWN_DIFFERENCES = 5
 OF_NODES = ("NodeSpec", "FirmwareBundle", "ManagementProfile")
 """Kinds that touch only the nodes that use them. A change on a node has a section of its own."""
-NO_POOLS = (*OF_NODES, "CostAssumptions")
+NO_POOLS = (*OF_NODES, "CostAssumptions", "CollectiveWorkload")
 """Kinds for which no pool has to be rehearsed, if no other section shows the change."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +11,15 @@ import typer
 
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
+from assay.collectives.group_judging import WholeStage
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.cli.collectives_inputs import SearchedFabric
+    from assay.collectives.free_nodes import FreeNodes
     from assay.collectives.report import CollectivesReport
-    from assay.collectives.runner.pair_command import CommandTemplate
-    from assay.collectives.runner.pair_processes import PairRunner
     from assay.collectives.runner.result_file import ResultFile, SearchHeader
+    from assay.collectives.runner.search_run import SearchRunners
 
 collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -40,8 +41,15 @@ Allocated = Annotated[
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Chooses the partners.", min=0)]
 Deadline = Annotated[
-    float, typer.Option(metavar="S", rich_help_panel=HOW, help="Seconds until a pair counts as hung.", min=0.1)
+    float | None,
+    typer.Option(
+        metavar="S",
+        rich_help_panel=HOW,
+        help="Seconds until a run counts as hung. Default: those of the workload, or 120.",
+        min=0.1,
+    ),
 ]
+USUAL_DEADLINE_S = 120.0
 AtOnce = Annotated[int, typer.Option(metavar="N", rich_help_panel=HOW, help="Runs at the same time.", min=1)]
 
 
@@ -57,7 +65,7 @@ def plan(
     routes: Routes = None,
     allocated: Allocated = False,
     seed: Seed = 0,
-    deadline: Deadline = 120,
+    deadline: Deadline = None,
     at_once: AtOnce = 512,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
@@ -76,7 +84,7 @@ def plan(
     free = find_free_nodes(workspace, fabric.map, nodes or (), allocated)
     search = CollectiveSearch(fabric.map, free.free, seed)
     longest = max((len(planned.pairs) for planned in search.screening), default=0)
-    time = estimate_time(len(search.screening), longest, at_once, deadline)
+    time = estimate_time(len(search.screening), longest, at_once, deadline or USUAL_DEADLINE_S)
     arguments = (fabric.design, search, free, time)
     typer.echo(json.dumps(plan_as_json(*arguments), indent=1) if form == "json" else format_plan(*arguments))
 
@@ -87,6 +95,15 @@ def run(
         Path, typer.Argument(metavar="FILE", help="Where the results go; an interrupted search continues there.")
     ],
     nodes: Nodes = None,
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            envvar="ASSAY_COLLECTIVES_WORKLOAD",
+            rich_help_panel=HOW,
+            help="A CollectiveWorkload below specs/collectives/: its commands for one node, two, and many.",
+        ),
+    ] = "",
     command: Annotated[
         str,
         typer.Option(
@@ -101,19 +118,42 @@ def run(
     ] = False,
     plant: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODE=FAULT", rich_help_panel=HOW, help="With --cpu: slow, hung, dead or wrong."),
+        typer.Option(
+            metavar="NODE=FAULT",
+            rich_help_panel=HOW,
+            help="With --cpu: slow, hung, dead or wrong. NODE:alone, NODE:2 (a rail), A+B (only at scale).",
+        ),
     ] = None,
+    rails: Annotated[
+        bool, typer.Option("--rails", rich_help_panel=HOW, help="With --cpu: run each pair once for each rail.")
+    ] = False,
+    whole: Annotated[
+        WholeStage,
+        typer.Option(
+            rich_help_panel=HOW,
+            help="Run all nodes together first (if as expected, the search ends), last, or not at all.",
+        ),
+    ] = "last",
     scratch: Annotated[
         Path | None,
         typer.Option(metavar="DIR", rich_help_panel=HOW, help="A folder for {out} that nodes and this machine share."),
     ] = None,
-    deadline: Deadline = 120,
+    deadline: Deadline = None,
     at_once: AtOnce = 512,
     slow_below: Annotated[
-        float, typer.Option(metavar="SHARE", help="Slow is below this share of the median.", min=0.1, max=1)
-    ] = 0.93,
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Slow is below this share of the median. Default: 0.93.",
+            min=0.1,
+            max=1,
+        ),
+    ] = None,
     expected: Annotated[
-        float, typer.Option(metavar="GB/S", help="The expected bus bandwidth, in place of the median.", min=0)
+        float, typer.Option(metavar="GB/S", help="The expected bus bandwidth of a pair, in place of the median.", min=0)
+    ] = 0,
+    expected_whole: Annotated[
+        float, typer.Option(metavar="GB/S", help="The expected bus bandwidth of all nodes together.", min=0)
     ] = 0,
     design: Design = "",
     routes: Routes = None,
@@ -126,28 +166,32 @@ def run(
 
     Exit codes: 0 nobody is named; 1 somebody is named; 2 the search could not run, or was interrupted.
     """
-    from assay.cli.collectives_inputs import find_free_nodes, load_searched_fabric, require_two
-    from assay.cli.render.progress import print_step
-    from assay.collectives.judging import SpeedRule
-    from assay.collectives.runner.pair_processes import PairRunner
+    from assay.cli.collectives_inputs import choose_workload, find_free_nodes, load_searched_fabric, require_two
+    from assay.collectives.runner import workload_runners
     from assay.collectives.runner.result_file import ResultFile, SearchHeader
 
-    template = _choose_template(command, cpu, plant or [])
     workspace = Workspace(fleet.resolve())
     fabric = load_searched_fabric(workspace, design, routes)
+    if plant and not cpu:
+        raise AssayError("faults are planted on this machine only", where="--plant", fix="add --cpu")
+    deadline_s = deadline or USUAL_DEADLINE_S
+    chosen = (
+        workload_runners.make_cpu_workload(plant or [], deadline_s, rails)
+        if cpu
+        else choose_workload(workspace, workload, command, deadline_s)
+    )
     free = find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
     require_two(free)
-    rails = tuple(range(fabric.map.rails)) if template.has_rails else ()
-    results = ResultFile(file)
-    asked = SearchHeader(free.free, seed, fabric.design, rails, SpeedRule(slow_below, expected))
-    header, found = results.continue_or_start(asked)
-    if found:
-        print_step(f"continues the search in {file}: {len(header.nodes)} nodes, {len(found)} results")
-    if lost := [name for name in header.nodes if name not in free.free]:
-        reason = free.excluded.get(lost[0], "it is not in this fabric")
-        fix = "continue when it is free again, or name a new file"
-        raise AssayError(f"the search cannot continue: {lost[0]} is not free: {reason}", where=str(file), fix=fix)
-    _show(_run(fabric, header, PairRunner(template, deadline, at_once, scratch), results), form)
+    limits = workload_runners.RunLimits(at_once, scratch, deadline_s=deadline or 0)
+    runners = workload_runners.make_runners(chosen, limits)
+    rule = workload_runners.make_speed_rule(chosen)
+    rule = replace(rule, share=slow_below or rule.share, expected_gb_s=expected or rule.expected_gb_s)
+    stages = workload_runners.choose_stages(chosen, whole)
+    together_gb_s = expected_whole or stages.rule.together_gb_s
+    stages = replace(stages, rule=replace(stages.rule, share=rule.share, together_gb_s=together_gb_s))
+    rail_numbers = tuple(range(fabric.map.rails)) if runners.pair.has_rails else ()
+    asked = SearchHeader(free.free, seed, fabric.design, rail_numbers, rule, stages)
+    _show(_run(fabric, _continue_search(ResultFile(file), asked, free), runners, ResultFile(file)), form)
 
 
 @collectives_app.command()
@@ -164,12 +208,14 @@ def explain(
     """
     from assay.cli.collectives_inputs import SearchedFabric, load_searched_fabric
     from assay.collectives.fabric_map import FabricMap
-    from assay.collectives.judging import SpeedRule
-    from assay.collectives.report import build_report
     from assay.collectives.runner.result_file import ResultFile
+    from assay.collectives.staged_report import build_staged_report
+    from assay.collectives.staged_search import SearchResults, StagedSearch
 
-    header, results = ResultFile(file).read()
-    names = list(dict.fromkeys([*(header.nodes if header else ()), *(name for one in results for name in one.pair)]))
+    header, pairs = ResultFile(file).read()
+    results = SearchResults(pairs, ResultFile(file).read_groups())
+    used = (*(name for one in pairs for name in one.pair), *(name for one in results.groups for name in one.nodes))
+    names = list(dict.fromkeys([*(header.nodes if header else ()), *used]))
     if (fleet / "inventory").is_dir():
         fabric = load_searched_fabric(Workspace(fleet.resolve()), design or (header.design if header else ""), routes)
     else:
@@ -177,49 +223,53 @@ def explain(
     if unknown := [name for name in names if name not in fabric.map.nodes]:
         fix = "name the design of these nodes with --design, or another --fleet"
         raise AssayError(f"{unknown[0]} is no node of this fabric", where=str(file), fix=fix)
-    _show(build_report(fabric.map, names, results, header.rule if header else SpeedRule()), form)
+    search = (
+        StagedSearch(fabric.map, header.nodes, header.seed, header.rule, header.stages)
+        if header
+        else StagedSearch(fabric.map, names)
+    )
+    _show(build_staged_report(search, results), form)
 
 
-def _choose_template(command: str, cpu: bool, plants: list[str]) -> CommandTemplate:
-    from assay.collectives.runner import cpu_workload
-    from assay.collectives.runner.pair_command import CommandTemplate
+def _continue_search(file: ResultFile, asked: SearchHeader, free: FreeNodes) -> SearchHeader:
+    """Return the header of the search: of an interrupted one, if its nodes are still free."""
+    from assay.cli.render.progress import print_step
 
-    if not cpu:
-        if plants:
-            raise AssayError("faults are planted on this machine only", where="--plant", fix="add --cpu")
-        return CommandTemplate.parse(command)
-    for plant in plants:
-        if plant.partition("=")[2] not in cpu_workload.FAULTS:
-            fix = f"write NODE=FAULT, with one of {', '.join(cpu_workload.FAULTS)}"
-            raise AssayError(f"{plant!r} plants no fault", where="--plant", fix=fix)
-    return CommandTemplate((sys.executable, "-I", "-S", cpu_workload.__file__, "{a}", "{b}", *plants))
+    header, found = file.continue_or_start(asked)
+    if count := len(found) + len(file.read_groups()):
+        print_step(f"continues the search in {file.path}: {len(header.nodes)} nodes, {count} results")
+    if lost := [name for name in header.nodes if name not in free.free]:
+        reason = free.excluded.get(lost[0], "it is not in this fabric")
+        fix = "continue when it is free again, or name a new file"
+        raise AssayError(f"the search cannot continue: {lost[0]} is not free: {reason}", where=str(file.path), fix=fix)
+    return header
 
 
-def _run(fabric: SearchedFabric, header: SearchHeader, runner: PairRunner, file: ResultFile) -> CollectivesReport:
+def _run(fabric: SearchedFabric, header: SearchHeader, runners: SearchRunners, file: ResultFile) -> CollectivesReport:
     """Run what is left of a search, with its progress on stderr."""
     import signal
 
     from assay.cli.render.progress import show_progress
-    from assay.collectives.report import build_report
     from assay.collectives.runner.search_run import run_search
-    from assay.collectives.search import CollectiveSearch
+    from assay.collectives.staged_report import build_staged_report
+    from assay.collectives.staged_search import SearchResults, StagedSearch
 
-    search = CollectiveSearch(fabric.map, header.nodes, header.seed, header.rule)
-    results = file.read()[1]
+    search = StagedSearch(fabric.map, header.nodes, header.seed, header.rule, header.stages)
+    results = SearchResults(file.read()[1], file.read_groups())
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that the pairs are killed
     try:
         with show_progress("ran") as show:
             results = run_search(
-                search, header.rails, runner, file, results, lambda name, done, total: show({name: (done, total)})
+                search, header.rails, runners, file, results, lambda name, done, total: show({name: (done, total)})
             )
     except KeyboardInterrupt:
         fix = "run the same command again: the search continues with the pairs that are left"
         raise AssayError("interrupted; the results so far are kept", where=str(file.path), fix=fix) from None
-    return build_report(fabric.map, header.nodes, results, header.rule)
+    return build_staged_report(search, results)
 
 
 def _show(report: CollectivesReport, form: str) -> None:
     from assay.collectives.report_text import format_report
 
     typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else format_report(report))
-    raise typer.Exit(1 if report.named else 0)
+    raise typer.Exit(1 if report.named or report.stages.needed_blocks else 0)
