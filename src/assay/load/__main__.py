@@ -6,6 +6,7 @@ Exit codes: 0 done, 2 if the run cannot start, 3 stopped before its end.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -22,19 +23,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the arguments say. Raises SystemExit."""
     options = _parse_arguments(arguments)
     try:
-        sys.exit(0 if _battery(options) == "done" else 3)
+        ended = _battery(options)
     except (LoadError, ValueError) as error:
         print(f"assay-load: {error}", file=sys.stderr)  # noqa: T201 — for a person
         sys.exit(2)
+    if ended == "stopped":
+        os._exit(3)  # a device that hangs would hold up the end of its library
+    sys.exit(0)
 
 
 def _battery(options: argparse.Namespace) -> str:
     faults = [parse_plant(text) for text in options.plant]
-    sizes = SIZES[options.size]
-    chosen = choose_tests(list_tests(sizes), options.tests)
     order = [int(place) for place in options.order.split(",")] if options.order else []
     uuids = options.uuids.split(",") if options.uuids else []
-    engine = make_engine(EngineRequest(options.engine, options.devices, order, uuids, options.kind))
+    engine = make_engine(
+        EngineRequest(options.engine, options.devices, order, uuids, options.kind, options.unit_seconds)
+    )
+    sizes = SIZES[options.size or ("small" if engine.facts.backend == "cpu" else "full")]
+    chosen = choose_tests(list_tests(sizes), options.tests)
     without = {test.name: lack for test in chosen if (lack := engine.find_lack(test))}
     lines = RunLines(sys.stdout)
     lines.write_start(engine.facts, hash_program(sizes, engine.facts.flags), sizes.name, without)
@@ -57,11 +63,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=60, help="how long; default: 60")
     parser.add_argument("--first-seed", type=int, default=0, help="default: 0")
     parser.add_argument("--engine", choices=("jax", "numpy"), default="", help="default: JAX if it is installed")
-    parser.add_argument("--size", choices=tuple(SIZES), default="small", help="default: small")
+    parser.add_argument("--size", choices=tuple(SIZES), default="", help="default: full on GPUs, small on a CPU")
     parser.add_argument("--devices", type=int, default=8, metavar="N", help="how many a CPU stands for; default: 8")
     parser.add_argument("--order", default="", metavar="LIST", help="the order of the devices, such as 3,1,0,2")
     parser.add_argument("--uuids", default="", metavar="LIST", help="names of the devices that a CPU stands for")
     parser.add_argument("--kind", default="", help="what a CPU's devices are called")
+    parser.add_argument("--unit-seconds", type=float, default=60, help="a unit without an answer for so long hangs")
     parser.add_argument("--plant", nargs="+", default=[], metavar="FAULT", help="such as device=5,test=gemm,bit=3")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,10 +19,15 @@ class EngineRequest:
     order: Sequence[int]
     uuids: Sequence[str]
     kind: str
+    unit_s: float = 60
 
 
 def make_engine(request: EngineRequest) -> Engine:
     """Return the engine. Raises LoadError if it cannot be had here."""
+    if request.name == "jax" or (not request.name and importlib.util.find_spec("jax")):
+        from assay.load.jax_engine import JaxEngine
+
+        return JaxEngine(request.devices, request.order, request.uuids, request.kind, request.unit_s)
     from assay.load.numpy_engine import NumpyEngine
 
     return NumpyEngine(list_made_devices(request.devices, request.order, request.uuids, request.kind))

@@ -15,11 +15,14 @@ from assay.load.battery import (
     matrix_products,
     memory_patterns,
     reductions,
+    training_step,
 )
 from assay.load.battery.battery_test import BatteryTest
 from assay.load.battery.sizes import BatterySizes
 
-FAMILIES = (matrix_products, functions, reductions, integer_work, memory_patterns, collective_sums)
+FAMILIES = (
+    matrix_products, functions, reductions, integer_work, memory_patterns, training_step, collective_sums,
+)  # fmt: skip
 BATTERY_VERSION = 1
 """Raise it when a test's mathematics, inputs or digest change: golden digests of an older version are then unknown."""
 
