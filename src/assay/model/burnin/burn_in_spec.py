@@ -89,7 +89,7 @@ class DriftLimit(StrictModel):
 class DriftRules(StrictModel):
     """When the values of a part change so much that a person should know.
 
-    - `confidence`: of the interval of a slope. The whole interval must be beyond the limit.
+    - `confidence`: of the interval of a change. The change must exceed its limit, and the interval must exclude zero.
     - `points_at_least`: with fewer windows, nothing is claimed. `power_percent`: a window counts for temperature and
       clock only if the GPU's power is this close to the median of its neighbours.
     - `fleet_below_percent`: a GPU that is so much slower than the median of its SKU is told. `fleet_gpus_at_least`:
