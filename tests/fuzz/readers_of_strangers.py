@@ -77,6 +77,43 @@ def nvidia_smi() -> Read:
     return lambda content: _keepable(parse_nvidia_smi(content))
 
 
+def load_tools() -> Read:
+    from assay.probe.load_tools import (
+        dcgm_diag,
+        dcgm_mndiag,
+        fio_verify,
+        front_end,
+        gpu_fryer,
+        hpl,
+        ib_write_bw,
+        nvbandwidth,
+        stressapptest,
+        tensor_gemm,
+    )
+    from assay.probe.load_tools.tool_call import ToolOutput
+
+    parsers = (
+        dcgm_diag.parse_dcgm_diag,
+        dcgm_mndiag.parse_dcgm_mndiag,
+        fio_verify.parse_fio_verify,
+        front_end.parse_iperf3,
+        gpu_fryer.parse_gpu_fryer,
+        hpl.parse_hpl,
+        ib_write_bw.parse_ib_write_bw,
+        nvbandwidth.parse_nvbandwidth,
+        stressapptest.parse_stressapptest,
+        tensor_gemm.parse_ubergemm,
+        tensor_gemm.parse_dcgmproftester,
+    )
+
+    def read(content: bytes) -> None:
+        output = ToolOutput("tool", 226 if content[:1] == b" " else 0, content.decode(errors="replace"))
+        for parse in parsers:
+            _keepable(parse(output))
+
+    return read
+
+
 def fabric() -> Read:
     from assay.fabric.readers.format_detection import read_tool_output
     from assay.model.errors import AssayError
@@ -265,6 +302,17 @@ READERS = {
     ),
     "kmsg": Reader(kmsg, "assay.probe.kernel_log", ["kmsg.txt"]),
     "nvidia-smi": Reader(nvidia_smi, "assay.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
+    "load-tools": Reader(
+        load_tools,
+        "assay.probe.load_tools",
+        [
+            "../../recordings/load-tools/dcgm-diag.json",
+            "../../recordings/load-tools/dcgm-mndiag.json",
+            "../../recordings/load-tools/nvbandwidth.json",
+            "../../recordings/load-tools/ib_write_bw.json",
+            "../../recordings/load-tools/gpu-fryer.jsonl",
+        ],
+    ),
     "fabric": Reader(fabric, "assay.fabric", [f"../../fabric/readers/recordings/{name}" for name in FABRIC]),
     "alerts": Reader(alerts, "assay.observe.prometheus.alert_mapping", ["alerts.json"]),
     "agents": Reader(agents, "assay.web", ["batch.json"]),

@@ -7,9 +7,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from reserved_ports import reserve_ports
 
+from assay.probe.load_tools.fio_verify import build_verify_command, parse_fio_verify
+from assay.probe.load_tools.front_end import parse_iperf3
+from assay.probe.load_tools.ib_write_bw import parse_ib_write_bw
 from assay.probe.load_tools.memory import parse_stress_ng
 from assay.probe.load_tools.nvme_read import parse_fio_read
+from assay.probe.load_tools.stressapptest import parse_stressapptest
+from assay.probe.load_tools.tool_call import LoadOrder, call_tool
 from assay.probe.node_access import run_tool
 
 needs_fio = pytest.mark.skipif(not Path("/usr/bin/fio").exists(), reason="fio is not installed (package fio)")
@@ -60,3 +66,67 @@ def test_a_tool_that_is_not_there_is_absent_and_one_that_cannot_start_failed(tmp
 
 def test_what_a_tool_prints_counts_and_its_exit_code_does_not() -> None:
     assert run_tool(["sh", "-c", "echo fine; exit 9"], 5, lambda text: {"value": text}) == {"value": "fine\n"}
+
+
+def need(tool: str, package: str = "") -> pytest.MarkDecorator:
+    fix = f"apt-get install {package or tool}, or sh tools/system-packages as root"
+    return pytest.mark.skipif(not shutil.which(tool), reason=f"{tool} is not installed: {fix}")
+
+
+@pytest.mark.slow
+@need("stressapptest")
+@pytest.mark.parametrize(("planted", "counts_errors"), [(["--force_errors"], True), ([], False)])
+def test_a_wrong_block_that_stressapptest_plants_is_counted(planted: list[str], counts_errors: bool) -> None:
+    command = ["stressapptest", "-W", "-s", "2", "-M", "16", "-m", "1", *planted]
+    leaf = call_tool(command, LoadOrder(2), parse_stressapptest)["errors"]
+    assert (leaf["value"] > 0) == counts_errors
+
+
+@pytest.mark.slow
+@need("stressapptest")
+def test_a_stressapptest_without_memory_is_no_defect_and_no_pass() -> None:
+    command = ["stressapptest", "-W", "-s", "2", "-M", "99999999", "-m", "1"]
+    assert "could not test" in call_tool(command, LoadOrder(2), parse_stressapptest)["failed"]
+
+
+@pytest.mark.slow
+@need("stressapptest")
+def test_a_stressapptest_that_is_killed_has_no_result() -> None:
+    command = ["timeout", "-s", "KILL", "0.5", "stressapptest", "-W", "-s", "20", "-M", "16", "-m", "1"]
+    leaf = call_tool(command, LoadOrder(20), parse_stressapptest)
+    assert "killed" in leaf["failed"] or "did not complete" in leaf["failed"]
+
+
+@pytest.mark.slow
+@need("fio")
+def test_one_byte_that_changed_on_the_drive_is_found_by_fio(tmp_path: Path) -> None:
+    scratch, order = tmp_path / "scratch", LoadOrder(20)
+    written = call_tool(build_verify_command(str(scratch), "4M", direct=False), order, parse_fio_verify)
+    assert written["intact"] == {"value": True}
+    with scratch.open("r+b") as file:
+        file.seek(2_000_000)
+        file.write(b"X")
+    again = build_verify_command(str(scratch), "4M", is_written=True, direct=False)
+    assert call_tool(again, order, parse_fio_verify) == {"intact": {"value": False}}
+
+
+@pytest.mark.slow
+@need("fio")
+def test_fio_verifies_no_file_that_it_had_to_make(tmp_path: Path) -> None:
+    only = build_verify_command(str(tmp_path / "none"), "4M", is_written=True, direct=False)
+    assert "could not verify" in call_tool(only, LoadOrder(20), parse_fio_verify)["failed"]
+
+
+@pytest.mark.slow
+@need("iperf3")
+def test_a_connection_that_iperf3_was_refused_is_no_speed() -> None:
+    (port,) = reserve_ports(1)
+    command = ["iperf3", "-J", "-c", "127.0.0.1", "-p", str(port)]
+    assert "refused" in call_tool(command, LoadOrder(20), parse_iperf3)["failed"]
+
+
+@pytest.mark.slow
+@need("ib_write_bw", "perftest")
+def test_perftest_without_an_adapter_is_no_speed() -> None:
+    command = ["ib_write_bw", "-d", "no_such_adapter", "-F", "--report_gbits"]
+    assert "failed" in call_tool(command, LoadOrder(20), parse_ib_write_bw)

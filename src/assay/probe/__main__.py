@@ -75,6 +75,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--active", default="", metavar="LIST", help=f"parts of a load: {','.join(LOAD_PARTS)}")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--load", default="", metavar="JSON", help="how assay-load is started here, as declared")
+    parser.add_argument("--load-tools", default="", metavar="JSON", help="what is declared for the other load tools")
     parser.add_argument("--first-unit", default="", metavar="SEED[:TEST]", help="where the battery begins")
     parser.add_argument("--relay", action="store_true", help="print what a load finds as it comes, before the document")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
@@ -87,17 +88,23 @@ def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
     from assay.probe.delivery.load_tool import DECLARATION_VARIABLE, read_site_variables
     from assay.probe.load_relay import LoadRelay
     from assay.probe.load_run import run_load
+    from assay.probe.load_tools.site_settings import SiteSettings
     from assay.probe.load_tools.tool_call import LoadOrder
 
     if arguments.load:
         os.environ[DECLARATION_VARIABLE] = arguments.load
+    try:
+        site = SiteSettings.parse(arguments.load_tools)
+    except (ValueError, TypeError) as error:
+        sys.exit(f"--load-tools: {error}")
     before = _read_areas(root, arguments.since, arguments.deadline, TRACE_AREAS)
     log = before["kernel_log"]
     before["kernel_log"] = {"cursor": log["cursor"]} if "cursor" in log else log  # its lines are read again afterwards
     relay = LoadRelay(os.dup(1)) if arguments.relay else None  # readers close the standard output
     if relay:
         relay.tell(before=before)
-    order = LoadOrder(arguments.seconds, read_site_variables(arguments.load), relay, arguments.first_unit)
+    variables = {**read_site_variables(arguments.load), **site.environment}
+    order = LoadOrder(arguments.seconds, variables, relay, arguments.first_unit, site)
     return {"before": before, "active": run_load(root, arguments.active.split(","), order, arguments.at)}
 
 

@@ -204,7 +204,12 @@ def is_starved(pid: int, lived_s: float) -> bool:
 
 def find_children(pid: int) -> Iterator[int]:
     """Yield the children of `pid` that it has not yet waited for."""
-    yield from map(int, _read_proc(pid, f"task/{pid}/children").split())
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  # as in _read_proc; a child belongs to one thread
+    except OSError:
+        return
+    for thread in threads:
+        yield from map(int, _read_proc(pid, f"task/{thread}/children").split())
 
 
 def _describe_state(pid: int) -> str:

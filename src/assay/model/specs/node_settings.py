@@ -27,6 +27,7 @@ from assay.model.plugins import TRANSPORTS
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.monitoring import TLS_FINGERPRINT, PrometheusSettings
 from assay.model.specs.node.load_delivery import LoadDelivery
+from assay.model.specs.node.load_tool_settings import LoadToolSettings
 from assay.model.specs.spec_document import IsoDay, SpecName, StrictModel
 
 
@@ -165,7 +166,8 @@ class NodeSettings(BaseModel):
       `kubernetes_exec` and `metrics` are settings of three transports. `reach`, the argv prefix of a remote command,
       takes precedence over `transport`. `probe_command` is the argv of a probe installed on the node; by default assay
       sends its own.
-    - `load`: how the load tool `assay-load` gets to the node; without it, the node has it in its PATH.
+    - `load`: how the load tool `assay-load` gets to the node; without it, the node has it in its PATH. `load_tools`:
+      what the other load tools of the node need.
     - `agent_token`: what the node's agent must present; two while a token is replaced. A node that declares one is
       expected to run an agent.
     - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
@@ -199,6 +201,7 @@ class NodeSettings(BaseModel):
     metrics: PrometheusSettings | None = None
     probe_command: list[str] = Field(default_factory=list)
     load: LoadDelivery | None = None
+    load_tools: LoadToolSettings | None = None
     agent_token: TokenReferences = Field(default_factory=list)
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)

@@ -89,10 +89,12 @@ def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str]
     """Return the words that run the probe on the node, and their standard input.
 
     They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along. A
-    probe that loads the node is told how the load tool is declared (`load`).
+    probe that loads the node is told what is declared for its load tools (`load`, `load_tools`).
     """
     if node.settings.load and "--active" in arguments:
         arguments = [*arguments, "--load", json.dumps(node.settings.load.as_json(), sort_keys=True)]
+    if node.settings.load_tools and "--active" in arguments:
+        arguments = [*arguments, "--load-tools", json.dumps(node.settings.load_tools.as_json(), sort_keys=True)]
     if installed := node.settings.probe_command:
         return [*installed, *_without_areas(arguments)], b""
     interpreter = node.settings.ansible.python_interpreter  # a path, or a word such as `auto` that Ansible knows

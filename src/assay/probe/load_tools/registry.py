@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from assay.model.load.load_parts import LoadPart
 from assay.model.reading import ReadingTree
 from assay.probe.load_tools.all_reduce import run_all_reduce
+from assay.probe.load_tools.dcgm_diag import LEVEL_SECONDS, run_dcgm_diag
+from assay.probe.load_tools.dcgm_mndiag import MNDIAG_S, run_dcgm_mndiag
 from assay.probe.load_tools.device_battery import read_cut_battery, run_battery
+from assay.probe.load_tools.fio_verify import run_fio_verify
+from assay.probe.load_tools.front_end import run_front_end
 from assay.probe.load_tools.gpu_burn import run_gpu_burn
+from assay.probe.load_tools.gpu_fryer import run_gpu_fryer
+from assay.probe.load_tools.hpl import HPL_S, run_hpl
+from assay.probe.load_tools.ib_write_bw import run_ib_write_bw, run_ib_write_bw_gpu
 from assay.probe.load_tools.memory import run_memory
+from assay.probe.load_tools.nvbandwidth import COPIES_S, run_nvbandwidth
 from assay.probe.load_tools.nvme_read import run_nvme_read
+from assay.probe.load_tools.stressapptest import run_stressapptest
+from assay.probe.load_tools.tensor_gemm import run_dcgmproftester, run_ubergemm
 from assay.probe.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, Salvage
 from assay.probe.node_access import NodeRoot
+
+ADAPTERS_S = 600.0  # one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +41,29 @@ class LoadTool:
     read_cut: Salvage | None = None
 
 
+def _dcgm(level: int) -> LoadTool:
+    return LoadTool(partial(run_dcgm_diag, level), LEVEL_SECONDS[level] + TOOL_GRACE_S)
+
+
 LOAD_TOOLS: dict[LoadPart, LoadTool] = {
     "all_reduce": LoadTool(run_all_reduce),
     "gpu_burn": LoadTool(run_gpu_burn),
     "nvme_read": LoadTool(run_nvme_read),
     "memory": LoadTool(run_memory),
+    "dcgm_diag_1": _dcgm(1),
+    "dcgm_diag_2": _dcgm(2),
+    "dcgm_diag_3": _dcgm(3),
+    "dcgm_diag_4": _dcgm(4),
+    "dcgm_mndiag": LoadTool(run_dcgm_mndiag, MNDIAG_S + 2.0 * TOOL_GRACE_S),
+    "ubergemm": LoadTool(run_ubergemm),
+    "dcgmproftester": LoadTool(run_dcgmproftester),
+    "gpu_fryer": LoadTool(run_gpu_fryer),
+    "nvbandwidth": LoadTool(run_nvbandwidth, COPIES_S + 2.0 * TOOL_GRACE_S),
+    "ib_write_bw": LoadTool(run_ib_write_bw, ADAPTERS_S),
+    "ib_write_bw_gpu": LoadTool(run_ib_write_bw_gpu, ADAPTERS_S),
+    "fio_verify": LoadTool(run_fio_verify),
+    "stressapptest": LoadTool(run_stressapptest),
+    "hpl": LoadTool(run_hpl, HPL_S + 2.0 * TOOL_GRACE_S),
+    "front_end": LoadTool(run_front_end),
     "battery": LoadTool(run_battery, read_cut=read_cut_battery),
 }

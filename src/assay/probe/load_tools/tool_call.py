@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from assay.model.reading import ReadingTree, absent, failed
 from assay.probe.isolated_reader import kill_tree
 from assay.probe.load_relay import RELAY_POLL_S, FileFollower, LoadRelay
+from assay.probe.load_tools.site_settings import SiteSettings
 
 PASSED_ON = frozenset(
     {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "ASSAY_ROOT"}
@@ -33,13 +34,14 @@ class LoadOrder:
     """What is asked of a tool: to load the node for about `seconds`, with the variables that the site declares.
 
     `relay`: where the lines of a tool that is read in units go as they come, if anywhere. `first_unit`: the unit with
-    which such a tool begins, as `SEED` or `SEED:TEST`.
+    which such a tool begins, as `SEED` or `SEED:TEST`. `site`: what else the site declares.
     """
 
     seconds: int
     env: Mapping[str, str] = field(default_factory=dict)
     relay: LoadRelay | None = None
     first_unit: str = ""
+    site: SiteSettings = field(default_factory=SiteSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class ToolOutput:
     def text(self) -> str:
         """What it printed: standard output, then standard error."""
         return f"{self.stdout}\n{self.stderr}" if self.stderr.strip() else self.stdout
+
+    def fail(self, reason: str) -> ReadingTree:
+        """Return a failed leaf that quotes the end of what the tool printed."""
+        return failed(f"{reason}{quote_ending(self.stderr if self.stderr.strip() else self.stdout)}")
 
 
 Salvage = Callable[[str, str], ReadingTree]
@@ -172,4 +178,10 @@ def _name_signal(number: int) -> str:
 def quote_ending(text: str) -> str:
     """Return the end of a reason: it quotes the last line of the output that is not blank."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"; it ended with {lines[-1][:QUOTED_CHARACTERS]!r}" if lines else "; it printed nothing"
+    return f"; it ended with {quote_text(lines[-1])!r}" if lines else "; it printed nothing"
+
+
+def quote_text(text: object) -> str:
+    """Return what a tool said as a short text that a document can hold."""
+    plain = " ".join(str(text).split()).encode("utf-8", "replace").decode()
+    return plain if len(plain) <= QUOTED_CHARACTERS else f"{plain[:QUOTED_CHARACTERS]}…"

@@ -1,0 +1,59 @@
+"""`dcgmi mndiag`: DCGM's test of all nodes of a rack at once, from one of them.
+
+DCGM 4's code puts the title below the key `DCGM Diagnostic`, its schema (dcgm_mndiag_schema.json) below `DCGM
+Multi-Node Diagnostic`; both are read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.model.reading import ReadingTree, absent, failed, value
+from assay.probe.load_tools.dcgm_diag import explain_refusal, make_leaf
+from assay.probe.load_tools.json_output import parse_object, read_list
+from assay.probe.load_tools.tool_call import LoadOrder, ToolOutput, call_tool, quote_text
+from assay.probe.node_access import NodeRoot
+
+MNDIAG_S = 3600
+
+
+def run_dcgm_mndiag(root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Test the rack. A node that stands in no whole rack has nothing to test."""
+    del root
+    if not order.site.rack_hosts:
+        return absent("the node's spec has no whole rack")
+    words = ["dcgmi", "mndiag", "-r", "mnubergemm", "--hostList", ";".join(order.site.rack_hosts), "-j"]
+    return call_tool(words, LoadOrder(MNDIAG_S, order.env), parse_dcgm_mndiag)
+
+
+def parse_dcgm_mndiag(output: ToolOutput) -> ReadingTree:
+    """Parse the document: `hosts`, by host name, GPU and test, with leaves as of `dcgmi diag`; and `exit_code`."""
+    if (refusal := explain_refusal(output)) is not None:
+        return refusal
+    try:
+        document = parse_object(output.stdout)
+    except ValueError:
+        return output.fail(f"dcgmi mndiag printed no document; exit code {output.exit_code}")
+    if document.get("runtime_error"):
+        return failed(f"dcgmi mndiag could not run: {quote_text(document['runtime_error'])}")
+    tests = [test for category in read_list(document, "test_categories") for test in read_list(category, "tests")]
+    names = {
+        one.get("host_id"): quote_text(one.get("hostname", "")) for one in read_list(document, "hosts") if _is_id(one)
+    }
+    hosts: dict[str, ReadingTree] = {name: {} for name in names.values() if name}
+    for test in tests:
+        if isinstance(test.get("mpi_error"), dict):
+            return failed(f"dcgmi mndiag: {quote_text(test['mpi_error'].get('warning', 'an error of MPI'))}")
+        for result in read_list(test, "results"):
+            host = names.get(result["host_id"]) if _is_id(result) else None
+            if host and str(result.get("entity_group", "")).upper() == "GPU":
+                gpu = hosts[host].setdefault(quote_text(result.get("entity_id")), {})
+                gpu[quote_text(test.get("name", "")).lower()] = make_leaf(result)
+    errors = [quote_text(one.get("warning", "")) for one in read_list(document, "global_errors")]
+    if errors or not any(hosts.values()):
+        return failed(f"dcgmi mndiag: {errors[0] if errors else 'it tested no GPU'}")
+    return {"exit_code": value(output.exit_code), "hosts": hosts}
+
+
+def _is_id(one: dict[str, Any]) -> bool:
+    return isinstance(one.get("host_id"), int)
