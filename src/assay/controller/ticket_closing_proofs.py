@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assay.controller.desired_tickets import BREAKER_TICKET_KIND, FOREIGN_TICKET_KIND
 from assay.controller.rollouts.paused_rollout_ticket import ROLLOUT_TICKET_KIND
@@ -19,16 +19,22 @@ STATE_TICKET_KINDS = ("stay", "opened", FOREIGN_TICKET_KIND)
 
 @dataclass(frozen=True)
 class ClosingProofs:
-    """What can prove a ticket fixed: node snapshots by name, and by fabric its comparison and when it was scanned."""
+    """What can prove a ticket fixed: node snapshots by name, and by fabric its comparison and when it was scanned.
+
+    `good_links` are the proofs of searches with collectives, by the key of a link's ticket.
+    """
 
     views: Mapping[str, NodeSnapshot]
     comparisons: Mapping[str, FabricComparison]
     scanned_at: Mapping[str, str]
+    good_links: Mapping[str, str] = field(default_factory=dict)
 
     def find_proof(self, ticket: Ticket, since: str) -> str:
         """Return what proved the ticket fixed after `since` (ISO 8601), "" for nothing."""
         if ticket.verify.startswith("fabric scan "):
             return self._find_scan(ticket.verify.removeprefix("fabric scan "), since)
+        if ticket.key in self.good_links:
+            return self.good_links[ticket.key]
         view = self.views.get(ticket.node)
         if view is None:
             return ""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.collective_link_tickets import find_links, make_link_tickets
 from assay.controller.context import ControllerContext
 from assay.controller.desired_tickets import TechnicianNotes, list_desired_tickets
 from assay.controller.rollouts.paused_rollout_ticket import make_paused_ticket
+from assay.controller.schedules.due_slots import list_schedule_lines
+from assay.controller.schedules.slot_runner import read_schedule_history
 from assay.controller.ticket_closing_proofs import ClosingProofs
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
@@ -26,8 +29,12 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     decisions = context.ledger.entries(kinds=["decision"])
     desired = list_desired_tickets(snapshot, decisions, comparisons, _read_technician_notes(context))
     desired += make_paused_ticket(snapshot, rollout)
+    searches = (line for line in list_schedule_lines(context.fleet) if line.schedule.does == "collectives-search")
+    links = find_links(searches, read_schedule_history(context.ledger))
+    desired += make_link_tickets(links.named)
     views = {view.name: view for view in snapshot.nodes}
-    proofs = ClosingProofs(views, comparisons, {name: one.scanned_at for name, one in scanned.items()})
+    scans = {name: one.scanned_at for name, one in scanned.items()}
+    proofs = ClosingProofs(views, comparisons, scans, links.proofs)
     window = timedelta(days=context.policy.reopen_days)
     context.ledger.append(*diff_tickets(known, desired, proofs.find_proof, context.now, window))
 

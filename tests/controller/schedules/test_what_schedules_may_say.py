@@ -23,6 +23,7 @@ WRONG = {
     "verification belongs to": {"does": "fabric-scan", "every_minutes": 5, "verification": HOW},
     "cannot do without it": {"does": "idle-verification", "every_minutes": 60},
     "stale_minutes belongs to": {"does": "staleness-sweep", "every_minutes": 60},
+    "search belongs to": {"does": "collectives-search", "every_minutes": 60},
     "anchors belong to ledger-seal": {"does": "ledger-seal", "every_minutes": 60},
     "is for the whole ledger": {"does": "ledger-seal", "every_minutes": 60, "anchors": ["git-note"], "pools": ["a"]},
     "'Mars/Olympus' is not known": {"does": "fabric-scan", "cron": "0 * * * *", "time_zone": "Mars/Olympus"},
@@ -61,6 +62,13 @@ def test_the_schedules_of_the_example_do_all_that_a_schedule_can_do():
         yaml.safe_load((ROOT / "specs/schedules/default.yaml").read_text())
     )
     does = {one.does for one in document.schedules.values()}
-    assert does == {"observe", "fabric-scan", "fabric-evaluation", "idle-verification", "staleness-sweep"}
+    assert does == {
+        "observe",
+        "fabric-scan",
+        "fabric-evaluation",
+        "idle-verification",
+        "collectives-search",
+        "staleness-sweep",
+    }
     assert document.owner
     assert document.sources

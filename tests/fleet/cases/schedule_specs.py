@@ -32,6 +32,15 @@ def with_check(loads: bool, *lines: str) -> dict[str, str | None]:
 
 
 OTHER = "specs/others.yaml"
+WORKLOAD = (
+    "{kind: CollectiveWorkload, name: nccl, sources: [us], pair: {command: ['{a}', '{b}'], deadline_seconds: 9}}\n"
+)
+
+
+def searched(workload: str) -> dict[str, str | None]:
+    line = f"a: {{does: collectives-search, cron: 0 3 * * SUN, search: {{workload: {workload}}}}}"
+    return schedules(line) | {"specs/nccl.yaml": WORKLOAD}
+
 
 CASES: dict[str, Case] = {
     "ASY0200": Case(
@@ -55,6 +64,7 @@ CASES: dict[str, Case] = {
     "ASY0204": Case(
         with_check(True, verified("production", "pool-a")), with_check(True, verified("production")), f"{FILE}:5:60"
     ),
+    "ASY0206": Case(searched("ncll"), searched("nccl"), f"{FILE}:5:61"),
     "ASY0205": Case(
         with_check(False, swept("prodution")),
         with_check(False, swept("production")),

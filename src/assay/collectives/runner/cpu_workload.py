@@ -26,7 +26,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-WORDS, REPEATS = 4096, 4
+WORDS, REPEATS = 512, 4
 USUAL_S, SLOW_FACTOR, NOISE = 0.25, 1.4, 0.01
 FAULTS = ("slow", "hung", "dead", "wrong")
 PLANT = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from assay.probe.load_tools.nccl_tests import parse_all_reduce, parse_report
 from assay.probe.load_tools.tool_call import quote_ending
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-COMMON = frozenset({"out", "deadline", "round"})
+COMMON = frozenset({"out", "deadline", "round", "python"})
 RunKind = Literal["pair", "alone", "together"]
 NEEDED: Mapping[RunKind, frozenset[str]] = {
     "pair": frozenset({"a", "b"}),
@@ -72,7 +73,7 @@ class CommandTemplate:
 
     def fill(self, task: CollectiveTask, out: Path, deadline_s: float) -> list[str]:
         """Return the words for one run."""
-        values = {**task.words, "out": str(out), "deadline": f"{deadline_s:g}"}
+        values = {**task.words, "out": str(out), "deadline": f"{deadline_s:g}", "python": sys.executable}
         if isinstance(task, PairTask) and task.rail is not None and task.rail < len(self.adapters):
             values["adapter"] = self.adapters[task.rail]
         return [PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in self.words]

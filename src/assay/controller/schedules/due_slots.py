@@ -20,6 +20,8 @@ LATE_FRACTION = 4
 """A slot is late after this fraction (1/4) of the time to the next slot."""
 LEDGER = "ledger"
 """The one target of a schedule that seals the ledger."""
+FABRIC_WORK = ("fabric-scan", "fabric-evaluation", "collectives-search")
+"""Work that is for fabrics, not for pools."""
 MAX_SLOT_ATTEMPTS = 3
 """A slot in which controllers died this often is not tried again."""
 
@@ -136,7 +138,7 @@ def list_schedule_targets(fleet: Fleet, schedule: FleetSchedule) -> list[str]:
     if schedule.does == "ledger-seal":
         return [LEDGER]
     nodes = [node for node in fleet.nodes.values() if not schedule.pools or node.pool in schedule.pools]
-    if schedule.does in ("fabric-scan", "fabric-evaluation"):
+    if schedule.does in FABRIC_WORK:
         fabrics = dict.fromkeys(node.settings.fabric for node in nodes)
         return [fabric for fabric in fabrics if fabric and fabric in fleet.designs]
     if schedule.does == "idle-verification":

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.node_and_fabric_collection import scan_fabrics
 from assay.controller.ingest.suite_runs import format_run_counts, judge_phase
+from assay.controller.schedules.collectives_search import search_collectives
 from assay.controller.schedules.due_slots import SlotTask
 from assay.controller.schedules.idle_verification import verify_idle
 from assay.controller.schedules.slot_runner import SlotJob, SlotResult
@@ -62,6 +63,7 @@ SCHEDULED_JOBS: Mapping[ScheduledWork, SlotJob] = {
     "fabric-scan": run_scan_job,
     "fabric-evaluation": run_week_job,
     "idle-verification": verify_idle,
+    "collectives-search": search_collectives,
     "staleness-sweep": sweep_stale_nodes,
     "ledger-seal": run_seal_job,
 }

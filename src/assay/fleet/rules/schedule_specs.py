@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names, suggest_name
+from assay.model.specs.active.collective_workload import CollectiveWorkload
 from assay.model.specs.check_catalog_and_gates import CheckCatalog
 from assay.model.specs.schedules import FleetSchedule, Schedules, find_next_slot
 
@@ -68,6 +69,23 @@ def idle_phase(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             place = _place(draft, document, name, "verification", "phase")
             message = f"{name}: no active check is declared for phase {wanted}"
             yield RuleFinding(place, message, suggest_name(wanted, loaded))
+
+
+@rule(
+    "ASY0206",
+    "a search with a workload that is not declared",
+    why="The search fails each time that it is due.",
+    needs=(CollectiveWorkload,),
+)
+def unknown_workload(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find the workloads of searches that no CollectiveWorkload declares."""
+    known = {spec.name for spec in draft.specs_of_model(CollectiveWorkload).values()}
+    for document, name, schedule in _list_schedules(draft):
+        if schedule.search and schedule.search.workload not in known:
+            place = _place(draft, document, name, "search", "workload")
+            wanted = schedule.search.workload
+            message = f"{name}: there is no CollectiveWorkload {wanted}"
+            yield RuleFinding(place, message, suggest_name(wanted, known))
 
 
 @rule(

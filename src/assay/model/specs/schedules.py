@@ -17,7 +17,13 @@ from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 ScheduledWork = Literal[
-    "observe", "fabric-scan", "fabric-evaluation", "idle-verification", "staleness-sweep", "ledger-seal"
+    "observe",
+    "fabric-scan",
+    "fabric-evaluation",
+    "idle-verification",
+    "staleness-sweep",
+    "ledger-seal",
+    "collectives-search",
 ]
 Minutes = Annotated[float, Field(gt=0)]
 CronText = Annotated[str, Field(pattern=r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4}$")]
@@ -40,6 +46,19 @@ class IdleVerificationSpec(StrictModel):
     told_after: int = Field(ge=2, le=10_000)
 
 
+class CollectivesSearchSpec(StrictModel):
+    """How the idle nodes of a fabric are searched with collectives: by the commands of the `workload`.
+
+    `workload`: a CollectiveWorkload. `whole`: all nodes together run `first` (if all is as expected, the search ends),
+    `last`, or not at all. `min_nodes`: with fewer idle nodes, nothing runs. `at_once`: so many runs at the same time.
+    """
+
+    workload: SpecName
+    whole: Literal["no", "first", "last"] = "last"
+    min_nodes: int = Field(default=4, ge=2, le=100_000)
+    at_once: int = Field(default=512, ge=1, le=10_000)
+
+
 class FleetSchedule(StrictModel):
     """What to do, and when: by `cron` (five fields, in `time_zone`) or `every_minutes`, counted from midnight UTC.
 
@@ -51,7 +70,8 @@ class FleetSchedule(StrictModel):
       `rfc3161:URL[#ROOTS.pem]`.
 
     `does`: the kind of work. `cron`: five fields, in `time_zone`. `every_minutes`: the interval, counted from midnight
-    UTC. `time_zone`: IANA name for this schedule. `verification`: how `does: idle-verification` loads nodes.
+    UTC. `time_zone`: IANA name for this schedule. `verification`: how `does: idle-verification` loads nodes. `search`:
+    how `does: collectives-search` searches them.
     """
 
     does: ScheduledWork
@@ -62,6 +82,7 @@ class FleetSchedule(StrictModel):
     pools: list[SpecName] = Field(default=[])
     catch_up: bool = True
     verification: IdleVerificationSpec | None = None
+    search: CollectivesSearchSpec | None = None
     stale_minutes: dict[Phase, Minutes] = Field(default={})
     anchors: list[AnchorName] = Field(default=[])
 
@@ -73,6 +94,8 @@ class FleetSchedule(StrictModel):
             raise ValueError("every_minutes is missing: observe is an interval, and has no slots")
         if (self.does == "idle-verification") != (self.verification is not None):
             raise ValueError("verification belongs to idle-verification, which cannot do without it")
+        if (self.does == "collectives-search") != (self.search is not None):
+            raise ValueError("search belongs to collectives-search, which cannot do without it")
         if (self.does == "staleness-sweep") != bool(self.stale_minutes):
             raise ValueError("stale_minutes belongs to staleness-sweep, which cannot do without it")
         if (self.does == "ledger-seal") != bool(self.anchors):

@@ -1,0 +1,185 @@
+"""Idle nodes run collectives by the clock: who is named gets a fault, customers come first, and doubt names nobody."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from by_hand import in_production
+
+from assay.collectives.runner import cpu_workload
+from assay.controller.collective_link_tickets import find_links, make_link_tickets
+from assay.controller.context import ControllerContext
+from assay.controller.schedules import collectives_search
+from assay.controller.schedules.collectives_search import CustomerWatch, search_collectives
+from assay.controller.schedules.due_slots import ScheduleHistory, ScheduleLine, SlotTask
+from assay.controller.schedules.slot_runner import SlotResult
+from assay.model.entries.schedule_entries import ScheduleRanEntry
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.specs.active.collective_workload import CollectiveWorkload
+from assay.model.specs.schedules import FleetSchedule, find_previous_slot
+from assay.schedulers.no_scheduler import NoScheduler
+from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+
+NODES = [f"n{at:04}" for at in range(1, 9)]
+JOB = CustomerJob("17", "llama", "ada", "2026-11-20T00:00:00+00:00")
+
+
+class Scheduler(NoScheduler):
+    """A scheduler whose nodes are idle, but for those of `jobs`: after so many readings, a customer has them."""
+
+    jobs: ClassVar[dict[str, int]] = {}
+    readings = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scheduler)
+
+    def __hash__(self) -> int:
+        return 1
+
+    def read_statuses(self, nodes):
+        Scheduler.readings += 1
+        free = super().read_statuses(nodes)
+        taken = {name for name, after in self.jobs.items() if Scheduler.readings > after}
+        return {name: SchedulerNodeStatus((JOB,)) if name in taken else status for name, status in free.items()}
+
+
+@pytest.fixture
+def idle_desk(desk: ControllerContext) -> ControllerContext:
+    """Return a desk of eight idle nodes that serve; no scheduler fills the others."""
+    nodes = dict(desk.fleet.nodes)
+    for name in NODES:
+        nodes[name] = replace(nodes[name], settings=nodes[name].settings.model_copy(update={"workloads": "slurm"}))
+    Scheduler.jobs, Scheduler.readings = {}, 0
+    context = replace(desk, fleet=replace(desk.fleet, nodes=nodes), workloads=lambda node: Scheduler(node.settings))
+    in_production(context)
+    return context
+
+
+def planted(context: ControllerContext, *plants: str, deadline_s: float = 30) -> ControllerContext:
+    """Return the desk with a workload of this machine in which these faults are planted."""
+    program = [
+        sys.executable,
+        "-I",
+        "-S",
+        cpu_workload.__file__,
+        "--round={round}",
+        *(f"--plant={one}" for one in plants),
+    ]
+    words = {"pair": ["{a}", "{b}"], "alone": ["{node}"], "together": ["{nodes}"]}
+    commands = {name: {"command": [*program, *more], "deadline_seconds": deadline_s} for name, more in words.items()}
+    made = {"kind": "CollectiveWorkload", "name": "ours", "sources": ["us"], **commands}
+    workload = CollectiveWorkload.model_validate(made)
+    return replace(context, fleet=replace(context.fleet, collective_workloads={"ours": workload}))
+
+
+def searched(context: ControllerContext, min_nodes: int = 4) -> SlotResult:
+    search = {"workload": "ours", "min_nodes": min_nodes, "at_once": 4}
+    schedule = FleetSchedule(does="collectives-search", cron="0 * * * *", search=search)
+    slot = find_previous_slot(schedule, "UTC", context.clock.now())
+    result = search_collectives(context, SlotTask(ScheduleLine("weekly", "compute", schedule, "UTC"), slot))
+    context.clock.sleep(3600)
+    return result
+
+
+def faults(context: ControllerContext) -> list[tuple[str, str, str]]:
+    found = context.ledger.entries(kinds=["fault", "fault.cleared"])
+    return [(entry.kind, entry.node, entry.body.get("class", "")) for entry in found]
+
+
+def test_a_named_node_gets_a_fault_with_its_evidence_and_the_next_search_ends_it(idle_desk: ControllerContext) -> None:
+    result = searched(planted(idle_desk, "n0003=slow"))
+    assert "1 named: node n0003 (slow)" in result.reason
+    assert faults(idle_desk) == [("fault", "n0003", "collective.node.slow")]
+    [fault] = idle_desk.ledger.entries(kinds=["fault"])
+    assert "of the median" in fault.body["detail"]
+    assert (idle_desk.home.parent / fault.body["detail"].rpartition("; ")[2]).is_file(), "the results are there"
+    searched(planted(idle_desk))
+    assert faults(idle_desk)[-1][:2] == ("fault.cleared", "n0003")
+
+
+def test_too_few_idle_nodes_are_told_and_nothing_runs(idle_desk: ControllerContext) -> None:
+    Scheduler.jobs = dict.fromkeys(NODES[:6], 0)
+    result = searched(planted(idle_desk))
+    assert result.reason == "nothing was searched: 2 nodes of 8 idle, 4 needed (job 17 (llama, ada))"
+    assert result.facts["too_few"] == 2
+    assert not (idle_desk.home / "collectives").exists()
+
+
+def test_a_customer_in_the_middle_ends_runs_and_that_is_never_a_fault(
+    idle_desk: ControllerContext,
+) -> None:
+    """From the third reading on, a customer has n0003, which dies in each run that still finds it free."""
+    Scheduler.jobs = {"n0003": 2}
+    result = searched(planted(idle_desk, "n0003:alone=dead"))
+    assert faults(idle_desk) == []
+    assert "nobody named" in result.reason
+    assert "gave way to customers" in result.reason
+
+
+def test_what_cannot_be_told_and_what_was_bad_once_is_no_fault(idle_desk: ControllerContext) -> None:
+    everywhere = [f"{name}=dead" for name in NODES]
+    result = searched(planted(idle_desk, *everywhere))
+    assert faults(idle_desk) == []
+    assert "could not be told" in result.reason
+
+
+def test_the_watch_reads_all_nodes_at_once_and_again_only_where_the_answer_is_too_old(
+    idle_desk: ControllerContext,
+) -> None:
+    watch = CustomerWatch(idle_desk, list(idle_desk.fleet.nodes.values()))
+    Scheduler.jobs = {"n0001": 1}
+    assert watch.find_taker(["n0001", "n0002"], 0) == ""
+    assert watch.find_taker(["n0001"], 0) == ""
+    assert Scheduler.readings == 1
+    assert watch.find_taker(["n0001"], float("inf")) == "n0001: job 17 (llama, ada)"
+    assert watch.find_taker(["n0002"], 0) == ""
+
+
+def test_a_named_link_is_a_ticket_until_a_search_sees_it_good() -> None:
+    schedule = FleetSchedule(does="collectives-search", cron="0 * * * *", search={"workload": "ours"})
+    line, history = ScheduleLine("weekly", "compute", schedule, "UTC"), ScheduleHistory()
+    link = {"links": {"leaf-1[33]": {"kind": "uplink", "seen": "slow; bad in 3 of 3 runs"}}}
+
+    def ended(number: int, **facts: object) -> LedgerEntry:
+        slot = f"2026-11-2{number}T03:00:00+00:00"
+        ran = ScheduleRanEntry("weekly", "compute", "collectives-search", slot, 1, "done", "", facts)
+        return replace(ran.make_entry(f"e{number}", slot), seq=number)
+
+    history.add_entries([ended(1, **link), ended(2)])
+    found = find_links([line], history)
+    [ticket] = make_link_tickets(found.named)
+    assert (ticket.places[0].device, ticket.places[0].port) == ("leaf-1", "33")
+    assert "slow; bad in 3 of 3 runs" in ticket.seen
+    assert found.proofs == {}
+    history.add_entries([ended(3, links_good=["leaf-1[33]"])])
+    mended = find_links([line], history)
+    assert mended.named == []
+    assert mended.proofs == {ticket.key: "weekly of compute, slot 2026-11-23 03:00 UTC, saw it good"}
+    history.add_entries([ended(4, **link)])
+    assert len(find_links([line], history).named) == 1
+
+
+def test_a_workload_that_is_not_declared_fails_the_slot_with_its_name(idle_desk: ControllerContext) -> None:
+    from assay.model.errors import AssayError
+
+    with pytest.raises(AssayError, match="no CollectiveWorkload ours"):
+        searched(replace(idle_desk, fleet=replace(idle_desk.fleet, collective_workloads={})))
+
+
+def test_results_stay_where_the_fault_says(tmp_path: Path) -> None:
+    schedule = FleetSchedule(does="collectives-search", cron="0 * * * *", search={"workload": "ours"})
+    line = ScheduleLine("weekly", "compute", schedule, "UTC")
+    slots = [find_previous_slot(schedule, "UTC", at) for at in (line_at(3), line_at(4))]
+    first, second = (collectives_search.locate_results(tmp_path, SlotTask(line, slot)) for slot in slots)
+    assert first.parent == second.parent
+    assert first < second
+
+
+def line_at(hour: int):
+    from datetime import UTC, datetime
+
+    return datetime(2026, 11, 21, hour, 30, tzinfo=UTC)
