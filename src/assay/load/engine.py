@@ -8,6 +8,7 @@ from typing import Protocol
 
 from assay.load.battery.battery_test import BatteryTest
 from assay.load.planted_faults import FaultWords
+from assay.load.training.workloads import TrainingWorkload
 
 
 class LoadError(Exception):
@@ -37,20 +38,35 @@ class EngineFacts:
 
 @dataclass
 class UnitResult:
-    """What a unit gave: each device's digest, None for a device that gave none within the unit's deadline."""
+    """What a unit gave: each device's digest, None for a device that gave none within the unit's deadline.
+
+    A step of training adds each device's loss, and `own`: digests of what is that device's alone, to be compared with
+    another run only.
+    """
 
     ms: float
     digests: list[int | None]
     device_ms: list[float] = field(default_factory=list)
     reason: str = ""
+    losses: list[float | None] = field(default_factory=list)
+    own: list[int | None] = field(default_factory=list)
+
+
+class TrainingSteps(Protocol):
+    """Training that has begun: its state is on the devices."""
+
+    def run_step(self, key: int, faults: Sequence[FaultWords]) -> UnitResult:
+        """Take one step on all devices, on the batch of a key. The result has losses."""
 
 
 class Engine(Protocol):
     """Runs tests on all its devices. Devices are in the run's order."""
 
     facts: EngineFacts
+    device_count: int
+    """All devices of the run, with those of other nodes."""
 
-    def find_lack(self, test: BatteryTest) -> str:
+    def find_lack(self, test: BatteryTest | TrainingWorkload) -> str:
         """Return why this engine cannot do the test here, "" if it can."""
 
     def prepare(self, test: BatteryTest) -> None:
@@ -58,3 +74,6 @@ class Engine(Protocol):
 
     def run_unit(self, test: BatteryTest, key: int, faults: Sequence[FaultWords]) -> UnitResult:
         """Run one unit on all devices, each with its fault's words."""
+
+    def start_training(self, workload: TrainingWorkload, key: int) -> TrainingSteps:
+        """Compile the workload and make its first state."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.load.cpu_facts import list_made_devices
-from assay.load.engine import Engine
+from assay.load.engine import Engine, LoadError
+from assay.load.jax_mesh import ALONE, JaxMesh, TrainingNodes
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class EngineRequest:
     uuids: Sequence[str]
     kind: str
     unit_s: float = 60
+    group: TrainingNodes = ALONE
 
 
 def make_engine(request: EngineRequest) -> Engine:
@@ -27,7 +29,10 @@ def make_engine(request: EngineRequest) -> Engine:
     if request.name == "jax" or (not request.name and importlib.util.find_spec("jax")):
         from assay.load.jax_engine import JaxEngine
 
-        return JaxEngine(request.devices, request.order, request.uuids, request.kind, request.unit_s)
+        mesh = JaxMesh(request.devices, request.order, request.uuids, request.kind, request.group)
+        return JaxEngine(mesh, request.unit_s)
+    if request.group.nodes > 1:
+        raise LoadError("numpy trains on one node; say --engine jax")
     from assay.load.numpy_engine import NumpyEngine
 
     return NumpyEngine(list_made_devices(request.devices, request.order, request.uuids, request.kind))

@@ -47,21 +47,29 @@ def choose_devices(devices: Sequence[Any], order: Sequence[int]) -> list[Any]:
     return [devices[place] for place in order] if order else list(devices)
 
 
-def describe_jax(jax: Any, devices: Sequence[Any], uuids: Sequence[str], kind: str, own_flags: str) -> EngineFacts:
-    """Return what this JAX runs on. `own_flags`: XLA_FLAGS of the caller, before ours."""
-    first = devices[0]
+def join_nodes(jax: Any, coordinator: str, nodes: int, node: int) -> None:
+    """Join the nodes of a run. A process joins once: another run is another process. Raises RuntimeError."""
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(coordinator_address=coordinator, num_processes=nodes, process_id=node)
+
+
+def describe_jax(
+    jax: Any, devices: Sequence[Any], order: Sequence[int], uuids: Sequence[str], kind: str, own_flags: str
+) -> EngineFacts:
+    """Return what this JAX runs on. `devices`: this node's, in JAX's order. `own_flags`: XLA_FLAGS before ours."""
+    first, chosen = devices[0], list(order) or list(range(len(devices)))
     flags = " ".join(filter(None, [own_flags, *FLAGS]))
     runtime = " ".join(str(first.client.platform_version).split())
     engine = f"jax {jax.__version__}"
     if first.platform == "cpu":
-        made = list_made_devices(len(devices), [device.id for device in devices], uuids, kind)
+        made = list_made_devices(len(devices), chosen, uuids, kind)
         return EngineFacts(engine, "cpu", name_instruction_set(), f"jaxlib {jax.lib.__version__}", flags, made)
     backend = "cuda" if "cuda" in runtime.lower() or first.platform in ("gpu", "cuda") else first.platform
     gpus = find_gpus(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
     facts = []
-    for device in devices:
-        gpu = gpus[device.id] if device.id < len(gpus) else None
-        uuid = gpu.uuid if gpu else f"unknown-{device.id}"
-        facts.append(DeviceFacts(gpu.index if gpu else device.id, uuid, str(device.device_kind)))
+    for place in chosen:
+        gpu = gpus[place] if place < len(gpus) else None
+        uuid = gpu.uuid if gpu else f"unknown-{place}"
+        facts.append(DeviceFacts(gpu.index if gpu else place, uuid, str(devices[place].device_kind)))
     driver = gpus[0].driver if gpus else "unknown"
     return EngineFacts(engine, backend, driver, runtime, flags, tuple(facts))

@@ -12,6 +12,8 @@ from assay.load.digests import sum_digest
 from assay.load.engine import DeviceFacts, EngineFacts, LoadError, UnitResult
 from assay.load.lane import Lane
 from assay.load.planted_faults import FaultWords
+from assay.load.training.numpy_training import NumpyTraining
+from assay.load.training.workloads import TrainingWorkload
 
 LACKS = {
     "float8": "numpy has no 8-bit floats",
@@ -34,9 +36,10 @@ class NumpyEngine:
         self._numpy = numpy
         self._arithmetic = NumpyArithmetic()
         version = f"numpy {numpy.__version__}"
+        self.device_count = len(devices)
         self.facts = EngineFacts(version, "cpu", name_instruction_set(), version, "OPENBLAS_NUM_THREADS=1", devices)
 
-    def find_lack(self, test: BatteryTest) -> str:
+    def find_lack(self, test: BatteryTest | TrainingWorkload) -> str:
         """Return why numpy cannot do the test."""
         return next((LACKS[need] for need in test.needs if need in LACKS), "")
 
@@ -53,6 +56,10 @@ class NumpyEngine:
                 digests.append(self._compute(test, key, fault))
             times.append(1e3 * (time.perf_counter() - begun))
         return UnitResult(max(times), digests, times)
+
+    def start_training(self, workload: TrainingWorkload, key: int) -> NumpyTraining:
+        """Return training with the state of a key."""
+        return NumpyTraining(workload, key, len(self.facts.devices))
 
     def _compute(self, test: BatteryTest, key: int, fault: FaultWords) -> int:
         xp = self._numpy

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -25,11 +26,18 @@ class RunLines:
         run = {**described, "program": program, "size": size, "devices": devices, "without": dict(without)}
         self._write({"run": run})
 
-    def write_unit(self, test: str, seed: int, result: UnitResult, more: Mapping[str, Any] | None = None) -> None:
-        """Write a unit. `more`: what training adds."""
+    def write_unit(self, test: str, seed: int, result: UnitResult) -> None:
+        """Write a unit of the battery."""
         self.units += 1
-        digests = [None if digest is None else format_digest(digest) for digest in result.digests]
-        self._write({"test": test, "seed": seed, "ms": round(result.ms, 3), "digests": digests, **(more or {})})
+        self._write({"test": test, "seed": seed, "ms": round(result.ms, 3), "digests": _format(result.digests)})
+
+    def write_step(self, test: str, seed: int, step: int, tokens: int, result: UnitResult) -> None:
+        """Write a step of training. `tokens`: of one device. A loss that is no number is null."""
+        self.units += 1
+        losses = [loss if loss is not None and math.isfinite(loss) else None for loss in result.losses]
+        times = [round(ms, 3) for ms in result.device_ms]
+        line = {"test": test, "seed": seed, "step": step, "ms": round(result.ms, 3), "digests": _format(result.digests)}
+        self._write({**line, "own": _format(result.own), "loss": losses, "tokens": tokens, "device_ms": times})
 
     def write_end(self, end: str, reason: str = "") -> None:
         """Write how the run ended: `done` or `stopped`."""
@@ -38,3 +46,7 @@ class RunLines:
     def _write(self, line: Mapping[str, Any]) -> None:
         self._output.write(json.dumps(line) + "\n")
         self._output.flush()
+
+
+def _format(digests: Sequence[int | None]) -> list[str | None]:
+    return [None if digest is None else format_digest(digest) for digest in digests]

@@ -36,3 +36,16 @@ def _take(part: Any, until: float) -> tuple[str, int | None]:
         return "", int(part.item())
     except RuntimeError as error:
         return f"failed: {str(error).splitlines()[0]}", None
+
+
+def collect_numbers(result: Any, devices: Sequence[Any]) -> list[float | None]:
+    """Return each device's number of a result whose program has ended, None where it failed."""
+    parts = {shard.device: shard.data for shard in result.addressable_shards}
+    return [_read_number(parts[device]) for device in devices]
+
+
+def _read_number(part: Any) -> float | None:
+    try:
+        return float(part.item()) if part.is_ready() else None
+    except RuntimeError:
+        return None
