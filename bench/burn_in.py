@@ -21,7 +21,7 @@ PLANTED = (
     (PlantedDrift("temperature", 10), 0.99),
     (PlantedDrift("clock", 3), 0.9),
     (PlantedDrift("gflops", 3), 0.9),
-    (PlantedDrift("corrected", 48), 0.2),
+    (PlantedDrift("corrected", 96), 0.5),
     (PlantedDrift("corrected", 192), 0.95),
 )
 

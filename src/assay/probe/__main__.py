@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from assay.model.load.load_parts import LOAD_PARTS
 from assay.model.reading import ReadingTree
@@ -50,11 +50,23 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller's SIG_IGN is inherited, and waitpid would then fail
     arguments = _parse_arguments()
     root = NodeRoot(arguments.root)
+    if arguments.burn_in:
+        _answer(_ask_burn_in(root, arguments), arguments)
     document: ReadingTree = _load_node(root, arguments) if arguments.active else {}
     document["probe"] = _read_areas(root, arguments.since, arguments.deadline, arguments.areas, arguments)
+    _answer(document, arguments)
+
+
+def _answer(document: ReadingTree, arguments: argparse.Namespace) -> NoReturn:
     sys.stdout.write(json.dumps(document, indent=1 if arguments.pretty else None) + "\n")
     sys.stdout.flush()
     os._exit(0)  # no clean-up: a thread or a child may hang
+
+
+def _ask_burn_in(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
+    from assay.probe.burnin.command import answer_burn_in
+
+    return {"burn_in": answer_burn_in(root, arguments.burn_in, arguments.plan, arguments.lines_since)}
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -73,6 +85,9 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--unit-settings", default="", metavar="NAMES", help="unit/Setting, comma separated")
     parser.add_argument("--adapters", default="", metavar="PLACE=NAME+NAME,…", help="firmware settings to read")
     parser.add_argument("--active", default="", metavar="LIST", help=f"parts of a load: {','.join(LOAD_PARTS)}")
+    parser.add_argument("--burn-in", default="", choices=("start", "read", "stop"), help="the day of load in this node")
+    parser.add_argument("--plan", default="", metavar="JSON", help="what --burn-in start carries out")
+    parser.add_argument("--lines-since", default="", metavar="LOG:NUMBER", help="--burn-in tells the lines after this")
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--load", default="", metavar="JSON", help="how assay-load is started here, as declared")
     parser.add_argument("--load-tools", default="", metavar="JSON", help="what is declared for the other load tools")

@@ -1,0 +1,195 @@
+"""The supervisor carries out a plan on told time, and goes on after kills, reboots and a lost disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.burnin.node_plan import make_node_plan
+from assay.model.burnin.burn_in_spec import BurnIn
+from assay.probe.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
+from assay.probe.burnin.phases import find_phase, is_swung_low, time_to_edge, time_with_load
+from assay.probe.burnin.supervisor import Supervisor
+from assay.probe.node_access import NodeRoot
+
+PLAN: dict[str, Any] = {
+    "id": "one",
+    "watch_s": 30,
+    "phases": [
+        {"name": "heat", "seconds": 300, "unit_s": 60, "rows": [["gpu_burn", "all_reduce"], ["memory"]]},
+        {"name": "cycles", "seconds": 240, "unit_s": 60, "rows": [["gpu_burn"]], "cycles": [60, 30]},
+        {"name": "swings", "seconds": 120, "unit_s": 60, "rows": [["gpu_burn"]], "hertz": [0.1], "duty": 0.3},
+    ],
+}
+
+
+class ToldTask:
+    """A task that takes told time, and knows for how long it was paused."""
+
+    def __init__(self, machine: ToldMachine, seconds: float, result: dict[str, Any]) -> None:
+        self.machine, self.ends_at, self.result = machine, machine.time + seconds, result
+        self.low_s, self.low_since, self.killed = 0.0, -1.0, False
+
+    def poll(self) -> dict[str, Any] | None:
+        return self.result if self.machine.time >= self.ends_at else None
+
+    def pause(self) -> None:
+        self.low_since = self.machine.time
+
+    def resume(self) -> None:
+        self.low_s += self.machine.time - self.low_since
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+class ToldMachine:
+    """A node whose time passes when somebody sleeps. It reboots, or its supervisor is frozen, at a told time."""
+
+    rate = 1.0
+
+    def __init__(self, reboots_at: float = 1e9, frozen: tuple[float, float] = (1e9, 0.0)) -> None:
+        self.time, self.reboots_at, self.frozen = 1000.0, 1000 + reboots_at, frozen
+        self.units: list[tuple[str, int, ToldTask]] = []
+        self.absent: set[str] = set()
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        if self.time - 1000 >= self.frozen[0]:
+            self.time, self.frozen = self.time + self.frozen[1], (1e9, 0.0)
+
+    def boot_id(self) -> str:
+        return "boot-2" if self.time >= self.reboots_at else "boot-1"
+
+    def start_unit(self, part: str, seconds: int, t: float) -> ToldTask:
+        del t
+        missing = part in self.absent
+        result = {"absent": f"{part} is not installed"} if missing else {"errors": {"value": 0}}
+        task = ToldTask(self, 0.1 if missing else seconds, result)
+        self.units.append((part, seconds, task))
+        return task
+
+    def start_watch(self) -> ToldTask:
+        return ToldTask(self, 2.0, {"gpus": {"gpu0": {"temperature": 61}}, "dimms": {}})
+
+    def identify(self) -> dict[str, Any]:
+        return {"serials": {"gpu0": "777"}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> BurnInFolder:
+    made = BurnInFolder(NodeRoot(str(tmp_path)))
+    made.create()
+    made.write_plan(PLAN)
+    return made
+
+
+def run(folder: BurnInFolder, machine: ToldMachine, plan: dict[str, Any] = PLAN) -> list[dict[str, Any]]:
+    Supervisor(folder, plan, machine).run()
+    lines: list[dict[str, Any]] = read_since(folder, "", 2**30)["lines"]
+    return lines
+
+
+def list_units(lines: list[dict[str, Any]], phase: str = "") -> list[str]:
+    return [line["unit"] for line in lines if "unit" in line and phase in ("", line["p"])]
+
+
+def test_a_whole_plan_runs_its_rows_beside_each_other_and_ends(folder: BurnInFolder) -> None:
+    lines = run(folder, ToldMachine())
+    assert list_units(lines, "heat").count("memory") == 5, "beside the other row, all the time"
+    assert [part for part in list_units(lines, "heat") if part != "memory"][:4] == ["gpu_burn", "all_reduce"] * 2
+    assert [line["p"] for line in lines if "begins" in line] == ["heat", "cycles", "swings"]
+    assert lines[-1]["end"] == "done"
+    assert lines[-1]["t"] == pytest.approx(660, abs=3)
+    assert sum("watch" in line for line in lines) >= 20
+    assert [line["n"] for line in lines] == list(range(1, len(lines) + 1))
+
+
+def test_the_load_rests_in_cycles_and_swings_by_its_duty(folder: BurnInFolder) -> None:
+    machine = ToldMachine()
+    lines = run(folder, machine)
+    loaded = sum(line["s"] for line in lines if line.get("unit") and line["p"] == "cycles")
+    assert loaded == pytest.approx(180, abs=8), "60 s on and 30 s off, in 240 s"
+    swung = [task for _, _, task in machine.units if task.low_s]
+    assert swung
+    assert all(task.low_s == pytest.approx(0.7 * 60 - 7, abs=8) for task in swung), "the last low may not end"
+
+
+def test_after_a_reboot_it_goes_on_with_what_is_left(folder: BurnInFolder) -> None:
+    first = ToldMachine(reboots_at=400)
+    lines = run(folder, first)
+    assert "end" not in lines[-1]
+    assert any(task.killed for _, _, task in first.units)
+    again = run(folder, ToldMachine())
+    assert again[: len(lines)] == lines, "nothing that was written is lost"
+    assert again[-1]["end"] == "done"
+    assert sum(line["s"] for line in again if line.get("unit") == "gpu_burn") < 660
+    assert again[-1]["t"] == pytest.approx(660, abs=3)
+
+
+def test_a_node_without_its_disk_goes_on_from_what_the_controller_has_read(folder: BurnInFolder) -> None:
+    before = run(folder, ToldMachine(reboots_at=400))
+    shutil.rmtree(folder.path)
+    folder.create()
+    lines = run(folder, ToldMachine(), {**PLAN, "done_s": 390.0})
+    assert lines[0]["log"] != before[0]["log"]
+    assert set(list_units(lines)) == {"gpu_burn"}, "the first phase is not run again"
+    assert lines[-1]["t"] == pytest.approx(660, abs=3)
+
+
+def test_an_hour_in_which_nothing_could_run_is_no_hour_of_load(folder: BurnInFolder) -> None:
+    lines = run(folder, ToldMachine(frozen=(100, 3600)))
+    assert lines[-1]["m"] > 0
+    assert lines[-1]["t"] == pytest.approx(660, abs=3)
+    assert len(list_units(lines)) > 10, "only ten seconds of the frozen hour counted"
+
+
+def test_a_missing_tool_fills_no_journal(folder: BurnInFolder) -> None:
+    machine = ToldMachine()
+    machine.absent = {"gpu_burn", "all_reduce", "memory"}
+    assert len(list_units(run(folder, machine))) <= 660 / 60 * 2 + 4
+
+
+def test_it_stops_when_it_is_told_and_an_ended_one_does_not_begin_again(folder: BurnInFolder) -> None:
+    folder.replace(STOP, "")
+    assert run(folder, ToldMachine())[-1]["end"] == "stopped"
+    folder.remove(STOP)
+    done = run(folder, ToldMachine())
+    assert run(folder, ToldMachine()) == done
+
+
+def test_a_longer_plan_of_the_same_burn_in_adds_its_phase(folder: BurnInFolder, day: BurnIn) -> None:
+    done = run(folder, ToldMachine())
+    longer = {**PLAN, "phases": [*PLAN["phases"], {"name": "held", "seconds": 60, "unit_s": 30, "rows": [["memory"]]}]}
+    lines = run(folder, ToldMachine(), longer)
+    assert list_units(lines[len(done) :], "held") == ["memory", "memory"]
+    assert find_phase(make_node_plan(day, "x"), 3600 * 24) is None
+
+
+def test_a_line_that_power_loss_cut_is_dropped_and_the_cursor_still_fits(folder: BurnInFolder) -> None:
+    journal = Journal(folder)
+    journal.add(1, "heat", unit="memory", s=1, result={})
+    journal.add(2, "heat", unit="memory", s=1, result={})
+    path = Path(folder.file(JOURNAL))
+    path.write_bytes(path.read_bytes()[:-20])
+    Journal(folder).add(3, "heat", unit="memory", s=1, result={})
+    log = json.loads(path.read_text().splitlines()[0])["log"]
+    assert [line["t"] for line in read_since(folder, f"{log}:2", 2**20)["lines"]] == [3]
+    assert len(read_since(folder, "other:2", 2**20)["lines"]) == 3
+    assert read_since(folder, "", 10)["more"]
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.25, 0.9])
+def test_racks_rest_at_other_times(shift: float) -> None:
+    plan = {"phases": [{"name": "a", "seconds": 900, "unit_s": 60, "rows": [["memory"]], "cycles": [60, 30]}]}
+    allowed = [time_with_load(now, shift) for t in range(900) if (now := find_phase(plan, t))]
+    assert sum(seconds == 0 for seconds in allowed) == 300
+    assert is_swung_low(0.6, 1.0, 0.5, 0.0)
+    assert time_to_edge(0.2, 1.0, 0.5, 0.0) == pytest.approx(0.3)
