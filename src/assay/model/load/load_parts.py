@@ -25,6 +25,10 @@ LoadPart = Literal[
     "hpl",
     "front_end",
     "battery",
+    "training",
+    "training_data_parallel",
+    "training_tensor_parallel",
+    "site_training",
 ]
 LOAD_PARTS: tuple[LoadPart, ...] = get_args(LoadPart)
 USUAL_PARTS: tuple[LoadPart, ...] = ("all_reduce", "gpu_burn", "nvme_read", "memory")

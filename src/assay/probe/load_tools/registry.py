@@ -21,9 +21,11 @@ from assay.probe.load_tools.ib_write_bw import run_ib_write_bw, run_ib_write_bw_
 from assay.probe.load_tools.memory import run_memory
 from assay.probe.load_tools.nvbandwidth import COPIES_S, run_nvbandwidth
 from assay.probe.load_tools.nvme_read import run_nvme_read
+from assay.probe.load_tools.site_training import SITE_TRAINING_S, run_site_training
 from assay.probe.load_tools.stressapptest import run_stressapptest
 from assay.probe.load_tools.tensor_gemm import run_dcgmproftester, run_ubergemm
 from assay.probe.load_tools.tool_call import TOOL_GRACE_S, LoadOrder, Salvage
+from assay.probe.load_tools.training import read_cut_training, run_training
 from assay.probe.node_access import NodeRoot
 
 ADAPTERS_S = 600.0  # one after the other
@@ -43,6 +45,10 @@ class LoadTool:
 
 def _dcgm(level: int) -> LoadTool:
     return LoadTool(partial(run_dcgm_diag, level), LEVEL_SECONDS[level] + TOOL_GRACE_S)
+
+
+def _training(workload: str) -> LoadTool:
+    return LoadTool(partial(run_training, workload), read_cut=read_cut_training)
 
 
 LOAD_TOOLS: dict[LoadPart, LoadTool] = {
@@ -66,4 +72,8 @@ LOAD_TOOLS: dict[LoadPart, LoadTool] = {
     "hpl": LoadTool(run_hpl, HPL_S + 2.0 * TOOL_GRACE_S),
     "front_end": LoadTool(run_front_end),
     "battery": LoadTool(run_battery, read_cut=read_cut_battery),
+    "training": _training("gpt"),
+    "training_data_parallel": _training("data-parallel"),
+    "training_tensor_parallel": _training("tensor-parallel"),
+    "site_training": LoadTool(run_site_training, SITE_TRAINING_S + 2.0 * TOOL_GRACE_S),
 }

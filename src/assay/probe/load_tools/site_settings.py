@@ -19,6 +19,7 @@ class SiteSettings:
     hpl: tuple[str, ...] = ()
     iperf3_server: str = ""
     rack_hosts: tuple[str, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> SiteSettings:
@@ -32,4 +33,5 @@ class SiteSettings:
             tuple(map(str, given.get("hpl", ()))),
             str(given.get("iperf3_server", "")),
             tuple(map(str, given.get("rack_hosts", ()))),
+            dict(given.get("training") or {}),
         )

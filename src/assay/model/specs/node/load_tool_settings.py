@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from assay.model.specs.node.load_delivery import AbsolutePath, VariableName, VariableText
+from assay.model.specs.node.site_training import SiteTraining
 from assay.model.specs.spec_document import StrictModel
 
 Word = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$")]
@@ -19,7 +20,7 @@ class LoadToolSettings(StrictModel):
     `environment`: variables for the tools, such as those of NCCL for this site. They see no others but PATH and the
     like. `scratch`: a folder on the node's own drives, in which `fio_verify` writes. `hpl`: the words of the command
     that runs HPL. `iperf3_server`: the host that `front_end` sends to. `rack_hosts`: the nodes of the rack, for
-    `dcgm_mndiag`.
+    `dcgm_mndiag`. `training`: a training workload of the site, for `site_training`.
     """
 
     environment: dict[VariableName, VariableText] = Field(default={})
@@ -27,7 +28,8 @@ class LoadToolSettings(StrictModel):
     hpl: list[Word] = Field(default=[])
     iperf3_server: HostAddress | None = None
     rack_hosts: list[HostAddress] = Field(default=[])
+    training: SiteTraining | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON data, as the probe takes it."""
-        return self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        return self.model_dump(mode="json", exclude_none=True, exclude_defaults=True, by_alias=True)

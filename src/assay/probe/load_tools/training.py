@@ -1,0 +1,51 @@
+"""`assay-load train`: steps of a small model on all devices, each with its loss, digest and speed for each device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.model.reading import ReadingTree, failed, value
+from assay.probe.load_tools.device_battery import Lines, collect_units, parse_load, run_assay_load
+from assay.probe.load_tools.tool_call import LoadOrder
+from assay.probe.node_access import NodeRoot
+
+
+def run_training(workload: str, root: NodeRoot, order: LoadOrder) -> ReadingTree:
+    """Train for about the order's seconds, from the same state at every visit."""
+    return run_assay_load(root, ["train", workload, "--seconds", str(order.seconds)], order, read_steps)
+
+
+def read_cut_training(text: str, reason: str) -> ReadingTree:
+    """Return the readings of training that was cut short for a `reason`, from what it printed until then."""
+    return parse_load(text, reason, read_steps)
+
+
+def read_steps(lines: Lines) -> ReadingTree:
+    """Return the readings of steps; a unit is a test and SEED.STEP. Losses and speeds are in the order of devices."""
+    steps = [{**line, "seed": f"{line['seed']}.{line['step']}"} for line in lines if "step" in line]
+    if not steps:
+        return {name: failed("no step was computed") for name in ("units", "steps", "loss", "tokens_per_s")}
+    own = [{**step, "digests": step.get("own", [])} for step in steps]
+    return {
+        "units": value(collect_units(steps)),
+        "own": value(collect_units(own)),
+        "steps": value(len(steps)),
+        "loss": _read_losses(steps[-1]),
+        "tokens_per_s": _read_speeds(steps),
+    }
+
+
+def _read_losses(last: dict[str, Any]) -> ReadingTree:
+    losses = last.get("loss")
+    if not isinstance(losses, list) or not losses or not all(isinstance(loss, (int, float)) for loss in losses):
+        return failed(f"step {last['step']} has a loss that is no number: {losses!r}")
+    return value(losses)
+
+
+def _read_speeds(steps: Lines) -> ReadingTree:
+    try:
+        devices = range(len(steps[0]["device_ms"]))
+        tokens = sum(step["tokens"] for step in steps)
+        return value([round(1e3 * tokens / sum(step["device_ms"][device] for step in steps), 1) for device in devices])
+    except (KeyError, IndexError, TypeError, ZeroDivisionError):
+        return failed("the steps tell no tokens or times")
