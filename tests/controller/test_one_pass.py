@@ -8,7 +8,7 @@ import pytest
 from quiet_site import NODES, Site
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
-from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, needs_active_checks
+from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, find_due_parts
 from assay.controller.ingest.suite_runs import group_by_due_phases
 from assay.controller.reconcile_pass import (
     MAX_PASSES,
@@ -21,6 +21,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.load.load_parts import USUAL_PARTS
 from assay.schedulers.scheduler_adapter import CustomerJob
 
 ONE, OTHER = NODES[0], NODES[1]
@@ -55,8 +56,8 @@ def test_only_a_node_that_waits_for_its_proof_and_is_known_to_be_idle_is_loaded(
     site.far.jobs[ONE] = jobs or ()
     site.far.silent = jobs is None
     situation = memory.build_snapshot([OTHER])
-    loaded = {view.name: needs_active_checks(situation, view) for view in situation.nodes}
-    assert loaded == {ONE: jobs == (), OTHER: False}
+    loaded = {view.name: find_due_parts(situation, view) for view in situation.nodes}
+    assert loaded == {ONE: USUAL_PARTS if jobs == () else (), OTHER: ()}
 
 
 def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Site, monkeypatch):

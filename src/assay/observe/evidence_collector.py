@@ -35,8 +35,8 @@ class CollectionOptions(TypedDict, total=False):
     """What a pass reads, and its limits. Deadlines are real seconds.
 
     - `since`: node → cursor into its kernel log, `SEQ@BOOT_ID` (or SEQ, for the running boot).
-    - `active`: node → the active parts to run there, within `active_deadline_s`. The passive readings of such a node
-      come afterwards, so that they show the effects.
+    - `active`: node → the active parts to run there, in order, within `active_deadline_s`, or what long parts take
+      beyond that. The passive readings of such a node come afterwards, so that they show the effects.
     - `store`: holds earlier documents, whose age decides the order, and the documents that agents pushed.
     - `after_entry`: the number of the ledger's newest entry, read before the pass; each document carries it.
     """
@@ -146,7 +146,7 @@ class _CollectionPass:
         """Yield the queries of one node: to its BMC and to its probe."""
         bmc_s = self.deadline_s * self.quirks.largest_deadline_factor
         if self.active.get(node.name):
-            limit_s = self.active_deadline_s + 2 * self.deadline_s + bmc_s
+            limit_s = self._find_load_limit_s(node) + 2 * self.deadline_s + bmc_s
             yield NodeQuery((node.name, "probe"), lambda: self._load_and_read(node), limit_s)
             return
         yield NodeQuery((node.name, "bmc"), lambda: self._read_bmc(node), bmc_s)
@@ -156,14 +156,20 @@ class _CollectionPass:
         """Load a node, and read its probe and its BMC afterwards: both show what the load caused."""
         now = self.clock.now()
         self.started.setdefault(node.name, now)
-        arguments = ["--active", ",".join(sorted(self.active[node.name])), "--at", now.isoformat()]
-        limit_s = self.active_deadline_s + self.deadline_s
+        arguments = ["--active", ",".join(self.active[node.name]), "--at", now.isoformat()]
+        limit_s = self._find_load_limit_s(node) + self.deadline_s
         channels = run_remote_probe(node, [*arguments, *self._arguments(node)], limit_s, self.transports)
         if parse_reading(channels["probe"]) is None:
             _add_read_time(channels, self.clock.now())
         else:  # the load took all the time
             channels |= self._read_probe(node)
         return channels | self._read_bmc(node)
+
+    def _find_load_limit_s(self, node: Node) -> float:
+        """Return how long the load of a node may take: longer with parts that take hours by themselves."""
+        from assay.probe.load_tools.registry import find_long_parts_s  # few passes load a node
+
+        return self.active_deadline_s + find_long_parts_s(self.active[node.name])
 
     def _read_bmc(self, node: Node) -> ReadingTree:
         self.started.setdefault(node.name, self.clock.now())

@@ -16,7 +16,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.load.load_parts import USUAL_PARTS
+from assay.model.load.load_parts import LoadPart
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.unanswered_channels import find_unanswered_branches
 
@@ -31,9 +31,9 @@ def collect_node_evidence(
     """
     before, selected = {name: context.evidence.latest(name) for name in names}, set(names)
     views = [view for view in snapshot.nodes if view.name in selected]
-    active = {view.name: USUAL_PARTS for view in views if needs_active_checks(snapshot, view)}
-    for name in active:
-        context.progress(f"{name}: loading it with {', '.join(USUAL_PARTS)} …")
+    active = {view.name: parts for view in views if (parts := find_due_parts(snapshot, view))}
+    for name, parts in active.items():
+        context.progress(f"{name}: loading it with {', '.join(parts)} …")
     context.progress(f"observing {len(names)} nodes …")
     head = context.ledger.head()
     found = collect_evidence(
@@ -46,13 +46,17 @@ def collect_node_evidence(
     return found
 
 
-def needs_active_checks(snapshot: FleetSnapshot, view: NodeSnapshot) -> bool:
-    """Whether the node's state waits for active checks that may run now: it is out of service, and has no job."""
+def find_due_parts(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, ...]:
+    """Return the parts of the load that the node's state waits for and that may run now, in the order to run them.
+
+    There are none for a node that is in service or has a job.
+    """
     if snapshot.policy_state_of(view).in_service or view.jobs != ():
-        return False
+        return ()
     due = set(list_due_phases(snapshot, view))
     unmet = [judged.requirement for judged in judge_state_requirements(snapshot, view) if not judged.is_met]
-    return any(requirement.active and requirement.phase in due for requirement in unmet)
+    asked = [part for one in unmet if one.active and one.phase in due for part in one.parts]
+    return tuple(dict.fromkeys(asked))
 
 
 def _make_failure_entries(

@@ -20,8 +20,14 @@ class UnjudgeableCheck(Exception):
     """The check itself is at fault: it uses a name that does not exist, or breaks a rule of suites."""
 
 
+NOT_ASKED_FOR = "not asked for"
+
+
 class ReadingUnavailable(Exception):
-    """A reading has no value. `kind` is absent, unsupported or failed; `where` is its path, `reason` says why."""
+    """A reading has no value. `where` is its path, `reason` says why.
+
+    `kind` is absent, unsupported, failed, or `NOT_ASKED_FOR` for a part that its load was not to have.
+    """
 
     def __init__(self, kind: str, where: str, reason: str) -> None:
         super().__init__(f"{where}: {reason}" if where else reason)

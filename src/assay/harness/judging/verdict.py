@@ -10,7 +10,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable, UnjudgeableCheck
+from assay.harness.judging.evidence_cache import (
+    NOT_ASKED_FOR,
+    CachedEvidence,
+    EvidenceCache,
+    ReadingUnavailable,
+    UnjudgeableCheck,
+)
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
@@ -91,13 +97,17 @@ MAX_REASON_LENGTH = 500
 EMPTY_SKIP_REASONS = ("", "unconditional skip", "Skipped")
 
 
+SKIPPING_KINDS = ("unsupported", NOT_ASKED_FOR)
+"""Readings that nobody could have taken here: the check is no error, and does not pass."""
+
+
 def convert_exception(error: BaseException) -> BaseException:
     """Return the exception that counts: a skip needs a reason, xfail is refused, an unsupported reading skips."""
     if isinstance(error, pytest.xfail.Exception):
         return UnjudgeableCheck("xfail does not exist here; a known issue is data, not code")
     if isinstance(error, pytest.skip.Exception) and str(error).strip() in EMPTY_SKIP_REASONS:
         return UnjudgeableCheck("skipped without a reason")
-    if isinstance(error, ReadingUnavailable) and error.kind == "unsupported":
+    if isinstance(error, ReadingUnavailable) and error.kind in SKIPPING_KINDS:
         return pytest.skip.Exception(format_reason(error))
     return error
 

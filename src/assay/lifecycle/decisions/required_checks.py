@@ -99,7 +99,9 @@ def _judge_requirement(
     newest: dict[tuple[str, str], RecordedOutcome],
     boot: RequiredBoot,
 ) -> RequirementResult:
-    declared = [(check, str(subject)) for check, subject in view.declared if requirement.phase in check.phases]
+    declared = [
+        (check, str(subject)) for check, subject in view.declared if check.is_due(requirement.phase, requirement.parts)
+    ]
     deciding = [(check, subject) for check, subject in declared if check.id not in snapshot.observing_checks]
     result = _RequirementResultBuilder()
     for check, subject in deciding:

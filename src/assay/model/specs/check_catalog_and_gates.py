@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from assay.model.load.load_parts import LoadPart
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 Phase = SpecName
@@ -48,6 +50,8 @@ class CheckDeclaration(StrictModel):
       requirement. Delete the line to promote the check.
     - `report_only`: no lifecycle state asks for the check. It counts in runs that people start.
     - `valid_hours`: the greatest age of the evidence of a pass, if less than the requiring state allows.
+    - `parts`: the parts of a load whose results it reads. It is due where one of them was asked for; elsewhere it ends
+      as a skip. A check without `parts` is due after any load.
 
     `phases`: the phases that run it. `active`: it loads the hardware. `fault`: the fault class of its failure. `stage`:
     whether its outcomes decide anything.
@@ -61,6 +65,17 @@ class CheckDeclaration(StrictModel):
     report_only: bool = False
     stage: CheckStage = "decide"
     valid_hours: float | None = Field(default=None, gt=0)
+    parts: list[LoadPart] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _only_active_checks_read_parts(self) -> CheckDeclaration:
+        if self.parts and not self.active:
+            raise ValueError("`parts` are of a load: write `active: true`")
+        return self
+
+    def is_due(self, phase: Phase, parts: Collection[str]) -> bool:
+        """Whether it judges a phase whose load has these parts."""
+        return phase in self.phases and (not self.parts or not {*self.parts}.isdisjoint(parts))
 
     @property
     def is_observe_only(self) -> bool:

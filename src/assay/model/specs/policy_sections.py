@@ -1,7 +1,4 @@
-"""The sections of a LifecyclePolicy: states, fault rules, limits, reminders and retries.
-
-The vocabulary is closed: nothing in a policy is evaluated as an expression.
-"""
+"""The sections of a LifecyclePolicy. The vocabulary is closed: nothing in a policy is evaluated as an expression."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from pydantic import Field
 
 from assay.model.backoff import Backoff
 from assay.model.decision import ActionName, DecisionTiming
+from assay.model.load.load_parts import USUAL_PARTS, LoadPart
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.customer_words import StateCustomerWords
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
@@ -21,12 +19,13 @@ from assay.model.specs.spec_document import SpecName, StrictModel
 class PhaseRequirement(StrictModel):
     """Every check declared for `phase` must have passed, on evidence at most `fresh_hours` old.
 
-    `active`: at least one of these checks must load the hardware. `newer_than_repair`: the evidence must be newer than
-    the last verified repair or certification.
+    `active`: at least one of them must load the hardware. `parts`: the parts of that load; checks of others need not
+    pass. `newer_than_repair`: the evidence must be newer than the last verified repair.
     """
 
     phase: Phase
     active: bool = False
+    parts: list[LoadPart] = Field(default=[*USUAL_PARTS], min_length=1)
     fresh_hours: float = Field(gt=0)
     newer_than_repair: bool = True
 

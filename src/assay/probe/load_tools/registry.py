@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +29,7 @@ from assay.probe.load_tools.training import read_cut_training, run_training
 from assay.probe.node_access import NodeRoot
 
 ADAPTERS_S = 600.0  # one after the other
+LONG_S = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +78,9 @@ LOAD_TOOLS: dict[LoadPart, LoadTool] = {
     "training_tensor_parallel": _training("tensor-parallel"),
     "site_training": LoadTool(run_site_training, SITE_TRAINING_S + 2.0 * TOOL_GRACE_S),
 }
+
+
+def find_long_parts_s(parts: Iterable[str]) -> float:
+    """Return how long those parts may take that decide themselves how long they run, such as a diagnosis of hours."""
+    tools: dict[str, LoadTool] = {str(part): tool for part, tool in LOAD_TOOLS.items()}
+    return sum(tools[part].beyond_s for part in parts if part in tools and tools[part].beyond_s >= LONG_S)
