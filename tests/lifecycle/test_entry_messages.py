@@ -88,6 +88,11 @@ LINES = [
     ("schedule.begun", {"schedule": "scan", "part": "compute"}, "scan of compute begins"),
     ("schedule.ran", {"schedule": "scan", "part": "compute", "ended": "done", "reason": ""}, "scan of compute done"),
     ("verification.missed", {"schedule": "idle", "since": AT, "reason": "in use"}, "not verified: in use"),
+    (
+        "node.loaded",
+        {"schedule": "idle", "slot": AT, "parts": {"battery": {"ended": "cut"}}, "reason": "job 7", "gone_ms": 180},
+        "loaded by idle: battery cut; made room for job 7, gone within 0.2 s",
+    ),
     ("node.undrained", {"schedule": "idle", "slot": AT, "reason": "sunk"}, "given back"),
     ("ledger.sealed", {"seal": f"12:{'ab' * 32},3:{'cd' * 32}", "at": AT, "who": "ann"}, "ann sealed another ledger"),
     ("commit.adopted", {"commit": "cd" * 20, "base": "ab" * 20}, "is brought to commit abababababab → cdcdcdcdcdcd"),

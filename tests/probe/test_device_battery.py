@@ -83,7 +83,7 @@ def test_the_real_tool_on_the_path_gives_evidence_with_a_planted_fault(
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    found = run_battery(NodeRoot(), LoadOrder(5, first_unit="7"))
+    found = run_battery(NodeRoot(), LoadOrder(5, after_unit="6:gone"))
     assert found["ended"] == {"value": "done"}
     first, second, third = found["units"]["value"]["modulo.uint32"]["7"]
     assert first == third != second

@@ -84,7 +84,8 @@ class LabScheduler:
         """Run a command on the node until a customer's job is placed there."""
         order = {"command": list(command), "given": b64encode(given).decode(), "deadline_s": deadline_s}
         answer = self._request("POST", f"/nodes/{quote(node)}/spare", order, deadline_s + ANSWER_WITHIN_S)
-        return SpareRunResult(answer["code"], b64decode(answer["output"]), answer["errors"], answer["yielded"])
+        output = b64decode(answer["output"])
+        return SpareRunResult(answer["code"], output, answer["errors"], answer["yielded"], answer["gone_ms"])
 
     def undrain_verified(self, node: str, began: datetime) -> str:
         """Remove a cordon that asks for verification and is older than `began`; return its reason, else ""."""

@@ -10,16 +10,19 @@ DELETE /nodes/N/cordon
 PUT  /cordons                   {node: reason}; existing cordons stay
 GET  /standings                 {"jobs": [running jobs], "cordons": {node: reason}}
 POST /nodes/N/requeue           ends the node's jobs; each stays listed as requeued
-POST /nodes/N/spare             {"command","given","deadline_s"} → {"code","output","errors","yielded"}; base64 bytes
+POST /nodes/N/spare             {"command","given","deadline_s"}, bytes in base64
+                                → {"code","output","errors","yielded","gone_ms"}
 ```
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
@@ -94,7 +97,7 @@ class SpareCommandRunner:
     def __init__(self, world: LabWorld, queue: LabJobQueue) -> None:
         self._world, self._queue = world, queue
         self._running: dict[str, Process] = {}
-        self._preempted: set[str] = set()
+        self._preempted: dict[str, float] = {}
 
     async def run_command(self, node: str, command: Sequence[str], given: str, deadline_s: float) -> dict[str, Any]:
         """Run a command on a node; return the answer of POST /nodes/N/spare."""
@@ -109,12 +112,12 @@ class SpareCommandRunner:
             return await self._wait_for_result(node, process, b64decode(given), deadline_s)
         finally:
             del self._running[node]
-            self._preempted.discard(node)
+            self._preempted.pop(node, None)
 
     def end_for_customer(self, node: str) -> None:
         """Kill the command on a node, because a customer's job starts there."""
         if process := self._running.get(node):
-            self._preempted.add(node)
+            self._preempted[node] = time.monotonic()
             _kill_process(process)
 
     async def _wait_for_result(self, node: str, process: Process, given: bytes, deadline_s: float) -> dict[str, Any]:
@@ -125,7 +128,8 @@ class SpareCommandRunner:
             await process.wait()
             return _result_as_json(None)
         if node in self._preempted:
-            return _result_as_json(None, out, err, self._customers(node) or "a job that is over already")
+            gone_ms = math.ceil(1000 * (time.monotonic() - self._preempted[node]))
+            return _result_as_json(None, out, err, self._customers(node) or "a job that is over already", gone_ms)
         code = process.returncode
         return _result_as_json(None if code is None or code < 0 else code, out, err)
 
@@ -134,9 +138,11 @@ class SpareCommandRunner:
         return ", ".join(f"job {job['id']} ({job['name']}, {job['owner']})" for job in jobs)
 
 
-def _result_as_json(code: int | None, out: bytes = b"", err: bytes = b"", yielded: str = "") -> dict[str, Any]:
+def _result_as_json(
+    code: int | None, out: bytes = b"", err: bytes = b"", yielded: str = "", gone_ms: int | None = None
+) -> dict[str, Any]:
     output, errors = b64encode(out).decode(), err.decode(errors="replace")
-    return {"code": code, "output": output, "errors": errors, "yielded": yielded}
+    return {"code": code, "output": output, "errors": errors, "yielded": yielded, "gone_ms": gone_ms}
 
 
 def _kill_process(process: Process) -> None:

@@ -145,6 +145,13 @@ def _ticket_formatter(word: str) -> Callable[[Any, str], str]:
     return format_ticket
 
 
+def _format_visit(entry: schedule.NodeLoadedEntry, _: str) -> str:
+    parts = [f"{part} {told.get('ended', '')}" for part, told in entry.parts.items()]
+    took = "" if entry.gone_ms is None else f", gone within {entry.gone_ms / 1000:.1f} s"
+    made_room = f"; made room for {entry.reason}{took}" if entry.reason else ""
+    return f"loaded by {entry.schedule}: {', '.join(parts) or 'nothing ran'}{made_room}"
+
+
 def _format_hold(hold: operator.HoldEntry, _: str) -> str:
     until = f" until {parse_time(hold.until):%Y-%m-%d %H:%M} UTC" if hold.until else ""
     return f"held by {hold.who}{until}: {hold.reason}"
@@ -223,6 +230,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     schedule.ScheduleStartedEntry: lambda entry, _: f"{entry.schedule} of {entry.part} begins",
     schedule.ScheduleRanEntry: lambda entry, _: f"{entry.schedule} of {entry.part} {entry.ended}: {entry.reason}",
     schedule.VerificationMissedEntry: lambda entry, _: f"not verified: {entry.reason}",
+    schedule.NodeLoadedEntry: _format_visit,
     schedule.NodeUndrainedEntry: lambda entry, _: (
         f"given back after it passed {entry.schedule}; its drain said: {entry.reason}"
     ),

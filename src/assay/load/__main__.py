@@ -52,7 +52,7 @@ def _battery(options: argparse.Namespace) -> str:
     without = {test.name: lack for test in chosen if (lack := engine.find_lack(test))}
     lines = RunLines(options.output)
     lines.write_start(engine.facts, hash_program(sizes, engine.facts.flags), sizes.name, without)
-    plan = RunPlan(options.seconds, options.first_seed, options.seeds, faults, options.first_test)
+    plan = RunPlan(options.seconds, options.first_seed, options.seeds, faults, options.after)
     return run_battery(engine, [test for test in chosen if test.name not in without], plan, lines)
 
 
@@ -87,7 +87,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_common(battery)
     battery.add_argument("--seeds", type=int, default=0, help="at most so many seeds; 0: until the time is over")
     battery.add_argument("--tests", nargs="+", default=[], metavar="PATTERN", help="only these, such as gemm.float32")
-    battery.add_argument("--first-test", default="", metavar="NAME", help="begin the first seed with this test")
+    battery.add_argument("--after", default="", metavar="SEED:TEST", help="go on after this unit of an earlier run")
     train = verbs.add_parser("train", help="train a small model on all devices, and print losses and digests")
     train.add_argument("workload", choices=NAMES, help="alone on each device, data spread, or layers shared out")
     _add_common(train)

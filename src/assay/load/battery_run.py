@@ -24,14 +24,14 @@ class RunStoppedError(Exception):
 class RunPlan:
     """Which units: seeds from `first_seed`, at most `seeds` of them (0: no limit), for `seconds`.
 
-    `first_test`: the first seed begins with this test, "" or an unknown name: with the first one.
+    `after`: the unit of an earlier run after which this one goes on, as `SEED:TEST`; then `first_seed` does not count.
     """
 
     seconds: float
     first_seed: int
     seeds: int
     faults: Sequence[PlantedFault]
-    first_test: str = ""
+    after: str = ""
 
 
 def run_battery(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, lines: RunLines) -> str:
@@ -61,10 +61,10 @@ def _run_units(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, line
     for test in tests:
         engine.prepare(test)
     ends_at = time.monotonic() + plan.seconds
-    seed = plan.first_seed
-    begin = next((place for place, test in enumerate(tests) if test.name == plan.first_test), 0)
-    while plan.seeds == 0 or seed < plan.first_seed + plan.seeds:
-        for test in tests[begin if seed == plan.first_seed else 0 :]:
+    first, begin = find_start([test.name for test in tests], plan)
+    seed = first
+    while plan.seeds == 0 or seed < first + plan.seeds:
+        for test in tests[begin if seed == first else 0 :]:
             if time.monotonic() >= ends_at:
                 return
             result = run_planted(engine, test, seed, lines.units, plan.faults)
@@ -72,6 +72,18 @@ def _run_units(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, line
             if result.reason:
                 raise RunStoppedError(result.reason)
         seed += 1
+
+
+def find_start(tests: Sequence[str], plan: RunPlan) -> tuple[int, int]:
+    """Return the first seed, and the place of its first test. Raises ValueError for nonsense in `after`.
+
+    A test that there is no longer counts as the last one: the next seed begins.
+    """
+    if not plan.after:
+        return plan.first_seed, 0
+    seed, _, name = plan.after.partition(":")
+    place = next((place for place, test in enumerate(tests) if test == name), len(tests)) + 1
+    return (int(seed), place) if place < len(tests) else (int(seed) + 1, 0)
 
 
 def run_planted(engine: Engine, test: BatteryTest, seed: int, unit: int, faults: Sequence[PlantedFault]) -> UnitResult:

@@ -91,7 +91,8 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=60, help="how long each active part loads the node")
     parser.add_argument("--load", default="", metavar="JSON", help="how assay-load is started here, as declared")
     parser.add_argument("--load-tools", default="", metavar="JSON", help="what is declared for the other load tools")
-    parser.add_argument("--first-unit", default="", metavar="SEED[:TEST]", help="where the battery begins")
+    parser.add_argument("--after-unit", default="", metavar="SEED:TEST", help="the battery goes on after this unit")
+    parser.add_argument("--part-seconds", default="", metavar="PART=S,…", help="instead of --seconds, for some parts")
     parser.add_argument("--relay", action="store_true", help="print what a load finds as it comes, before the document")
     parser.add_argument("--at", default=os.environ.get("ASSAY_AT", ""), help="the caller's time now, ISO 8601")
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="for the passive part")
@@ -119,7 +120,9 @@ def _load_node(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
     if relay:
         relay.tell(before=before)
     variables = {**read_site_variables(arguments.load), **site.environment}
-    order = LoadOrder(arguments.seconds, variables, relay, arguments.first_unit, site)
+    named = (one.partition("=") for one in _split_names(arguments.part_seconds))
+    times = {part: int(seconds) for part, _, seconds in named}
+    order = LoadOrder(arguments.seconds, variables, relay, arguments.after_unit, times, site)
     return {"before": before, "active": run_load(root, arguments.active.split(","), order, arguments.at)}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
 
@@ -30,7 +31,8 @@ def run_load(root: NodeRoot, parts: Sequence[str], order: LoadOrder, at: str = "
         started = start_time + timedelta(seconds=time.monotonic() - start)
         if order.relay:
             order.relay.tell(begins=part, at=started.isoformat())
-        branch = _run_part(root, part, tools.get(part), order)
+        seconds = order.part_seconds.get(part, order.seconds)
+        branch = _run_part(root, part, tools.get(part), replace(order, seconds=seconds))
         tree[part] = add_start(branch, started.isoformat())
         if order.relay:
             order.relay.tell(ends=part, branch=tree[part])

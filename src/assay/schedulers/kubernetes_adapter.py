@@ -40,7 +40,7 @@ class KubernetesScheduler:
     places_jobs = True
 
     def __init__(self, settings: NodeSettings, patience_s: float = 20.0) -> None:
-        self.settings = settings.kubernetes or KubernetesClusterSettings()
+        self.settings, self._load = settings.kubernetes or KubernetesClusterSettings(), settings.load
         self.patience_s = patience_s
 
     def __eq__(self, other: object) -> bool:
@@ -123,7 +123,7 @@ class KubernetesScheduler:
         """Run a command in a pod of the lowest priority, on a node without customers."""
         if jobs := self.list_jobs(node):
             return SpareRunResult(None, preempted_by=format_jobs(jobs))
-        return KubernetesSpareRun(self._cluster, self.settings, node).run(command, given, deadline_s)
+        return KubernetesSpareRun(self._cluster, self.settings, node, self._load).run(command, given, deadline_s)
 
     def undrain_verified(self, node: str, began: datetime) -> str:
         """Make a node schedulable whose cordon asks for it and was set before a verification `began`. Return why."""

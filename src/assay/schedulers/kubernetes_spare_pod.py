@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 
 from assay.model.errors import AssayError
+from assay.model.specs.node.load_delivery import LoadDelivery
 from assay.schedulers.kubernetes_client import KubernetesObject
 from assay.schedulers.kubernetes_labels import CORDON_KEY, NODE_ANNOTATION, SPARE_LABEL, WATCHED_ANNOTATION
 
@@ -21,7 +22,10 @@ MAX_INPUT_BYTES = 1_000_000
 GRACE_S = 1
 STDERR_PATH = "/dev/termination-log"
 INPUT_FOLDER, INPUT_FILE = "/assay", "given"
-RUN_SCRIPT = 'exec "$@" <"$ASSAY_GIVEN" 2>"$ASSAY_SAID"'
+RUN_SCRIPT = (
+    '"$@" <"$ASSAY_GIVEN" 2>"$ASSAY_SAID" & child=$!; trap "kill -9 $child; exit 143" TERM INT; wait $child; exit $?'
+)
+"""The shell ends at once when the kubelet tells it to. Without a trap, the kernel ignores that for a first process."""
 TOLERATED_TAINTS = (CORDON_KEY, "node.kubernetes.io/unschedulable")
 
 
@@ -31,15 +35,25 @@ def format_spare_pod_name(node: str) -> str:
 
 
 def build_spare_pod(
-    template: KubernetesObject, node: str, command: Sequence[str], deadline_s: float, moment: str
+    template: KubernetesObject,
+    node: str,
+    command: Sequence[str],
+    deadline_s: float,
+    moment: str,
+    load: LoadDelivery | None = None,
 ) -> KubernetesObject:
-    """Return the pod. It ends after `deadline_s` by itself, even if no controller watches it any more."""
+    """Return the pod. It ends after `deadline_s` by itself, even if no controller watches it any more.
+
+    With `load`, it runs that image, which the kubelet must have already: a visit pulls nothing.
+    """
     spec: KubernetesObject = copy.deepcopy(template["template"]["spec"])
     meta = template["template"].get("metadata") or {}
     first = spec["containers"][0]
     first["command"] = ["sh", "-c", RUN_SCRIPT, "sh", *command]
     first.pop("args", None)
     first["terminationMessagePath"] = STDERR_PATH
+    if load is not None:
+        _use_load_image(spec, load)
     streams = [
         {"name": "ASSAY_GIVEN", "value": f"{INPUT_FOLDER}/{INPUT_FILE}"},
         {"name": "ASSAY_SAID", "value": STDERR_PATH},
@@ -60,6 +74,19 @@ def build_spare_pod(
     labels = {**(meta.get("labels") or {}), SPARE_LABEL: "true"}
     metadata = {"name": format_spare_pod_name(node), "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _use_load_image(spec: KubernetesObject, load: LoadDelivery) -> None:
+    """Let the first container run the load's image, with its variables and folders of the node."""
+    first = spec["containers"][0]
+    first |= {"image": load.image, "imagePullPolicy": "Never"}
+    first["env"] = [*(first.get("env") or []), *({"name": k, "value": v} for k, v in sorted(load.environment.items()))]
+    for number, mount in enumerate(load.mounts):
+        source, target, *options = mount.split(":")
+        name = f"assay-load-{number}"
+        spec["volumes"] = [*(spec.get("volumes") or []), {"name": name, "hostPath": {"path": source}}]
+        place = {"name": name, "mountPath": target, "readOnly": options == ["ro"]}
+        first["volumeMounts"] = [*(first.get("volumeMounts") or []), place]
 
 
 def build_input_config_map(pod: KubernetesObject, given: bytes) -> KubernetesObject:

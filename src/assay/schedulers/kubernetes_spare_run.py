@@ -5,11 +5,14 @@ A controller watches the pod as long as it exists. A pod that nobody watches is 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from assay.model.errors import AssayError
+from assay.model.specs.node.load_delivery import LoadDelivery
 from assay.model.specs.node_settings import KubernetesClusterSettings
 from assay.schedulers.kubernetes_client import (
     HTTP_CONFLICT,
@@ -38,8 +41,10 @@ from assay.schedulers.kubernetes_spare_pod import (
 )
 from assay.schedulers.scheduler_adapter import SpareRunResult, format_jobs
 
+MISSING_IMAGE = "ErrImageNeverPull"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
-POLL_S = 0.5
+POLL_S = 0.25
+LEAVE_POLL_S, LEAVE_TIMEOUT_S = 0.05, 5.0
 WATCH_INTERVAL_S = 3.0
 UNWATCHED_AFTER_S = 15.0
 """A pod that was not watched for this long is a leftover of a killed controller."""
@@ -49,7 +54,10 @@ DELETE_TIMEOUT_S = 30.0
 class KubernetesSpareRun:
     """The spare time of one node."""
 
-    def __init__(self, cluster: KubernetesApi, settings: KubernetesClusterSettings, node: str) -> None:
+    def __init__(
+        self, cluster: KubernetesApi, settings: KubernetesClusterSettings, node: str, load: LoadDelivery | None = None
+    ) -> None:
+        self._load = load if load and load.way == "kubernetes" else None
         self._cluster, self._core, self._settings, self._node = cluster, cluster.core, settings, node
         self._namespace, self._name = settings.namespace, format_spare_pod_name(node)
 
@@ -57,11 +65,13 @@ class KubernetesSpareRun:
         """Run a command in a pod of its own, with `given` as its input. The pod is deleted in every case."""
         ends_at = time.monotonic() + deadline_s
         with self._pod(command, given, deadline_s) as pod:
-            return self._watch(pod, ends_at)
+            result = self._watch(pod, ends_at)
+            return self._leave(pod, result) if result.preempted_by else result
 
     @contextmanager
     def _pod(self, command: Sequence[str], given: bytes, deadline_s: float) -> Iterator[KubernetesObject]:
-        wanted = build_spare_pod(self._read_template(), self._node, command, deadline_s, format_kubernetes_now())
+        template, moment = self._read_template(), format_kubernetes_now()
+        wanted = build_spare_pod(template, self._node, command, deadline_s, moment, self._load)
         pod = self._create(wanted)
         try:
             if not is_preemptible(pod):
@@ -105,9 +115,26 @@ class KubernetesSpareRun:
                 raise AssayError(what, where=self._node)
             time.sleep(POLL_S)
 
+    def _leave(self, pod: KubernetesObject, result: SpareRunResult) -> SpareRunResult:
+        """Make room, then read what the pod printed until now, and measure how long at most customers waited."""
+        delete_pod(self._cluster, pod)
+        output = b""
+        with suppress(AssayError):  # its container may be gone already
+            output = self._read_log(pod)
+        ends_at = time.monotonic() + LEAVE_TIMEOUT_S
+        while time.monotonic() < ends_at:
+            there = self._read_pod()
+            if there is None or there["metadata"]["uid"] != pod["metadata"]["uid"] or _has_ended(there):
+                gone_ms = math.ceil(1000 * (time.monotonic() - self._free_until))
+                return replace(result, output=output, gone_ms=gone_ms)
+            time.sleep(LEAVE_POLL_S)
+        return replace(result, output=output)
+
     def _watch(self, pod: KubernetesObject, ends_at: float) -> SpareRunResult:
         renewed_at = time.monotonic()
+        self._free_until = time.monotonic()
         while True:
+            asked_at = time.monotonic()
             seen = self._read_pod()
             if seen is None or seen["metadata"]["uid"] != pod["metadata"]["uid"]:
                 return SpareRunResult(None, preempted_by=self._find_customers() or "whoever deleted our pod")
@@ -115,6 +142,9 @@ class KubernetesSpareRun:
                 return SpareRunResult(ended[0], self._read_log(seen), ended[1])
             if preemptor := self._find_preemptor(seen):
                 return SpareRunResult(None, preempted_by=preemptor)
+            self._free_until = asked_at
+            if lack := find_missing_image(seen):
+                return SpareRunResult(None, stderr=lack)
             if time.monotonic() > ends_at or seen["status"].get("phase") == "Failed":
                 return make_unplaced_result(seen)
             if time.monotonic() - renewed_at > WATCH_INTERVAL_S:
@@ -183,6 +213,20 @@ def read_exit(pod: KubernetesObject) -> tuple[int, str] | None:
     states = [one.get("state") or {} for one in pod["status"].get("containerStatuses") or [] if one["name"] == name]
     ended = next((state["terminated"] for state in states if state.get("terminated")), None)
     return None if ended is None else (int(ended["exitCode"]), str(ended.get("message") or ""))
+
+
+def find_missing_image(pod: KubernetesObject) -> str:
+    """Return that the node lacks the image of the pod, "" if it has it or that is not known yet."""
+    states = (one.get("state") or {} for one in pod["status"].get("containerStatuses") or [])
+    waiting = [state["waiting"] for state in states if state.get("waiting")]
+    lacks = [one for one in waiting if one.get("reason") == MISSING_IMAGE]
+    image = pod["spec"]["containers"][0].get("image", "")
+    return f"the image {image} is not on the node, and a visit pulls nothing (docs/load-delivery.md)" if lacks else ""
+
+
+def _has_ended(pod: KubernetesObject) -> bool:
+    states = [one.get("state") or {} for one in pod["status"].get("containerStatuses") or []]
+    return bool(states) and all("terminated" in state for state in states)
 
 
 def describe_preemption(pod: KubernetesObject, list_nominated: Callable[[], Iterable[KubernetesObject]]) -> str:

@@ -78,13 +78,15 @@ class SpareRunResult:
     """The result of a command in a node's spare time.
 
     `exit_code` is None if the command did not end by itself: customers took its place (`preempted_by` names them), or
-    the node was not free in time (`stderr` says why).
+    the node was not free in time (`stderr` says why). `gone_ms`: how long at most the customers waited until nothing of
+    the command was left, in milliseconds; None if that is not known.
     """
 
     exit_code: int | None
     output: bytes = b""
     stderr: str = ""
     preempted_by: str = ""
+    gone_ms: int | None = None
 
 
 class SchedulerAdapter(Protocol):

@@ -81,7 +81,8 @@ def _classify_result(client: SlurmClient, node: str, name: str, result: SpareRun
     """Return the result if the job ended by itself, else one without exit code that names who took the node."""
     job = next((job for job in reversed(_read_jobs(client)) if job.name == name), None)
     if job and (job.preempt_time or "PREEMPTED" in job.job_state):
-        return SpareRunResult(None, result.output, result.stderr, _find_successor(client, node))
+        gone_ms = 1000 * max(0, job.end_time - job.preempt_time) if job.preempt_time and job.end_time else None
+        return SpareRunResult(None, result.output, result.stderr, _find_successor(client, node), gone_ms)
     if job and job.start_time and (job.job_state & SELF_ENDED_JOB_STATES or _is_completing(job, result)):
         return result
     return SpareRunResult(None, result.output, result.stderr, format_jobs(_list_customers(client, node)))

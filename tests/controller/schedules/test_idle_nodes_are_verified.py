@@ -15,13 +15,14 @@ from lab_room import Room
 from assay.controller.context import ControllerContext
 from assay.controller.schedules import idle_verification
 from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
-from assay.controller.schedules.idle_load import NodeLoadResult, load_idle_node
+from assay.controller.schedules.idle_judging import judge_cut
+from assay.controller.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
 from assay.controller.schedules.idle_verification import VERIFICATION_MISSED, verify_idle
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.node import Node
 from assay.model.specs.schedules import FleetSchedule, IdleVerificationSpec, find_previous_slot
+from assay.observe.evidence_collector import collect_evidence
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 
@@ -44,9 +45,9 @@ def desk(room: Room, tmp_path) -> ControllerContext:
     return desk
 
 
-def task(desk: ControllerContext, at_once: int = 2) -> SlotTask:
+def task(desk: ControllerContext, at_once: int = 2, **more: Any) -> SlotTask:
     how = {"phase": "test", "parts": ["all_reduce", "gpu_burn", "nvme_read", "memory"], "seconds": 1}
-    how |= {"within_minutes": 2.0, "at_once": at_once, "told_after": 3}
+    how |= {"within_minutes": 2.0, "at_once": at_once, "told_after": 3, **more}
     schedule = FleetSchedule(does="idle-verification", cron="0 * * * *", verification=IdleVerificationSpec(**how))
     line = ScheduleLine("idle", "h100-a", schedule, "UTC")
     return SlotTask(line, find_previous_slot(schedule, "UTC", desk.clock.now()))
@@ -97,9 +98,40 @@ def test_a_customer_in_the_middle_ends_it_and_that_is_neither_pass_nor_fail(desk
 
     ended = verify_idle(replace(desk, progress=as_soon_as_it_runs), task(desk))
     assert came(ended)["yielded"] == {jobs[0]: [NODE]}
+    [visit] = desk.ledger.entries(kinds=["node.loaded"])
+    assert visit.body["reason"] == jobs[0]
+    assert visit.body["gone_ms"] >= 0, "what the visit cost the customer is kept"
     assert "passed" not in ended.facts
     assert desk.ledger.latest() == []
     assert faults(desk) == []
+
+
+def test_a_wrong_result_before_a_customer_came_is_evidence_and_nothing_good_is(desk, room):
+    known = desk.evidence.latest(NODE) or collect_evidence(desk.fleet, [NODE], clock=desk.clock, store=desk.evidence)
+    assert known
+    at = {"value": desk.now}
+    wrong = {"memory": {"started_at": at, "errors": {"value": 7}}, "gpu_burn": {"failed": "killed: a customer came"}}
+    right = {"memory": {"started_at": at, "errors": {"value": 0}}}
+    store = EvidenceStore(desk.home / "cut")
+    loads = [NodeLoadResult(NODE, "yielded", "job 7", wrong, 200), NodeLoadResult(OTHER, "yielded", "job 8", right, 90)]
+    failures = [recorded.outcome for recorded in judge_cut(desk, "test", loads, store)]
+    assert [(one.node, one.check.rpartition("::")[2]) for one in failures] == [(NODE, "test_memory_verifies")]
+    assert [recorded.outcome.node for recorded in desk.ledger.latest()] == [NODE], "what was cut short proves nothing"
+
+
+def test_each_visit_says_what_it_covered_and_the_next_one_runs_what_it_left_out(desk, room):
+    busy(room, OTHER)
+    short = task(desk, budget_minutes=0.04)  # two seconds: two of the four parts
+    verify_idle(desk, short)
+    [first] = desk.ledger.entries(kinds=["node.loaded"])
+    ended = {part: told["ended"] for part, told in first.body["parts"].items()}
+    assert ended == {"all_reduce": "done", "gpu_burn": "done"}
+    assert len(first.body["gpus"]) == 8
+    verify_idle(desk, replace(short, slot=short.slot + timedelta(hours=1)))
+    [_, second] = desk.ledger.entries(kinds=["node.loaded"])
+    assert sorted(second.body["parts"]) == ["memory", "nvme_read"]
+    checks = {recorded.outcome.check.rpartition("::")[2] for recorded in desk.ledger.latest(NODE)}
+    assert {"test_gpu_burn", "test_memory_verifies"} <= checks, "each visit judges what it ran"
 
 
 def test_what_cannot_be_loaded_is_told_and_counts_for_nothing(desk, room):
@@ -137,9 +169,9 @@ def test_a_drain_that_asks_for_it_ends_with_the_next_pass_and_not_with_a_failure
 
 @pytest.mark.slow
 def test_a_cordon_of_ours_on_a_node_that_serves_ends_with_the_next_pass_unless_somebody_has_it(desk, room, monkeypatch):
-    def meanwhile(desk: ControllerContext, node: Node, *rest: Any) -> NodeLoadResult:
+    def meanwhile(desk: ControllerContext, visit: NodeVisit, store: EvidenceStore) -> NodeLoadResult:
         desk.ledger.append(LedgerEntry("h", desk.now, "hold", OTHER, {"who": "sue", "reason": "looks at it"}))
-        return load_idle_node(desk, node, *rest)
+        return load_idle_node(desk, visit, store)
 
     monkeypatch.setattr(idle_verification, "load_idle_node", meanwhile)
     for name in (NODE, OTHER):
@@ -179,10 +211,10 @@ def test_who_takes_a_slot_up_judges_what_was_loaded_and_loads_nothing_twice(desk
 def test_no_more_nodes_of_a_pool_are_loaded_at_once_than_its_schedule_says(desk, monkeypatch):
     under_way: list[str] = []
 
-    def alone(_: ControllerContext, node: Node, *__: object) -> NodeLoadResult:
-        under_way.append(node.name)
+    def alone(_: ControllerContext, visit: NodeVisit, __: object) -> NodeLoadResult:
+        under_way.append(visit.node.name)
         time.sleep(0.05)
-        assert under_way == [node.name]
+        assert under_way == [visit.node.name]
         return NodeLoadResult(under_way.pop(), "unknown", "not today")
 
     monkeypatch.setattr(idle_verification, "load_idle_node", alone)

@@ -156,7 +156,7 @@ def test_without_requests_no_scheduler_has_to_preempt_us(kube: KubeFake, adapter
 def test_a_pod_that_somebody_deletes_was_put_out(kube: KubeFake, adapter: KubernetesScheduler):
     with _running(kube, adapter) as (_, ended):
         kube.edit("pods", "assay", OURS, lambda one: one["metadata"].update(deletionTimestamp=written(1)))
-        assert ended() == SpareRunResult(None, preempted_by="whoever deleted our pod")
+        assert ended().preempted_by == "whoever deleted our pod"
 
 
 def test_a_kubelet_that_refuses_or_evicts_the_pod_is_named(kube: KubeFake, adapter: KubernetesScheduler):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
@@ -49,16 +49,27 @@ def group_by_due_phases(
 
 
 def judge_phase(
-    context: ControllerContext, nodes: Collection[str], phase: Phase, evidence: Path | None = None
+    context: ControllerContext,
+    nodes: Collection[str],
+    phase: Phase,
+    evidence: Path | None = None,
+    extra: Sequence[str] = (),
 ) -> RunResult:
-    """Judge nodes in one phase, by the newest evidence or by that in a folder, and write the run into the history."""
-    result = run_suites(context, nodes, [phase], evidence)
+    """Judge nodes in one phase, by the newest evidence or by that in a folder, and write the run into the history.
+
+    `extra` are arguments for pytest; what they deselect is not missing.
+    """
+    result = run_suites(context, nodes, [phase], evidence, extra)
     write_run_history(context)
     return result
 
 
 def run_suites(
-    context: ControllerContext, nodes: Collection[str], phases: Collection[str], evidence: Path | None = None
+    context: ControllerContext,
+    nodes: Collection[str],
+    phases: Collection[str],
+    evidence: Path | None = None,
+    extra: Sequence[str] = (),
 ) -> RunResult:
     """Judge nodes in some phases, by the newest evidence or by that in a folder, and record the outcomes."""
     return run_validation(
@@ -69,6 +80,7 @@ def run_suites(
         reports=context.reports,
         ledger=context.ledger,
         clock=context.clock,
+        extra=extra,
     )
 
 

@@ -8,7 +8,7 @@ passed. Loads stay with the slot until its end, so a slot that is run again cont
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from shutil import rmtree
@@ -17,10 +17,11 @@ from typing import Any
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.fault_recording import record_outcome_faults
-from assay.controller.ingest.suite_runs import judge_phase
 from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
-from assay.controller.schedules.idle_load import NodeLoadResult, load_idle_node
+from assay.controller.schedules.idle_judging import judge_cut, judge_loaded
+from assay.controller.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
 from assay.controller.schedules.idle_node_selection import OUTCOME_WORDS, IdleNodeResult, find_exclusion, is_in_service
+from assay.controller.schedules.idle_visits import make_visit_entry, plan_visits
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.lifecycle.node_state import NodeState
 from assay.model.cordon_ownership import is_our_reason
@@ -77,40 +78,58 @@ def _verify_nodes(
     nodes: Sequence[Node],
     statuses: Mapping[str, SchedulerNodeStatus],
 ) -> list[IdleNodeResult]:
-    """Load nodes, `how.at_once` at a time, and judge those that were loaded."""
+    """Load nodes, `how.at_once` at a time, and judge what the loads found. The ledger gets an entry for each visit."""
     folder = context.home / "verification" / f"{task.line.name}.{task.line.target}"
     store = EvidenceStore(folder / task.id)
     for earlier in folder.glob("*") if task.attempt == 1 else ():
         rmtree(earlier)
-    loads = list(_load_nodes(context, how, nodes, statuses, store))
-    names = [load.node for load in loads if load.outcome == "loaded"]
-    outcomes: list[RecordedOutcome] = []
-    if names:
-        result = judge_phase(context, names, how.phase, store.folder / "latest")
-        outcomes = [RecordedOutcome(result.run.id, result.run.at, one) for one in result.stored.outcomes(nodes=names)]
-        record_outcome_faults(context, outcomes)
+    plans = plan_visits(context, how, nodes)
+    visits = [NodeVisit(node, how, plans[node.name], statuses[node.name]) for node in nodes]
+    loads = list(_load_nodes(context, visits, store, partial(_record_visit, context, task)))
+    loaded = [load for load in loads if load.outcome == "loaded"]
+    cut = [load for load in loads if load.outcome == "yielded" and load.active]
+    outcomes = list(judge_loaded(context, how.phase, loaded, store.folder / "latest"))
+    failures = list(judge_cut(context, how.phase, cut, EvidenceStore(folder / f"{task.id}-cut")))
+    if outcomes or failures:
+        record_outcome_faults(context, [*outcomes, *failures])
     rmtree(folder, ignore_errors=True)
+    failed = {recorded.outcome.node for recorded in failures}
     not_loaded = [IdleNodeResult(load.node, load.outcome, load.reason) for load in loads if load.outcome != "loaded"]
-    return not_loaded + [_classify_outcomes(name, outcomes) for name in names]
+    results = [one for one in not_loaded if one.node not in failed]
+    results += [_classify_outcomes(name, failures) for name in sorted(failed)]
+    return results + [_classify_outcomes(load.node, outcomes) for load in loaded]
+
+
+def _record_visit(context: ControllerContext, task: SlotTask, visit: NodeVisit, load: NodeLoadResult) -> None:
+    """Append the entry of a visit in which a part ran, or which a customer ended."""
+    if load.active or load.gone_ms is not None:
+        reason = load.reason if load.outcome == "yielded" else ""
+        entry = make_visit_entry(context, task, visit.node, load.active, reason, load.gone_ms)
+        context.ledger.append(entry)
 
 
 def _load_nodes(
     context: ControllerContext,
-    how: IdleVerificationSpec,
-    nodes: Sequence[Node],
-    statuses: Mapping[str, SchedulerNodeStatus],
+    visits: Sequence[NodeVisit],
     store: EvidenceStore,
+    record: Callable[[NodeVisit, NodeLoadResult], None],
 ) -> Iterator[NodeLoadResult]:
     """Load nodes. One that never ends is left behind at its deadline, and delays no other."""
 
-    def load(node: Node) -> NodeLoadResult:
-        if store.latest(node.name):  # an earlier attempt at this slot loaded it
-            return NodeLoadResult(node.name, "loaded")
-        context.progress(f"{node.name}: loading it with {', '.join(how.parts)} …")
-        return load_idle_node(context, node, how, statuses[node.name], store)
+    def load(visit: NodeVisit) -> NodeLoadResult:
+        name = visit.node.name
+        if earlier := store.latest(name):  # an earlier attempt at this slot loaded it
+            return NodeLoadResult(name, "loaded", active=earlier.channels.get("active", {}))
+        context.progress(f"{name}: loading it with {', '.join(visit.plan.parts)} …")
+        result = load_idle_node(context, visit, store)
+        record(visit, result)
+        return result
 
+    if not visits:
+        return
+    how = visits[0].how
     limit_s = how.within_minutes * 60 + PROBE_ALLOWANCE_S
-    queries = [NodeQuery((node.name, "load"), partial(load, node), limit_s) for node in nodes]
+    queries = [NodeQuery((visit.node.name, "load"), partial(load, visit), limit_s) for visit in visits]
     for query, answer in run_queries(queries, how.at_once, math.inf):
         name = query.key[0]
         yield NodeLoadResult(name, "unknown", describe_error(answer)) if isinstance(answer, Exception) else answer

@@ -1,4 +1,4 @@
-"""Entries about scheduled work: slots that began and ended, verifications missed, drains that were undone."""
+"""Entries about scheduled work: slots that began and ended, visits, verifications missed, drains that were undone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as
+from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as, stored_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,24 @@ class VerificationMissedEntry(EntryContent):
     schedule: str
     since: str = field(metadata=stored_as(missing=""))
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoadedEntry(EntryContent):
+    """A visit of a schedule loaded an idle node. `slot` is the time that it stands for (ISO 8601 UTC).
+
+    `gpus` are the serial numbers of its GPUs. `parts` says by part how it `ended` (done, cut, lacking) and, where it
+    counts in units, `units`, `tests` (units by test) and `last_unit`. `reason`: who took the node in the middle.
+    `gone_ms`: how many milliseconds at most that customer waited until the load was gone; None if that is not known.
+    """
+
+    kind = "node.loaded"
+    schedule: str
+    slot: str = field(metadata=stored_as(missing=""))
+    gpus: tuple[str, ...] = field(default=(), metadata=stored_list())
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reason: str = ""
+    gone_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

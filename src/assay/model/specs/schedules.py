@@ -33,9 +33,12 @@ AnchorName = Annotated[str, Field(pattern=r"^(file:.+|git-note(:.+)?|ledger:.+|r
 class IdleVerificationSpec(StrictModel):
     """How idle nodes are verified: by the active checks of `phase`.
 
-    Each of `parts` loads a node for about `seconds`, one after the other, all within `within_minutes`. At most
-    `at_once` nodes of a pool are loaded at the same time. A node that was in use in `told_after` slots in a row is
-    reported.
+    Each of `parts` loads a node for about `seconds`, or for its `part_seconds`, one after the other, all within
+    `within_minutes`. At most `at_once` nodes of a pool are loaded at the same time. A node that was in use in
+    `told_after` slots in a row is reported.
+
+    `budget_minutes`: for so long a visit loads a node, with the parts that its GPUs have not seen for longest. Without
+    it, each visit runs all parts. `seeds`: after so many seeds, the battery begins again with the first.
     """
 
     phase: Phase
@@ -44,6 +47,22 @@ class IdleVerificationSpec(StrictModel):
     within_minutes: float = Field(gt=0, le=1440)
     at_once: int = Field(ge=1, le=10_000)
     told_after: int = Field(ge=2, le=10_000)
+    part_seconds: dict[LoadPart, Annotated[int, Field(ge=1, le=7200)]] = Field(default={})
+    budget_minutes: Annotated[float, Field(gt=0, le=1440)] | None = None
+    seeds: int = Field(default=1024, ge=1, le=1_000_000)
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> IdleVerificationSpec:
+        if others := self.part_seconds.keys() - set(self.parts):
+            raise ValueError(f"part_seconds names {', '.join(sorted(others))}, which parts does not")
+        if self.budget_minutes is not None and self.budget_minutes > self.within_minutes:
+            raise ValueError("budget_minutes is more than within_minutes")
+        return self
+
+    @property
+    def seconds_by_part(self) -> dict[str, float]:
+        """How long each part loads a node."""
+        return {part: float(self.part_seconds.get(part, self.seconds)) for part in self.parts}
 
 
 class CollectivesSearchSpec(StrictModel):

@@ -126,7 +126,7 @@ class NodeMachine:
 
     def start_unit(self, part: str, seconds: int, t: float) -> ForkedTask:
         """Start one unit. Each unit of the battery has other seeds: they begin at the second of the burn-in."""
-        order = LoadOrder(seconds, dict(self.plan.get("env", {})), first_unit=str(int(t)))
+        order = LoadOrder(seconds, dict(self.plan.get("env", {})), after_unit=f"{int(t) - 1}:")
         task = ForkedTask(partial(_run_part, self.root, part, order))
         self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]
         self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))

@@ -18,10 +18,11 @@ Lines = list[dict[str, Any]]
 
 
 def run_battery(root: NodeRoot, order: LoadOrder) -> ReadingTree:
-    """Run the battery for about the order's seconds, from the order's first unit."""
-    seed, _, test = order.first_unit.partition(":")
-    words = ["battery", "--seconds", str(order.seconds), "--first-seed", seed or "0"]
-    return run_assay_load(root, [*words, *(["--first-test", test] if test else [])], order, _read_units)
+    """Run the battery for about the order's seconds. It goes on after the order's unit."""
+    words = ["battery", "--seconds", str(order.seconds)]
+    return run_assay_load(
+        root, [*words, *(["--after", order.after_unit] if order.after_unit else [])], order, _read_units
+    )
 
 
 def read_cut_battery(text: str, reason: str) -> ReadingTree:
@@ -30,7 +31,8 @@ def read_cut_battery(text: str, reason: str) -> ReadingTree:
 
 
 def _read_units(lines: Lines) -> ReadingTree:
-    return {"units": value(collect_units(lines))}
+    last = {"last_unit": value(f"{lines[-1]['seed']}:{lines[-1]['test']}")} if lines else {}
+    return {"units": value(collect_units(lines)), **last}
 
 
 def run_assay_load(

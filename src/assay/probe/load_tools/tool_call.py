@@ -33,14 +33,16 @@ QUOTED_CHARACTERS = 120
 class LoadOrder:
     """What is asked of a tool: to load the node for about `seconds`, with the variables that the site declares.
 
-    `relay`: where the lines of a tool that is read in units go as they come, if anywhere. `first_unit`: the unit with
-    which such a tool begins, as `SEED` or `SEED:TEST`. `site`: what else the site declares.
+    `relay`: where the lines of a tool that is read in units go as they come, if anywhere. `after_unit`: the unit of
+    an earlier load after which such a tool goes on, as `SEED:TEST`. `part_seconds`: seconds by part, where they differ.
+    `site`: what else the site declares.
     """
 
     seconds: int
     env: Mapping[str, str] = field(default_factory=dict)
     relay: LoadRelay | None = None
-    first_unit: str = ""
+    after_unit: str = ""
+    part_seconds: Mapping[str, int] = field(default_factory=dict)
     site: SiteSettings = field(default_factory=SiteSettings)
 
 
