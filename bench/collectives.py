@@ -11,6 +11,7 @@ from assay.collectives.explanation import explain
 from assay.collectives.search import CollectiveSearch
 from bench.collective_faults import KINDS, SimulatedFabric
 from bench.collective_peers import PEERS, search_all_pairs
+from bench.collective_stages import measure_gate, measure_rails, measure_scale_search
 from bench.measurement import Measurement
 
 SIZES = (64, 512, 2048)
@@ -112,6 +113,9 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     mixed = simulate(512, plant_mixed, search_matchings)
     yield Measurement("collectives, 10 mixed of 512: found", mixed.found_percent, "%", "at least", 96, mixed.figures)
     yield _falsely("collectives, 10 mixed of 512", mixed, 0.1)
+    yield from measure_scale_search()
+    yield from measure_rails()
+    yield from measure_gate()
 
 
 def _compare_peers(size: int, nodes: SearchTotals, uplinks: SearchTotals) -> Iterator[Measurement]:

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
 
 from bench.collective_peers import search_by_halving, search_groups, search_second_pass  # noqa: E402 — see above
+from bench.collective_stages import FLIPPED, search_alone, search_rails, search_scale  # noqa: E402
 from bench.collectives import plant_one, search_matchings, simulate  # noqa: E402
 
 
@@ -43,3 +44,20 @@ def test_the_others_find_a_node_that_hangs_and_no_uplink(method) -> None:
 def test_the_same_seed_gives_the_same_figures() -> None:
     figures = [simulate(64, plant_one("wrong"), search_matchings, 3).figures for _ in range(2)]
     assert figures[0] == figures[1]
+
+
+def test_most_scale_faults_are_named_though_one_run_in_twenty_answers_wrong() -> None:
+    totals = search_scale(16, FLIPPED, searches=100)
+    assert totals.percent >= 85
+    assert search_scale(16, 0.0, 1, searches=50).mean_runs < 10
+
+
+def test_an_intermittent_node_is_told_from_its_adapters_and_an_adapter_from_its_node() -> None:
+    for of, kind in (("node", "wrong"), ("adapter", "hung")):
+        assert search_rails(of, kind, 2) == {"named": 100, "falsely": 0, "rounds": 6}
+
+
+def test_the_gate_names_no_good_node() -> None:
+    found = [search_alone(64, 3, seed) for seed in range(10)]
+    assert sum(named for named, *_ in found) >= 20
+    assert sum(falsely for _, falsely, _ in found) == 0

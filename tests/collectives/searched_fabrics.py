@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 
 from assay.collectives.fabric_map import FabricMap, FabricNode
@@ -10,6 +11,8 @@ from assay.collectives.matchings import PairRound
 from assay.collectives.pair_results import PairResult
 from assay.collectives.search import CollectiveSearch
 from assay.collectives.staged_search import SearchResults, StagedSearch
+
+NOW_AND_THEN = 0.7
 
 
 def fabric_of(units: Sequence[int], rails: int = 1, domain: int = 0) -> FabricMap:
@@ -30,7 +33,10 @@ def fabric_of(units: Sequence[int], rails: int = 1, domain: int = 0) -> FabricMa
 
 
 def play(search: CollectiveSearch, faulty: Mapping[str, str], rails: Sequence[int] = ()) -> list[PairResult]:
-    """Return the results of a search in which the named parts are `slow`, `hung`, `dead` or `wrong` in every run."""
+    """Return the results of a search in which the named parts are `slow`, `hung`, `dead` or `wrong`.
+
+    A fault is there in every run; with `~` at its end, in 70 % of the runs.
+    """
     results: list[PairResult] = []
     ended: set[str] = set()
     while planned := search.find_next_round(results, ended):
@@ -46,6 +52,8 @@ def run(fabric: FabricMap, name: str, pair: tuple[str, str], rail: int | None, f
     if rail is None:
         parts = [*fabric.list_pair_parts(*pair), *parts]
     faults = {faulty[part.name] for part in parts if part.name in faulty}
+    is_met = zlib.crc32(f"{name} {pair} {rail}".encode()) / 2**32 < NOW_AND_THEN
+    faults = {fault.rstrip("~") for fault in faults if is_met or not fault.endswith("~")}
     if "hung" in faults:
         return PairResult(name, pair, "deadline", rail)
     if "dead" in faults:

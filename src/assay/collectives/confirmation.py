@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.collectives.explanation import explain
-from assay.collectives.fabric_map import FabricMap, FabricPart
+from assay.collectives.fabric_map import FabricMap, FabricPart, find_node
 from assay.collectives.judging import PairObservation, is_confirmation
 from assay.collectives.matchings import PairRound
 from assay.collectives.pair_results import Pair, make_pair
@@ -131,8 +131,7 @@ def _list_doubtful_nodes(observations: Sequence[PairObservation]) -> set[str]:
     """Return the nodes that may be faulty: named, rivals, with such a part, or in a bad pair that nothing explains."""
     explanation = explain(observations)
     parts = [part for faulty in explanation.faulty for part in (faulty.part, *faulty.rivals)]
-    names = {part.name.rpartition(" rail ")[0] if part.kind == "adapter" else part.name for part in parts}
-    return names | {name for one in explanation.unexplained for name in one.pair}
+    return {find_node(part) for part in parts} | {name for one in explanation.unexplained for name in one.pair}
 
 
 def _group_by_unit(fabric: FabricMap, nodes: Sequence[str]) -> Mapping[str, list[str]]:

@@ -114,3 +114,8 @@ class FabricMap:
 def format_adapter(node: str, rail: int) -> str:
     """Return the name of a node's adapter."""
     return f"{node} rail {rail}"
+
+
+def find_node(part: FabricPart) -> str:
+    """Return the node of a part that is a node or an adapter."""
+    return part.name.rpartition(" rail ")[0] if part.kind == "adapter" else part.name

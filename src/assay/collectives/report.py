@@ -11,8 +11,9 @@ from assay.collectives.coverage import CoverageShare, measure_coverage
 from assay.collectives.explanation import FaultyPart, PairExplanation, explain
 from assay.collectives.fabric_map import FabricMap, FabricPart
 from assay.collectives.group_judging import GroupObservation
-from assay.collectives.judging import BY_SEVERITY, PairObservation, SpeedRule, observe
+from assay.collectives.judging import BY_SEVERITY, PairObservation, SpeedRule
 from assay.collectives.pair_results import PairResult
+from assay.collectives.shaky_nodes import observe_by_node
 from assay.collectives.stage_findings import StageFindings
 
 
@@ -92,7 +93,7 @@ def build_report(
     fabric: FabricMap, nodes: Collection[str], results: Sequence[PairResult], rule: SpeedRule
 ) -> CollectivesReport:
     """Return the report of all results so far."""
-    observations = observe(fabric, results, rule)
+    observations = observe_by_node(fabric, results, rule)
     explanation = explain(observations) if any(one.verdict == "good" for one in observations) else None
     bad = tuple(one for one in observations if one.is_bad)
     transient, undecided = _sort_unexplained(explanation, observations) if explanation else ((), _blame_nobody(bad))

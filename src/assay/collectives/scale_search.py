@@ -41,10 +41,11 @@ class ScaleFinding:
 _Questions = Generator[ScaleQuestion, bool, ScaleFinding]
 
 
-def find_next_question(count: int, answers: Sequence[bool | None]) -> ScaleQuestion | ScaleFinding:
+def find_next_question(count: int, answers: Sequence[bool | None], needed: int = VOTES) -> ScaleQuestion | ScaleFinding:
     """Return the next question about `count` blocks that fail together, or the finding.
 
-    `answers` are those of the runs so far, in their order: failed, did not, or None for a run that says nothing.
+    `answers` are those of the runs so far, in their order: failed, did not, or None for a run that says nothing. So
+    many equal ones as `needed` decide a question.
     """
     questions = _ask(count)
     try:
@@ -54,7 +55,7 @@ def find_next_question(count: int, answers: Sequence[bool | None]) -> ScaleQuest
             votes.append(answer)
             if votes.count(None) >= MAX_UNANSWERED:
                 return ScaleFinding(is_open=True)
-            if votes.count(answer) >= VOTES and answer is not None:
+            if votes.count(answer) >= needed and answer is not None:
                 question, votes = questions.send(answer), []
     except StopIteration as end:
         finding: ScaleFinding = end.value

@@ -11,9 +11,10 @@ from functools import cached_property
 
 from assay.collectives.confirmation import CONFIRMATION_ROUNDS, plan_confirmation
 from assay.collectives.fabric_map import FabricMap
-from assay.collectives.judging import PairObservation, SpeedRule, observe
+from assay.collectives.judging import PairObservation, SpeedRule
 from assay.collectives.matchings import PairRound, plan_screening
 from assay.collectives.pair_results import PairResult
+from assay.collectives.shaky_nodes import observe_by_node
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class CollectiveSearch:
 
     def observe(self, results: Collection[PairResult]) -> list[PairObservation]:
         """Return what the results say about the parts."""
-        return observe(self.fabric, results, self.rule)
+        return observe_by_node(self.fabric, results, self.rule)
 
     def find_next_round(self, results: Collection[PairResult], ended: Collection[str]) -> PairRound | None:
         """Return the next round after those that `ended`, None if the search is over."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from assay.collectives.explanation import explain
-from assay.collectives.fabric_map import FabricMap, FabricPart
+from assay.collectives.fabric_map import FabricMap, find_node
 from assay.collectives.gate import GATE_ROUNDS, GateFindings, judge_gate, plan_gate
 from assay.collectives.group_judging import (
     GroupObservation,
@@ -185,11 +185,6 @@ class StagedSearch:
     def _observe_together(self, results: SearchResults, nodes: Group) -> list[GroupObservation]:
         own = [one for one in select_rounds(results.groups, "W") if one.nodes == nodes]
         return observe_together(own, self.stages.rule)
-
-
-def find_node(part: FabricPart) -> str:
-    """Return the node of a part that is a node or an adapter."""
-    return part.name.rpartition(" rail ")[0] if part.kind == "adapter" else part.name
 
 
 def _count_votes(runs: Sequence[GroupObservation]) -> tuple[int, int]:

@@ -30,7 +30,7 @@ WORDS, REPEATS = 512, 4
 USUAL_S, SLOW_FACTOR, NOISE = 0.25, 1.4, 0.01
 FAULTS = ("slow", "hung", "dead", "wrong")
 PLANT = re.compile(
-    rf"(?P<first>[^:=&+]+)(?:(?P<link>[&+])(?P<second>[^:=&+]+)|:(?P<where>alone|\d+))?"
+    rf"(?P<first>[^:=&+]+)(?:(?P<link>[&+])(?P<second>[^:=&+]+))?(?::(?P<where>alone|\d+))?"
     rf"=(?P<fault>{'|'.join(FAULTS)})(?:~(?P<share>[01]?\.\d+))?"
 )
 PAIR = 2

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from assay.collectives.fabric_map import FabricPart
+from assay.collectives.fabric_map import FabricPart, find_node
 from assay.collectives.judging import PairObservation
 from assay.collectives.report import CollectivesReport, NamedPart
-from assay.collectives.staged_search import find_node
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.lifecycle.decision_and_fault_entries import make_cleared_entry, make_fault_entry
