@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_healthy_node_of_every_spec_passes_every_check_of_its_own(home: Path) -> None:
-    assay(home, "observe", "--active", "all_reduce,gpu_burn,nvme_read,memory")
+    assay(home, "observe", "--active", "all_reduce,gpu_burn,nvme_read,memory,battery")
     judge = [sys.executable, "-m", "pytest", "suites", "-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
     own = [
         "--ignore=suites/fabric",

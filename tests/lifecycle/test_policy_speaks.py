@@ -60,7 +60,8 @@ def test_a_state_without_a_way_back_into_service_is_refused(policy):
 def test_the_default_policy_draws_the_states_of_the_design(policy):
     assert set(policy.states) == {
         *("discovered", "initializing", "onboard", "seatrial", "zap", "zapfail", "test", "production"),
-        *("production-reboot", "production-powercycle-test", "draining", "triage", "debug", "rma", "retired"),
+        *("production-reboot", "production-powercycle-test", "draining", "triage", "debug"),
+        *("rma", "retired", "confirmation"),
     }
     assert policy.has_edge("zap", "zapfail")
     assert policy.has_edge("seatrial", "retired"), "any node may be retired"

@@ -285,7 +285,7 @@ def test_it_runs_against_the_lab(tmp_path: Path) -> None:
         loop = assay("reconcile", "--once", folder=fleet)
         assert loop.returncode == 0, loop.stderr
         assert loop.stdout.count("starts in production") == 4
-        active = assay("observe", "--active", "all_reduce,gpu_burn,nvme_read,memory", folder=fleet)
+        active = assay("observe", "--active", "all_reduce,gpu_burn,nvme_read,memory,battery", folder=fleet)
         assert active.returncode == 0, active.stderr
         whole = assay("validate", folder=fleet)
         assert whole.returncode == 0, whole.stdout

@@ -34,7 +34,7 @@ def find_golden(run: LoadRun, goldens: Iterable[GoldenDigests]) -> tuple[Mapping
         return {}, "the run names no single GPU, engine and program, so it has no key"
     found: dict[UnitName, str] = {}
     for golden in goldens:
-        if golden.key == key:
+        if golden.computed_by == key:
             found.update(golden.list_digests())
     if not found:
         return {}, f"there are no golden digests for {key.differences_shown}"

@@ -71,6 +71,7 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
         cost_assumptions=draft.specs_of_kind("CostAssumptions"),
         burn_ins=draft.specs_of_kind("BurnIn"),
         collective_workloads=draft.specs_of_kind("CollectiveWorkload"),
+        golden_digests=draft.specs_of_kind("GoldenDigests"),
         lines=SpecLineIndex(draft.spec_files),
         commit=commit,
         dirty=dirty,

@@ -24,8 +24,7 @@ BOUND_SIDES: tuple[BoundSide, ...] = ("at_least", "at_most", "equals")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
 """What of a spec says over how many parts a check is repeated, and where they are."""
-FABRIC_FIXTURES = {"link", "fabric"}
-"""A check with one of these fixtures is judged by the designed cables."""
+FABRIC_FIXTURES = {"link", "fabric"}  # a check with one of these is judged by the designed cables
 PART_SPEC_FIELDS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
 
 
@@ -257,8 +256,9 @@ class JudgingHashes:
 
     def is_shared(self, check: str) -> bool:
         """Whether all nodes with the same spec and profile have the same hash of a check."""
-        reads = self.reads.get(check)
-        return not reads or not (reads.has_cables or {root for root, _ in reads.declared} & {"node", "hca"})
+        return not (reads := self.reads.get(check)) or not (
+            reads.has_cables or {root for root, _ in reads.declared} & {"node", "hca"}
+        )
 
     @cached_property
     def _cables(self) -> Mapping[str, str]:
@@ -275,14 +275,15 @@ class JudgingHashes:
         yield "code", reads.digest
         yield "declaration", normalize_declaration(check)
         for name in sorted(reads.limits):
-            limit = spec.limits.get(name)
-            yield f"limits.{name}", (limit.value, limit.unit) if limit else None
+            yield f"limits.{name}", (limit.value, limit.unit) if (limit := spec.limits.get(name)) else None
         for path in list_spec_paths(check, reads):
             yield f"spec.{path}", value_at(spec, path)
         for path in sorted(reads.profile):
             yield f"profile.{path}", value_at(profile, path)
         if "bundle" in reads.fixtures:
             yield "bundle", self._fleet.bundle_of(node.name).components
+        if "battery" in reads.fixtures:
+            yield "golden", self._fleet.list_golden_values(spec.name)
         yield from self._list_own_values(reads, node)
 
     def _list_own_values(self, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:
@@ -296,5 +297,4 @@ class JudgingHashes:
 
 
 def _as_plain(value: Any) -> Any:
-    """Return a model of the specs as plain data, and anything else as text."""
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)

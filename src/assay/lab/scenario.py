@@ -56,6 +56,14 @@ class CertifyStep(StrictModel):
     reason: str
 
 
+class MoveStep(StrictModel):
+    """A person sends a node to a state (`assay move`)."""
+
+    node: str
+    to: str
+    reason: str
+
+
 class ReconcileStep(StrictModel):
     """`assay reconcile --once`. `kill_in_flash` names a node: SIGKILL once its BMC writes an image."""
 
@@ -92,6 +100,7 @@ class ScenarioStep(StrictModel):
     swap: SwapStep | None = None
     job: JobStep | None = None
     certify: CertifyStep | None = None
+    move: MoveStep | None = None
     advance_hours: float | None = None
     reconcile: ReconcileStep | None = None
     this_machine: bool | None = None

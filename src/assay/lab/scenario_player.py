@@ -22,6 +22,7 @@ from assay.lab.scenario import (
     InjectStep,
     JobStep,
     LabScenario,
+    MoveStep,
     ReconcileStep,
     ScenarioChapter,
     ScenarioObservation,
@@ -103,6 +104,7 @@ class ScenarioPlayer:
             "swap": self._swap,
             "job": self._job,
             "certify": self._certify,
+            "move": self._move,
             "advance_hours": self._advance,
             "reconcile": self._reconcile,
             "this_machine": self._this_machine,
@@ -126,6 +128,9 @@ class ScenarioPlayer:
 
     def _certify(self, step: CertifyStep) -> None:
         self._run_assay("certify", step.node, "--reason", step.reason)
+
+    def _move(self, step: MoveStep) -> None:
+        self._run_assay("move", step.node, step.to, "--reason", step.reason)
 
     def _advance(self, hours: float) -> None:
         self.reporter.begin_step(f"{hours:g} hours pass")

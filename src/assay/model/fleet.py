@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.burnin.burn_in_spec import BurnIn
     from assay.model.fabric.fabric_design import FabricDesign
     from assay.model.specs.active.collective_workload import CollectiveWorkload
+    from assay.model.specs.active.golden_digests import DigestRuns, GoldenDigests, GoldenKey
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
     from assay.model.specs.checklists import Checklists, TechnicianInspection
@@ -47,6 +48,7 @@ FIELD_OF_KIND = {
     "CostAssumptions": "cost_assumptions",
     "BurnIn": "burn_ins",
     "CollectiveWorkload": "collective_workloads",
+    "GoldenDigests": "golden_digests",
 }
 """Where a Fleet has the specs of each kind."""
 
@@ -78,6 +80,7 @@ class Fleet:
     cost_assumptions: Mapping[str, CostAssumptions] = field(default_factory=dict)
     burn_ins: Mapping[str, BurnIn] = field(default_factory=dict)
     collective_workloads: Mapping[str, CollectiveWorkload] = field(default_factory=dict)
+    golden_digests: Mapping[str, GoldenDigests] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False
@@ -147,6 +150,15 @@ class Fleet:
     def profile_of(self, node: str) -> ManagementProfile:
         """Return what automation may do to a node."""
         return self.profiles[self.nodes[node].profile]
+
+    def list_golden(self, spec: str) -> list[GoldenDigests]:
+        """Return the golden digests for the GPUs of a NodeSpec."""
+        model = self.node_specs[spec].gpus.model
+        return [golden for golden in self.golden_digests.values() if golden.computed_by.gpu == model]
+
+    def list_golden_values(self, spec: str) -> list[tuple[GoldenKey, dict[str, DigestRuns]]]:
+        """Return what of these golden digests decides about a verdict."""
+        return [(golden.computed_by, golden.digests) for golden in self.list_golden(spec)]
 
     def nodes_in_pool(self, name: str) -> list[Node]:
         """Return the nodes of a pool, in inventory order."""

@@ -100,6 +100,8 @@ def _find_changed_inputs(
 ) -> Iterator[str]:
     if "bundle" in reads.fixtures and pair.bundle:
         yield "the firmware bundle"
+    if "battery" in reads.fixtures and pair.golden:
+        yield "golden digests"
     for threshold in pair.thresholds:
         if threshold.limit in reads.limits:
             yield f"limit {threshold.limit} {threshold.old or 'none'} → {threshold.new or 'none'}"

@@ -65,7 +65,10 @@ class LimitDifference:
 
 @dataclass(frozen=True, slots=True)
 class SpecPair:
-    """A node's spec before and after, and the differences. `bundle`: whether the firmware bundle differs."""
+    """A node's spec before and after, and the differences.
+
+    `bundle`: whether the firmware bundle differs. `golden`: whether the golden digests for its GPUs differ.
+    """
 
     old: NodeSpec
     new: NodeSpec
@@ -74,6 +77,7 @@ class SpecPair:
     thresholds: tuple[LimitDifference, ...]
     bundle: bool
     is_other_spec: bool
+    golden: bool = False
 
     @property
     def reset(self) -> FirmwareReset:
@@ -124,6 +128,7 @@ def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair
         thresholds=tuple(_thresholds(was, will)),
         bundle=before.bundle_of(old.name).components != fleet.bundle_of(new.name).components,
         is_other_spec=was.name != will.name,
+        golden=before.list_golden_values(was.name) != fleet.list_golden_values(will.name),
     )
     return _route_by_rollout(after, pair) if pair.needs_service_exit and profile.acts_on_faults else pair
 

@@ -84,7 +84,7 @@ def cordoned(kube: KubeFake, name: str, **annotations: str) -> None:
 
 
 def verified(desk: ControllerContext) -> SlotResult:
-    how = {"phase": "test", "parts": ["all_reduce", "gpu_burn", "nvme_read", "memory"], "seconds": 1}
+    how = {"phase": "test", "parts": ["all_reduce", "gpu_burn", "nvme_read", "memory", "battery"], "seconds": 1}
     how |= {"within_minutes": 5.0, "at_once": 2, "told_after": 3}
     schedule = FleetSchedule(does="idle-verification", cron="0 * * * *", verification=IdleVerificationSpec(**how))
     slot = find_previous_slot(schedule, "UTC", desk.clock.now())

@@ -105,8 +105,9 @@ for name; do
 done
 exec cat "$table"
 """
-CONFIGURING = {  # what the roles of playbooks/configure.yml call; they change files of the node's root only
+SCRIPTS = {  # what the roles of playbooks/configure.yml call; and the battery, which needs site packages (numpy)
     "apt-get": APT_GET,
+    "assay-load": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.assay_load "$@"\n',
     "chronyc": CHRONYC,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
     "modprobe": MODPROBE,
@@ -233,7 +234,7 @@ def _scripts() -> dict[str, str]:
     start = f'#!/bin/sh\nPYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools'
     modules = {name: f'{start}.{module} "$@"\n' for name, module in TOOLS.items()}
     printers = {name: f"#!/bin/sh\n{SHELL_LAST_ARGUMENT}exec cat {file}\n" for name, file in FILE_PRINTERS.items()}
-    return {**modules, **printers, **{name: f"#!/bin/sh\n{script}" for name, script in CONFIGURING.items()}}
+    return {**modules, **printers, **{name: f"#!/bin/sh\n{script}" for name, script in SCRIPTS.items()}}
 
 
 if __name__ == "__main__":

@@ -105,7 +105,10 @@ def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 
 
 def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
-    """Go to `fail_to` if a required check failed; without such a target, record that a technician is needed."""
+    """Go to `fail_to` if a required check failed; without such a target, record that a technician is needed.
+
+    A rule that names the fault of a failed check, this state and another target takes precedence over `fail_to`.
+    """
     results = judge_state_requirements(snapshot, view)
     failed = {failure.id: failure for result in results for failure in result.failed}
     if not failed:
@@ -114,6 +117,9 @@ def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     name = f"{state}-fails"
     causes = tuple(make_failure_cause(failure) for _, failure in sorted(failed.items()))
     keys = tuple(f"{failure.outcome.check}[{failure.outcome.subject}]" for failure in failed.values())
+    named = (snapshot.policy.find_named_rule(state, failure.outcome.fault) for failure in failed.values())
+    if rule := next(filter(None, named), None):
+        return Proposal(rule[1], "immediate", f"faults.{rule[0]}", rule[0], causes, keys)
     if to:
         return Proposal(to, "immediate", f"states.{state}.fail_to", name, causes, keys)
     return Proposal(state, "record", f"states.{state}.requires", name, causes, keys, "ticket")

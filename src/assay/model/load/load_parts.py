@@ -31,5 +31,5 @@ LoadPart = Literal[
     "site_training",
 ]
 LOAD_PARTS: tuple[LoadPart, ...] = get_args(LoadPart)
-USUAL_PARTS: tuple[LoadPart, ...] = ("all_reduce", "gpu_burn", "nvme_read", "memory")
+USUAL_PARTS: tuple[LoadPart, ...] = ("all_reduce", "gpu_burn", "nvme_read", "memory", "battery")
 """What a state that requires active checks runs, if its policy names no parts."""

@@ -26,6 +26,7 @@ SUBJECT_KIND_OF_FIXTURE: dict[str, SubjectKind] = {
     "node": "node",
     "bmc": "node",
     "load": "node",
+    "battery": "node",
     "rack": "rack",
     "whole_rack": "whole_rack",
     "switch": "switch",

@@ -112,6 +112,11 @@ class LifecyclePolicy(SpecDocument):
         fault = (state, fault_class, severity, blame, in_use)
         return next((name, rule) for name, rule in self.faults.items() if rule.matches(*fault))
 
+    def find_named_rule(self, state: str, fault_class: str) -> tuple[str, str] | None:
+        """Return name and target of the first rule that names this fault class and state, and a state to go to."""
+        named = ((name, rule) for name, rule in self.faults.items() if fault_class in rule.classes)
+        return next(((name, rule.to) for name, rule in named if rule.to and state in rule.states), None)
+
     def actions_while_pending(self, rule: str) -> list[ActionName]:
         """Return the actions taken at once while a decision is pending. `rule` is `file:line name`, as recorded."""
         name = find_rule_name(rule)

@@ -84,6 +84,7 @@ SPEC_KINDS = {
     "FaultCatalog": "assay.model.specs.fault_catalog",
     "FirmwareBundle": "assay.model.specs.firmware_bundle",
     "Gates": "assay.model.specs.check_catalog_and_gates",
+    "GoldenDigests": "assay.model.specs.active.golden_digests",
     "KnownIssues": "assay.model.specs.known_issues",
     "LifecyclePolicy": "assay.model.specs.lifecycle_policy",
     "ManagementProfile": "assay.model.specs.management_profile",

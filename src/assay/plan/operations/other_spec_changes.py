@@ -21,6 +21,7 @@ COMPARED_KINDS = (
     "CostAssumptions",
     "BurnIn",
     "CollectiveWorkload",
+    "GoldenDigests",
 )
 """Kinds that are compared here value by value."""
 SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "LifecyclePolicy", "ManagementProfile")

@@ -12,6 +12,7 @@ from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+from assay.model.evidence import EvidenceDocument
 
 specs_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -23,30 +24,75 @@ def _specs() -> None:
 
 @specs_app.command()
 def learn(
-    node: Annotated[str, typer.Argument(metavar="NODE", help="A node in good condition.", show_default=False)],
+    nodes: Annotated[
+        list[str],
+        typer.Argument(metavar="NODE…", help="A node in good condition; two for --golden.", show_default=False),
+    ],
+    golden: Annotated[
+        bool, typer.Option("--golden", help="Draft golden digests from what several nodes computed alike.")
+    ] = False,
     fleet: FleetDir = Path(),
 ) -> None:
     """Draft a node spec from the last evidence of a good node, on stdout. A person must review each `# review:`.
 
-    Exit codes: 0 drafted; 2 there is no evidence of this node.
+    With `--golden`, draft golden digests from the battery of at least two nodes whose GPUs all agree.
+
+    Exit codes: 0 drafted; 2 there is no evidence of such a node, or no digests on which the nodes agree.
     """
+    workspace = Workspace(fleet.resolve())
+    require_known(nodes, workspace.fleet.nodes, "node")
+    if golden:
+        typer.echo(_draft_golden_digests(workspace, nodes), nl=False)
+    elif len(nodes) > 1:
+        raise AssayError("a node spec is drafted from one node", fix="name one node, or add --golden")
+    else:
+        typer.echo(_draft_node_spec(workspace, nodes[0]), nl=False)
+
+
+def _draft_golden_digests(workspace: Workspace, nodes: list[str]) -> str:
+    from datetime import UTC, datetime
+
+    from assay.correctness.golden import learn_golden
+    from assay.correctness.golden_draft import format_golden_spec
+    from assay.correctness.unit_results import UnreadableRun, read_load_run
+
+    runs = {}
+    for node in dict.fromkeys(nodes):
+        branch = _read_evidence(workspace, node).read("active", "battery")
+        try:
+            if branch.kind != "value":
+                raise UnreadableRun("", branch.kind, branch.reason)
+            runs[node] = read_load_run(branch.value)
+        except UnreadableRun as unreadable:
+            raise AssayError(
+                f"{node} has no battery in its last evidence: {unreadable.reason}",
+                fix=f"run: assay observe {node} --active battery",
+            ) from None
+    key, digests = learn_golden(runs)
+    return format_golden_spec(key, list(runs), digests, datetime.now(UTC).date())
+
+
+def _draft_node_spec(workspace: Workspace, node: str) -> str:
     from assay.fleet.repository_tree import WorkingFolder
     from assay.fleet.suite_source import parse_suites
-    from assay.observe.evidence_store import EvidenceStore
     from assay.observe.spec_learning.evidence_lookup import ObservedNode
     from assay.observe.spec_learning.spec_draft import draft_node_spec
 
-    workspace = Workspace(fleet.resolve())
-    require_known([node], workspace.fleet.nodes, "node")
-    declared = workspace.fleet.nodes[node]
+    declared, evidence = workspace.fleet.nodes[node], _read_evidence(workspace, node)
+    observed = ObservedNode(evidence, declared, workspace.fleet.node_specs.get(declared.spec), workspace.fleet.bundles)
+    limits = {limit.name for limit in parse_suites(WorkingFolder(workspace.root)).limits}
+    return draft_node_spec(observed, limits)
+
+
+def _read_evidence(workspace: Workspace, node: str) -> EvidenceDocument:
+    from assay.observe.evidence_store import EvidenceStore
+
     evidence = EvidenceStore(workspace.evidence_dir).latest(node)
     if evidence is None:
         raise AssayError(
             f"there is no evidence of {node}", where=str(workspace.evidence_dir), fix=f"run: assay observe {node}"
         )
-    observed = ObservedNode(evidence, declared, workspace.fleet.node_specs.get(declared.spec), workspace.fleet.bundles)
-    limits = {limit.name for limit in parse_suites(WorkingFolder(workspace.root)).limits}
-    typer.echo(draft_node_spec(observed, limits), nl=False)
+    return evidence
 
 
 @specs_app.command()

@@ -45,13 +45,13 @@ class GoldenDigests(SpecDocument):
       them, because YAML reads `12345678` as a number.
     - `nodes`: the nodes that gave these digests. One node proves nothing, since it may be wrong in all its GPUs.
 
-    `key`: what the digests depend on.
+    `computed_by`: what the digests depend on.
     """
 
     kind: Literal["GoldenDigests"]
     owner: str = Field(min_length=1)
     sources: list[str] = Field(min_length=1)
-    key: GoldenKey
+    computed_by: GoldenKey
     nodes: list[str] = Field(min_length=LEAST_NODES)
     digests: dict[str, DigestRuns] = Field(min_length=1)
 

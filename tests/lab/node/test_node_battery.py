@@ -1,0 +1,63 @@
+"""The battery on a virtual node: the real one, computed for each GPU, with the faults that were injected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.correctness.run_verdict import RunVerdict, judge_run
+from assay.correctness.unit_results import read_load_run
+from assay.lab.faults.injection import inject_fault
+
+
+def verdict_of(node: Any) -> RunVerdict:
+    battery = node.document("--active", "battery")["active"]["battery"]
+    return judge_run(read_load_run(battery))
+
+
+def test_the_gpus_of_a_healthy_node_agree(node: Any) -> None:
+    verdict = verdict_of(node)
+    state = node.world.load(node.name)
+    assert [device.uuid for device in verdict.run.devices] == [gpu["uuid"] for gpu in state["gpus"]]
+    assert {device.kind for device in verdict.run.devices} == {"NVIDIA H100 80GB HBM3"}
+    assert (verdict.run.backend, verdict.run.driver, verdict.run.cut_short) == ("cuda", state["driver"], "")
+    assert len(verdict.run.computed) >= 60
+    assert all(vote.is_told and not vote.wrong for vote in verdict.votes)
+
+
+@pytest.mark.parametrize("kind", ["permanent", "burst", "heat"])
+def test_a_gpu_that_computes_wrong_is_named_and_no_other(node: Any, kind: str) -> None:
+    inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 5, "kind": kind})
+    verdict = verdict_of(node)
+    assert [place for place in range(8) if verdict.find_wrong_units(place)] == [5]
+
+
+def test_a_gpu_that_hangs_ends_the_run_and_is_silent_in_its_last_unit(node: Any) -> None:
+    inject_fault(node.world, "gpu.hangs", node.name, {"gpu": 2, "units": 20})
+    verdict = verdict_of(node)
+    assert verdict.run.cut_short.startswith("stopped after 21 units; device 2 gave nothing")
+    assert dict(verdict.silent_units) == {2: 1}
+
+
+def test_a_gpu_that_gives_nothing_is_silent_and_not_named(node: Any) -> None:
+    inject_fault(node.world, "gpu.gives-nothing", node.name, {"gpu": 7, "units": 10})
+    verdict = verdict_of(node)
+    assert verdict.silent_units[7] == len(verdict.run.computed) - 10
+    assert not any(verdict.find_wrong_units(place) for place in range(8))
+
+
+def test_a_lost_gpu_takes_no_part(node: Any) -> None:
+    node.change(lambda state: state["gpus"][0].update(lost=True))
+    assert len(verdict_of(node).run.devices) == 7
+
+
+def test_without_numpy_the_lab_makes_results_up_and_says_so(node: Any) -> None:
+    inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 5})
+    hidden = (
+        "import sys; import assay.lab.tools.assay_load as tool;"
+        "sys.argv = ['assay-load', 'battery']; tool.find_spec = lambda name: None; tool.main()"
+    )
+    said = node.run("python3", "-c", hidden).stdout
+    assert '"engine": "made up"' in said
+    assert '"runtime": "lab without numpy"' in said

@@ -1,0 +1,68 @@
+"""A GPU that its peers outvoted leaves service at once, computes again, and goes back to its vendor or to people."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+
+COMPARED = CheckDeclaration(
+    id="suites/b.py::test_compared", subject="node", phases=["test", "confirm"], active=True, fault="gpu.sdc"
+)
+
+
+@pytest.fixture
+def outvoted(paper):
+    paper.checks["confirm"] = COMPARED
+    paper.add("n1")
+    paper.later(hours=1)
+    return paper
+
+
+def path_of(paper, name):
+    return [move.target for move in paper.story(name).transitions]
+
+
+@pytest.mark.parametrize("jobs", [(), ("llama",)])
+def test_it_leaves_service_at_once_even_under_a_job(outvoted, jobs):
+    outvoted.jobs["n1"] = jobs
+    outvoted.fault("n1", "gpu.sdc", "gpu5")
+    outvoted.step()
+    assert path_of(outvoted, "n1")[-1] == "confirmation"
+    assert outvoted.settle("n1") == ["cordon", "drain-now"]
+
+
+@pytest.mark.parametrize("state", ["test", "production-reboot", "production-powercycle-test"])
+def test_it_is_asked_again_before_it_serves(outvoted, state):
+    outvoted.add("n2", state)
+    outvoted.later(hours=1)
+    outvoted.judge("n2", "confirm", "fail")
+    outvoted.step()
+    assert path_of(outvoted, "n2")[-1] == "confirmation"
+
+
+@pytest.mark.parametrize(("verdict", "state"), [("fail", "rma"), ("pass", "triage")])
+def test_the_second_run_decides_between_the_vendor_and_people(outvoted, verdict, state):
+    outvoted.judge("n1", "confirm", "fail")
+    outvoted.later(seconds=1)
+    outvoted.fault("n1", "gpu.sdc", "gpu5")
+    outvoted.step()
+    outvoted.settle("n1")
+    assert outvoted.step() == [], "the first verdict alone returns no GPU"
+    outvoted.later(minutes=5)
+    outvoted.judge("n1", "confirm", verdict)
+    outvoted.step()
+    assert path_of(outvoted, "n1")[-1] == state
+
+
+def test_what_cannot_be_told_goes_to_people_and_never_back_into_service(outvoted):
+    outvoted.fault("n1", "gpu.sdc", "gpu5")
+    outvoted.step()
+    outvoted.settle("n1")
+    outvoted.later(minutes=5)
+    outvoted.judge("n1", "confirm", "error", "a tie: 4 to 4 of 8 GPUs")
+    outvoted.step()
+    assert path_of(outvoted, "n1")[-1] == "confirmation"
+    outvoted.later(hours=4)
+    outvoted.step()
+    assert path_of(outvoted, "n1")[-1] == "triage"
