@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-WEIGHT = 2654435761  # Knuth's multiplicative hash; each word has its own odd weight, so that swapped words are seen
+from assay.load.counter_hash import mix_words
+
+PLACE = 2654435761  # odd, so that each place counts differently: swapped words are seen
 
 
 def view_words(xp: Any, array: Any) -> Any:
@@ -13,10 +15,14 @@ def view_words(xp: Any, array: Any) -> Any:
 
 
 def sum_digest(xp: Any, array: Any) -> Any:
-    """Return the sum over i of (u_i ^ u_i >> 15) · (2654435761·i | 1) modulo 2^32, u the words of `array`."""
+    """Return the sum over i of mix(u_i ^ PLACE·i) modulo 2^32, u the words of `array`.
+
+    Words are mixed before they are added. With weights in place of mixing, flips of one bit in words at equal distances
+    (which GPU faults make) cancel in about 3 of 100 cases.
+    """
     words = view_words(xp, array)
-    weights = (xp.arange(words.size, dtype=xp.uint32) * xp.uint32(WEIGHT)) | xp.uint32(1)
-    return xp.sum((words ^ (words >> 15)) * weights, dtype=xp.uint32)
+    places = xp.arange(words.size, dtype=xp.uint32) * xp.uint32(PLACE)
+    return xp.sum(mix_words(xp, words ^ places), dtype=xp.uint32)
 
 
 def format_digest(digest: int) -> str:
