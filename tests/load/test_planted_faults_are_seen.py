@@ -12,6 +12,7 @@ from assay.load.battery.catalog import choose_tests, list_tests
 from assay.load.battery.sizes import SMALL
 from assay.load.battery_run import RunPlan, run_battery
 from assay.load.cpu_facts import list_made_devices
+from assay.load.digests import sum_digest
 from assay.load.numpy_engine import NumpyEngine
 from assay.load.planted_faults import find_fault_words, parse_plant
 from assay.load.run_lines import RunLines
@@ -107,3 +108,22 @@ def test_a_plant_that_makes_no_sense_says_what_to_write(text: str, says: str) ->
 def test_a_pattern_that_names_no_test_is_refused() -> None:
     with pytest.raises(ValueError, match="no test is called so"):
         choose_tests(list_tests(SMALL), ["gemn"])
+
+
+def test_flips_of_one_bit_at_equal_distances_never_cancel_in_the_digest() -> None:
+    """With a sum of weighted words they cancel in about 3 of 100 cases: both signs of the same differences."""
+    import numpy as np
+
+    chance = np.random.default_rng(15)
+    for trial in range(500):
+        words = chance.integers(0, 2**32, 2048, dtype=np.uint32)
+        spoilt, start = words.copy(), int(chance.integers(0, 1024))
+        spoilt[start : start + 8 * 32 : 32] ^= np.uint32(1 << (trial % 32))
+        assert sum_digest(np, spoilt) != sum_digest(np, words)
+
+
+def test_swapped_words_are_seen() -> None:
+    import numpy as np
+
+    words = np.arange(100, dtype=np.uint32)
+    assert sum_digest(np, words) != sum_digest(np, words[::-1].copy())
