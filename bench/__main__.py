@@ -26,6 +26,7 @@ from bench import (
     faults,
     harness,
     history,
+    idle_cost,
     kubernetes,
     ledger,
     million,
@@ -68,6 +69,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "cordon": cordon.measurements,
     "rollout": rollout.measurements,
     "kubernetes": kubernetes.measurements,
+    "idle_cost": idle_cost.measurements,
 }
 
 

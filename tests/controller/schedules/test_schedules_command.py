@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from assay.cli.app import app
 from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
 from assay.ledger.store import Ledger
+from assay.model.entries.schedule_entries import NodeLoadedEntry
 from assay.model.ledger_entry import LedgerEntry
 
 LAST = {
@@ -65,6 +66,35 @@ def test_the_next_slot_is_in_the_future_and_what_is_due_says_so(root):
     assert row["due"], "it never ran"
     assert datetime.fromisoformat(row["next"]) > asked_at
     assert of(root, "looks")["next"] is None
+
+
+def test_the_coverage_of_each_gpu_and_its_cost_are_shown(root):
+    ledger = Ledger.open(root / ".assay/ledger.sqlite")
+    now = datetime.now(UTC)
+    battery = {"ended": "cut", "units": 43, "tests": {"sort.int32": 43}, "last_unit": "42:sort.int32"}
+    for number, (ended, hours) in enumerate([("done", 900), ("done", 30), ("cut", 2)]):
+        at = (now - timedelta(hours=hours)).isoformat()
+        parts = {"memory": {"ended": ended}, **({"battery": battery} if ended == "cut" else {})}
+        room = ("job 7", 100 * number) if ended == "cut" else ("", None)
+        visit = NodeLoadedEntry("idle", at, ("1650923001",), parts, *room)
+        ledger.append(visit.make_entry(str(number), at, "n0003"))
+    found = json.loads(asked(root, "coverage", "n0003", "--format", "json"))
+    [gpu] = found["gpus"]
+    assert (gpu["serial"], gpu["node"]) == ("1650923001", "n0003")
+    assert gpu["parts"]["memory"] | {"covered_at": ""} == {
+        "covered_at": "", "hours_since": 30.0, "visits": 1, "cut": 1, "lacking": 0,
+    }  # fmt: skip
+    assert gpu["parts"]["battery"]["tests"] == {"sort.int32": 43}
+    [cost] = found["visits"]
+    assert (cost["visits"], cost["made_room"], cost["gone_ms"]["p99"]) == (2, 1, 200)
+    text = asked(root, "coverage")
+    assert "n0003  1650923001  battery 2 h ago (43 units), memory 30 h ago (1 times)" in text
+    assert "idle of h100-a: 2 visits, 1 made room; customers waited at most: p50 0.2 s" in text
+
+
+def test_a_fleet_without_visits_has_no_coverage(root):
+    assert asked(root, "coverage").strip() == "no idle node was visited yet"
+    assert json.loads(asked(root, "coverage", "--format", "json")) == {"gpus": [], "visits": []}
 
 
 def test_a_fleet_without_schedules_is_told_how_to_get_some(root):

@@ -23,11 +23,15 @@ OUTCOME_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class IdleNodeResult:
-    """How a verification ended for one node: a key of OUTCOME_WORDS, and why."""
+    """How a verification ended for one node: a key of OUTCOME_WORDS, and why.
+
+    `gone_ms`: how many milliseconds at most a customer waited until its load was gone, if one came.
+    """
 
     node: str
     outcome: str
     reason: str = ""
+    gone_ms: int | None = None
 
 
 def is_in_service(context: ControllerContext, node_state: NodeState | None) -> bool:

@@ -94,7 +94,8 @@ def _verify_nodes(
         record_outcome_faults(context, [*outcomes, *failures])
     rmtree(folder, ignore_errors=True)
     failed = {recorded.outcome.node for recorded in failures}
-    not_loaded = [IdleNodeResult(load.node, load.outcome, load.reason) for load in loads if load.outcome != "loaded"]
+    others = [load for load in loads if load.outcome != "loaded"]
+    not_loaded = [IdleNodeResult(load.node, load.outcome, load.reason, load.gone_ms) for load in others]
     results = [one for one in not_loaded if one.node not in failed]
     results += [_classify_outcomes(name, failures) for name in sorted(failed)]
     return results + [_classify_outcomes(load.node, outcomes) for load in loaded]
@@ -214,7 +215,7 @@ def _make_missed_entry(context: ControllerContext, task: SlotTask, name: str, at
     return missed.make_entry(ident, context.now, name)
 
 
-def _make_facts(results: Iterable[IdleNodeResult]) -> dict[str, Any]:
+def _make_facts(results: Sequence[IdleNodeResult]) -> dict[str, Any]:
     """Return the results for the ledger: by outcome, the folded node names by reason."""
     facts: dict[str, Any] = {}
     for outcome in OUTCOME_WORDS:
@@ -224,6 +225,8 @@ def _make_facts(results: Iterable[IdleNodeResult]) -> dict[str, Any]:
                 by_reason.setdefault(result.reason, []).append(result.node)
         if by_reason:
             facts[outcome] = {reason: fold_names(names) for reason, names in by_reason.items()}
+    if waits := [result.gone_ms for result in results if result.gone_ms is not None]:
+        facts["gone_ms"] = sorted(waits)
     return facts
 
 
@@ -234,6 +237,8 @@ def _format_summary(results: Sequence[IdleNodeResult], missed: Sequence[LedgerEn
             names, reasons = format_list(fold_names(one.node for one in own), 4), {one.reason for one in own}
             reason = reasons.pop() if len(reasons) == 1 else ""
             parts.append(f"{len(own)} {word} ({f'{names}: {reason}' if reason else names})")
+    if waits := [result.gone_ms for result in results if result.gone_ms is not None]:
+        parts.append(f"customers waited {max(waits) / 1000:.1f} s at most")
     if missed:
         parts.append(f"{format_count(len(missed), 'node')} not verified for too long")
     return ", ".join(parts) or "no node of the pool is in service"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.ledger.location import read_all_entries
+from assay.model.timestamps import parse_time
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -114,6 +115,40 @@ def run(
         lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
         print("\n".join(lines) or "nothing is due")  # noqa: T201 — the answer
     raise typer.Exit(2 if any(result.ended == "failed" for result in results) else 0)
+
+
+@schedules_app.command()
+def coverage(
+    context: typer.Context,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NODE", help="Only the GPUs of these nodes. Default: all.", show_default=False),
+    ] = None,
+    weeks: Annotated[int, typer.Option("--weeks", min=1, metavar="N", help="Count the visits of so many weeks.")] = 4,
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Show which parts of a load each GPU has seen in its idle time, and what that cost customers.
+
+    A GPU is known by its serial number. `units` counts what the battery computed, also in visits that a customer's job
+    cut short. The costs are how long at most a customer's job waited until the load was gone, as percentiles.
+
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    """
+    from assay.cli.render.loads.load_coverage import format_coverage, make_coverage_document
+    from assay.lifecycle.coverage.load_coverage import collect_coverage
+    from assay.lifecycle.coverage.visit_costs import collect_visit_costs
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}
+    since = now - timedelta(weeks=weeks)
+    entries = [one for one in read_all_entries(workspace.ledger_location) if one.at and parse_time(one.at) >= since]
+    entries = [one for one in entries if not nodes or one.node in nodes]
+    gpus, costs = list(collect_coverage(entries).values()), collect_visit_costs(entries, pools)
+    if form == "json":
+        typer.echo(json.dumps(make_coverage_document(gpus, costs, now), indent=1))
+    else:
+        typer.echo("\n".join(format_coverage(gpus, costs, now)))
 
 
 def _run_as_json(result: ScheduleRanEntry) -> dict[str, Any]:
