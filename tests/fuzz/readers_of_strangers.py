@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,7 +95,7 @@ def load_tools() -> Read:
 
     parsers = (
         dcgm_diag.parse_dcgm_diag,
-        dcgm_mndiag.parse_dcgm_mndiag,
+        partial(dcgm_mndiag.parse_dcgm_mndiag, own="n0001"),
         fio_verify.parse_fio_verify,
         front_end.parse_iperf3,
         gpu_fryer.parse_gpu_fryer,

@@ -6,6 +6,7 @@ The recordings and their sources are in `tests/recordings/load-tools/`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from assay.probe.node_access import NodeRoot
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "load-tools"
 READERS: Mapping[str, Callable[[ToolOutput], ReadingTree]] = {
     "dcgm_diag": parse_dcgm_diag,
-    "dcgm_mndiag": parse_dcgm_mndiag,
+    "dcgm_mndiag": partial(parse_dcgm_mndiag, own="n0001.example.org"),
     "nvbandwidth": parse_nvbandwidth,
     "ib_write_bw": parse_ib_write_bw,
     "ubergemm": parse_ubergemm,
@@ -99,6 +100,8 @@ def test_a_tool_that_is_not_installed_gives_no_value(
     for name in ("proc/driver/nvidia/gpus/0000:1b:00.0", "sys/class/infiniband/mlx5_0", "sys/class/nvme/nvme0/nvme0n1"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "proc/meminfo").write_text("MemAvailable:   1024000 kB\n")
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/hostname").write_text("n0001\n")
     (tmp_path / "tmp").mkdir()
     order = LoadOrder(1, site=SiteSettings({}, "/tmp", ("run-hpl",), "127.0.0.1", ("n0001",)))
     branch = run_load(NodeRoot(str(tmp_path)), [part], order)[part]

@@ -42,10 +42,10 @@ def run_dcgm_diag(level: int, root: NodeRoot, order: LoadOrder) -> ReadingTree:
 
 
 def parse_dcgm_diag(output: ToolOutput) -> ReadingTree:
-    """Parse the document: `devices`, by GPU and test; `node`, by test; versions and `exit_code`.
+    """Parse the document: `devices` by GPU, `node` for what is said of no GPU in particular, versions, `exit_code`.
 
-    A leaf has the value `Pass`, or `Fail: …` or `Warn: …` with DCGM's words. Other answers are no values: `Skip` is
-    unsupported, all else is failed. `node` has what is said of no GPU in particular.
+    Each has `tests`, by name, and `skipped`, the names of those that DCGM skipped. A test has the value `Pass`, or
+    `Fail: …` or `Warn: …` with DCGM's words. Other answers are no values: `Skip` is unsupported, all else is failed.
     """
     if (refusal := explain_refusal(output)) is not None:
         return refusal
@@ -65,7 +65,13 @@ def parse_dcgm_diag(output: ToolOutput) -> ReadingTree:
         return failed(
             f"dcgmi diag ended with {output.exit_code}, {RAN_CODES[output.exit_code]}; its document has no failure"
         )
-    return {**_read_versions(document, found), "exit_code": value(output.exit_code), "devices": devices, "node": node}
+    told = {gpu: _list_skipped(answers) for gpu, answers in devices.items()}
+    rest = {"exit_code": value(output.exit_code), "devices": told, "node": _list_skipped(node)}
+    return {**_read_versions(document, found), **rest}
+
+
+def _list_skipped(answers: ReadingTree) -> ReadingTree:
+    return {"tests": answers, "skipped": value(sorted(name for name in answers if "unsupported" in answers[name]))}
 
 
 def explain_refusal(output: ToolOutput) -> ReadingTree | None:

@@ -12,22 +12,29 @@ from assay.model.reading import ReadingTree, absent, failed, value
 from assay.probe.load_tools.dcgm_diag import explain_refusal, make_leaf
 from assay.probe.load_tools.json_output import parse_object, read_list
 from assay.probe.load_tools.tool_call import LoadOrder, ToolOutput, call_tool, quote_text
-from assay.probe.node_access import NodeRoot
+from assay.probe.node_access import NodeRoot, leaf_for_error
 
+HOST_NAME_FILE = "/proc/sys/kernel/hostname"
 MNDIAG_S = 3600
 
 
 def run_dcgm_mndiag(root: NodeRoot, order: LoadOrder) -> ReadingTree:
     """Test the rack. A node that stands in no whole rack has nothing to test."""
-    del root
     if not order.site.rack_hosts:
         return absent("the node's spec has no whole rack")
     words = ["dcgmi", "mndiag", "-r", "mnubergemm", "--hostList", ";".join(order.site.rack_hosts), "-j"]
-    return call_tool(words, LoadOrder(MNDIAG_S, order.env), parse_dcgm_mndiag)
+    try:
+        own = root.read_text(HOST_NAME_FILE)
+    except OSError as error:
+        return leaf_for_error(HOST_NAME_FILE, error)
+    return call_tool(words, LoadOrder(MNDIAG_S, order.env), lambda output: parse_dcgm_mndiag(output, own))
 
 
-def parse_dcgm_mndiag(output: ToolOutput) -> ReadingTree:
-    """Parse the document: `hosts`, by host name, GPU and test, with leaves as of `dcgmi diag`; and `exit_code`."""
+def parse_dcgm_mndiag(output: ToolOutput, own: str) -> ReadingTree:
+    """Parse the document: `devices` of the host `own`, by GPU and test; `hosts` with those of the others; `exit_code`.
+
+    Leaves are as of `dcgmi diag`. A host without a result is not in it.
+    """
     if (refusal := explain_refusal(output)) is not None:
         return refusal
     try:
@@ -52,7 +59,9 @@ def parse_dcgm_mndiag(output: ToolOutput) -> ReadingTree:
     errors = [quote_text(one.get("warning", "")) for one in read_list(document, "global_errors")]
     if errors or not any(hosts.values()):
         return failed(f"dcgmi mndiag: {errors[0] if errors else 'it tested no GPU'}")
-    return {"exit_code": value(output.exit_code), "hosts": hosts}
+    mine = next((name for name in hosts if name.partition(".")[0] == own.partition(".")[0]), "")
+    devices = hosts.pop(mine, {}) or failed(f"the document has no result of {quote_text(own)}")
+    return {"exit_code": value(output.exit_code), "devices": devices, "hosts": hosts}
 
 
 def _is_id(one: dict[str, Any]) -> bool:

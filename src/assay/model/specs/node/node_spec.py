@@ -16,6 +16,9 @@ from assay.model.specs.node.unit_settings import UnitSettings
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 from assay.model.units import UNITS, describe_unit_fix
 
+OPTIONAL_DCGM_TESTS = ("eud", "cpu_eud", "nccl_tests")
+"""What DCGM skips by default: the first two are packages of their own, the last must be allowed by a parameter."""
+
 
 class DimmSpec(StrictModel):
     """Memory modules, all alike. `speed_mts` is their configured speed in millions of transfers a second.
@@ -181,6 +184,7 @@ class NodeSpec(SpecDocument):
     settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
     `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
     `gpu_settings`: modes, clocks and power limit of the GPUs. `hca_settings`: firmware settings of the HCAs and NICs.
+    `dcgm_optional_tests`: the tests that `dcgmi diag` may skip.
     """
 
     kind: Literal["NodeSpec"]
@@ -203,6 +207,7 @@ class NodeSpec(SpecDocument):
     bios: dict[str, str] = Field(default={})
     boot: BootSpec = Field(default_factory=BootSpec)
     bmc: BmcSpec = Field(default_factory=BmcSpec)
+    dcgm_optional_tests: list[str] = Field(default=[*OPTIONAL_DCGM_TESTS])
     gpu_settings: GpuSettings = Field(default_factory=GpuSettings)
     hca_settings: HcaSettings = Field(default_factory=HcaSettings)
     leak_detectors: int = Field(default=0, ge=0)
