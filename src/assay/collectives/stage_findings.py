@@ -72,13 +72,14 @@ class StageFindings:
             yield f"could not tell which nodes fail only together: {self.runs} runs gave no answer"
             return
         yield f"pairs are good, and many nodes together fail; in {self.runs} runs, these were needed:"
-        yield from (f"  {block.name}: {format_nodes(block.nodes)}" for block in self.needed_blocks)
+        for block in self.needed_blocks:
+            yield f"  {block.name}: {format_nodes(block.nodes)}" if len(block.nodes) > 1 else f"  {block.name}"
         if len(scale.blocks) == 1:
             yield "  it fails alone"
         elif scale.is_enough:
             yield "  the two fail together, without any other"
         else:
-            yield "  the two alone do not fail: what lies between them is needed too"
+            yield "  the two alone do not fail: more nodes, or some of those between them, are needed too"
 
 
 def _list_once(gate: GateFindings) -> Iterator[str]:

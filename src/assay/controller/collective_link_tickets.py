@@ -95,7 +95,7 @@ def make_link_tickets(links: Iterable[NamedLink]) -> Iterator[Ticket]:
             places=(TicketPlace(device, port=port),),
             expected="pairs whose traffic crosses it are as good as the others",
             seen=link.seen,
-            verify=f"assay schedules run {link.schedule} --target {link.fabric}",
+            verify=f"assay schedules run {link.schedule} --of {link.fabric}",
             severity="degraded",
             cause=format_list(["the cable or one of its ends", "the port of the switch", "errors that slow the link"]),
             steps=f"read the counters of both ends: assay fabric scan {link.fabric}\nsee what it serves: {look}\n"

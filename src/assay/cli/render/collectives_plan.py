@@ -52,6 +52,7 @@ def _list_lines(design: str, search: CollectiveSearch, free: FreeNodes, time: Ti
         return
     rounds = ", ".join(f"{one.name} {format_count(len(one.pairs), 'pair')}" for one in search.screening)
     yield f"rounds: {rounds}; up to {len(CONFIRMATION_ROUNDS)} more if a pair is bad"
+    yield "beside: each node alone first, and all nodes together last, if the workload has commands for them"
     yield f"time: about {time.healthy_minutes:.1f} min if nothing is wrong, at most {time.longest_minutes:.0f} min"
     yield "would exercise:"
     yield from (f"  {share}" for share in measure_planned_coverage(search))

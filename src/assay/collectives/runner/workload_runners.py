@@ -94,4 +94,4 @@ def _make_runner(
 
 
 def _find_expected(command: CollectiveCommand | None) -> float:
-    return command.expected.gb_s if command and command.expected else 0.0
+    return command.expected.bus_bandwidth if command and command.expected else 0.0
