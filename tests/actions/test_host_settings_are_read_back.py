@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
-from assay.actions import host_settings_read_back
-from assay.actions.host_settings_read_back import HostSettingsReadBack
+from assay.actions.settings import host_settings_read_back
+from assay.actions.settings.host_settings_read_back import HostSettingsReadBack
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.configuration.setting_mismatch import SettingMismatch
 from assay.model.errors import AssayError

@@ -20,7 +20,16 @@ ROLLOUT = {"rollout": ID}
 GROUP = {"to": "zap", "reason": "bmc 1 → 2", "base": "ab" * 20, "nodes": ["n1", "n2"]}
 PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 
+BURN_IN = {"burn_in": ID, "spec": "day", "hours": 24, "drifts": ["gpu5: warmer"]}
 LINES = [
+    ("burnin.started", BURN_IN, "burn-in day began, 24 h"),
+    (
+        "burnin.window",
+        {**BURN_IN, "log": "a", "line": 1, "window": {"hours": 7.5, "phase": "heat"}},
+        "burn-in: 7.5 h are done, phase heat",
+    ),
+    ("burnin.held", BURN_IN, "burn-in goes on for 24 h: gpu5: warmer"),
+    ("burnin.ended", {**BURN_IN, "outcome": "failed", "reason": "gpu5 is wrong"}, "failed after 24.0 h: gpu5 is wrong"),
     ("node.enrolled", {"pool": "h100-a", "state": "triage"}, "starts in triage"),
     ("fault", {**FAULT, "detail": "fell off the bus"}, "catastrophic fault gpu.xid.79 on h100-a/n0003/gpu2 (2 times)"),
     ("fault.cleared", {"fault": ID, "because": f"back in production by decision {ID}"}, "gpu.xid.79 on h100-a/n0003"),
@@ -131,7 +140,7 @@ def test_every_kind_of_line_has_words():
 
 def test_lines_of_one_pass_know_each_other():
     first, second = (
-        LedgerEntry(str(number), AT, kind, "n0003", body) for number, (kind, body, _) in enumerate(LINES[1:3])
+        LedgerEntry(str(number), AT, kind, "n0003", body) for number, (kind, body, _) in enumerate(LINES[5:7])
     )
     assert format_entries([first, second])[1].startswith(
         "n0003: fault over, gpu.xid.79 on h100-a/n0003/gpu2: back in production"

@@ -9,8 +9,8 @@ from collections.abc import Collection
 
 from assay.actions.action import ActionContext, EffectIntent
 from assay.actions.ansible_playbook import run_playbook
-from assay.actions.host_settings_read_back import HostSettingsReadBack
 from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
+from assay.actions.settings.host_settings_read_back import HostSettingsReadBack
 from assay.actions.settings.system_settings_update import SystemSettingsUpdate
 from assay.model.configuration.correction_rules import find_setting
 from assay.model.configuration.declared_settings import SETTING_ROLES

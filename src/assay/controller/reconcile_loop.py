@@ -51,7 +51,7 @@ DEFAULT_POLL_INTERVAL_S = 300.0
 JOB_WORKERS = 4
 STOP_GRACE_S = 10.0
 """How long running tasks may take to end when the loop stops."""
-IGNORED_KIND_PREFIXES = ("ticket.", "schedule.", "observe.", "commit.", "rollout.")
+IGNORED_KIND_PREFIXES = ("ticket.", "schedule.", "observe.", "commit.", "rollout.", "burnin.window")
 """Kinds of entries that change nothing for decisions."""
 REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced")
 """Kinds of entries after which a node is polled at once, as after a repair."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.effects.pending_effect_runner import run_effects
+from assay.controller.ingest.burn_ins import follow_burn_ins
 from assay.controller.ingest.fault_recording import record_faults
 from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, scan_fabrics
 from assay.controller.ingest.part_replacements import record_parts
@@ -100,7 +101,8 @@ def _run_pass(
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
-    evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names)
+    burning = follow_burn_ins(fleet_state, names)
+    evidence = collect_node_evidence(context, fleet_state.build_snapshot(), names, burning)
     record_parts(context, evidence)
     runs = run_due_suites(fleet_state, names) if validate else []
     record_faults(context, evidence)

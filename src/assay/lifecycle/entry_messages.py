@@ -9,6 +9,7 @@ from typing import Any
 from assay.lifecycle.asset_history import describe_returned_part
 from assay.lifecycle.node_state_builder import describe_causes
 from assay.model.entries import asset_entries as asset
+from assay.model.entries import burn_in_entries as burn
 from assay.model.entries import effect_entries as effect
 from assay.model.entries import fault_entries as fault
 from assay.model.entries import operator_entries as operator
@@ -214,6 +215,14 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ),
     NodeRenamedEntry: lambda entry, _: f"renamed: the machine {entry.serial} was {entry.old}; its history goes on here",
     NodeLeftEntry: lambda entry, _: f"renamed: its machine is {entry.new} now",
+    burn.BurnInStartedEntry: lambda entry, _: f"burn-in {entry.spec} began, {entry.hours:g} h",
+    burn.BurnInWindowEntry: lambda entry, _: (
+        f"burn-in: {entry.window['hours']:.1f} h are done, phase {entry.window['phase']}"
+    ),
+    burn.BurnInHeldEntry: lambda entry, _: f"burn-in goes on for {entry.hours:g} h: {'; '.join(entry.drifts)}",
+    burn.BurnInEndedEntry: lambda entry, _: (
+        f"burn-in {entry.outcome} after {entry.hours:.1f} h{entry.reason and f': {entry.reason}'}"
+    ),
     DecisionEntry: _format_decision,
     DecisionWithdrawnEntry: lambda entry, _: f"no longer waits: {entry.reason}",
     fault.FaultEntry: _format_fault,

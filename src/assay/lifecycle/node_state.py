@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.corrections import CorrectionRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
 
@@ -198,13 +199,12 @@ class NodeState:
     """The projected state of one node. A stay is the time from one transition to the next.
 
     `serial` is the machine's serial number, "" if that is not known; `named_by` is the entry that gave it this name.
-
     `stay_id` is the id of the entry that began this stay and `stay_seq` its number, `decision` the decision behind it
     ("" for none), `reason` why it was made. `note` is what was recorded since that needs a technician or keeps the node
     here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
     a deadline of this stay, "" for never. `is_deadline_free` says that a person has cleared the breaker since then.
     `breaker_reason` is why it last held something back in this stay. `decision_ids` holds every decision ever made for
-    the node. `corrections` are the settings that it got in service.
+    the node. `corrections` are the settings that it got in service, `burn_in` its last burn-in.
     """
 
     node: str
@@ -235,6 +235,7 @@ class NodeState:
     stay_seq: int = 0
     serial: str = ""
     named_by: str = ""
+    burn_in: BurnInRecord | None = None
 
     @property
     def repaired_at(self) -> str:
@@ -280,8 +281,7 @@ NUMBERED_SOURCES = ("kernel", "nvml")
 
 def list_boots(marks: Mapping[str, str]) -> frozenset[str]:
     """Return the boots in the marks of sources that number their messages."""
-    boots = (marks[source].rpartition(":")[0] for source in NUMBERED_SOURCES if source in marks)
-    return frozenset(boot for boot in boots if boot)
+    return frozenset({marks[source].rpartition(":")[0] for source in NUMBERED_SOURCES if source in marks} - {""})
 
 
 def is_before(fault: FaultRecord, repair: RepairRecord) -> bool:

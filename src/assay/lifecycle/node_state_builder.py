@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.corrections import CorrectionRecord, end_correction, make_correction
 from assay.lifecycle.flap_detection import detect_flaps, list_answered_faults
 from assay.lifecycle.node_state import (
@@ -51,9 +52,8 @@ _SHARED_FIELDS = tuple(name for name in NodeState.__slots__ if name != "decision
 
 def _freeze(value: Any) -> Any:
     """Return a collection of the builder as the tuple of `NodeState`, and anything else as it is."""
-    if isinstance(value, dict):
-        return tuple(value.values())
-    return tuple(value) if isinstance(value, list) else value
+    members = value.values() if isinstance(value, dict) else value
+    return tuple(members) if isinstance(value, dict | list) else value
 
 
 @dataclass(slots=True)
@@ -89,6 +89,7 @@ class NodeStateBuilder:
     stay_seq: int = 0
     serial: str = ""
     named_by: str = ""
+    burn_in: BurnInRecord | None = None
     known_boots: set[str] = field(default_factory=set)
     built: NodeState | None = None
 
@@ -273,9 +274,8 @@ class NodeStateBuilder:
 
     def apply_move_request(self, entry: LedgerEntry) -> None:
         """Remember the state that a person wants, unless the node is there."""
-        move = MoveEntry.read(entry)
-        at, now = format_time(entry.at), bool(move.now)
-        request = MoveRequest(entry.id, move.to, move.who, move.reason, at, now, move.rollout)
+        move, at = MoveEntry.read(entry), format_time(entry.at)
+        request = MoveRequest(entry.id, move.to, move.who, move.reason, at, bool(move.now), move.rollout)
         self.move_request = request if move.to != self.state else None
 
 

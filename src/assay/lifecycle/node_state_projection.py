@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from assay.lifecycle.burn_in_record import BURN_IN_KINDS, advance_burn_in
 from assay.lifecycle.enrolled_machines import make_builder, rename_machine
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_builder import ENTRY_HANDLERS, NodeStateBuilder
@@ -35,9 +36,16 @@ class NodeStateProjection:
             self.seq = max(self.seq, entry.seq)
             if entry.kind in MACHINE_KINDS:
                 self._change_machine(entry)
+            elif entry.kind in BURN_IN_KINDS:
+                self._change_burn_in(entry)
             elif (builder := self._builders.get(entry.node)) and (handle := ENTRY_HANDLERS.get(entry.kind)):
                 builder.built = None
                 handle(builder, entry)
+
+    def _change_burn_in(self, entry: LedgerEntry) -> None:
+        if builder := self._builders.get(entry.node):
+            builder.built = None
+            builder.burn_in = advance_burn_in(builder.burn_in, entry, builder.stay_id)
 
     def _change_machine(self, entry: LedgerEntry) -> None:
         """Enrol a machine, or give it another name. Another serial number under a known name is another machine."""

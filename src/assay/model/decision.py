@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 ActionName = Literal[
-    "cordon", "uncordon", "drain", "drain-now", "configure", "reboot", "powercycle", "zap", "ticket", "dossier"
+    "cordon",
+    "uncordon",
+    "drain",
+    "drain-now",
+    "configure",
+    "reboot",
+    "powercycle",
+    "zap",
+    "burn-in",
+    "ticket",
+    "dossier",
 ]
 REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"})
 """Actions after which earlier passes of checks no longer count."""
@@ -44,7 +54,7 @@ class DecisionCause:
 
     `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
-    that excuses a failure), flapping, repeated, lemon, setting (id: its path in the node spec). Reasons that held
+    that excuses a failure), flapping, repeated, lemon, burn-in, setting (id: its path in the spec). Reasons that held
     something back have the kind person, profile, limit, breaker, foreign, jobs or pause. The order of a rollout has the
     kind rollout.
     """

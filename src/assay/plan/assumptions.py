@@ -26,6 +26,7 @@ ACTION_HOURS = MappingProxyType(
         "zap": AssumedHours(
             2, "our own choice: seven components with three resets; the default policy gives up at 6 h"
         ),
+        "burn-in": AssumedHours(0, "the burn-in is started; the soak time counts its hours"),
         "dossier": AssumedHours(0.1, "files are collected; minutes"),
         "ticket": AssumedHours(0, "paperwork; nothing waits for it"),
     }

@@ -66,7 +66,8 @@ def _answer(document: ReadingTree, arguments: argparse.Namespace) -> NoReturn:
 def _ask_burn_in(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
     from assay.probe.burnin.command import answer_burn_in
 
-    return {"burn_in": answer_burn_in(root, arguments.burn_in, arguments.plan, arguments.lines_since)}
+    declared = (arguments.load, arguments.load_tools)
+    return {"burn_in": answer_burn_in(root, arguments.burn_in, arguments.plan, arguments.lines_since, declared)}
 
 
 def _parse_arguments() -> argparse.Namespace:

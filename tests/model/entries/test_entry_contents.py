@@ -25,6 +25,7 @@ from assay.model.specs import fault_catalog
 RECORDED = json.loads((Path(__file__).parent / "recorded_entries.json").read_text())
 SOURCE = Path(assay.__file__).parent
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {str: st.text(), int: st.integers(0, 10**6), bool: st.booleans()}
+SCALARS[float] = st.floats(allow_nan=False, allow_infinity=False)
 JSON_OBJECTS = st.dictionaries(st.text(min_size=1), st.text() | st.integers() | st.lists(st.text()), max_size=3)
 
 

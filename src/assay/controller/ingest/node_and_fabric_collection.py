@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from assay.controller.context import ControllerContext
+from assay.controller.ingest.burn_ins import RunningBurnIn
 from assay.controller.ingest.silent_nodes import record_answers
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
@@ -22,15 +24,19 @@ from assay.observe.unanswered_channels import find_unanswered_branches
 
 
 def collect_node_evidence(
-    context: ControllerContext, snapshot: FleetSnapshot, names: Sequence[str]
+    context: ControllerContext,
+    snapshot: FleetSnapshot,
+    names: Sequence[str],
+    burning: Mapping[str, RunningBurnIn] = MappingProxyType({}),
 ) -> dict[str, EvidenceDocument]:
     """Collect and keep the evidence of the nodes `names`; append `observe.failed` for channels that stopped answering.
 
     Nodes whose state waits for active checks run their load first. Nodes that the snapshot only counts are in
-    service, and run none.
+    service, and run none. `burning`: nodes that a burn-in loads, which run no other load.
     """
     before, selected = {name: context.evidence.latest(name) for name in names}, set(names)
     views = [view for view in snapshot.nodes if view.name in selected]
+    views = [view for view in views if view.name not in burning]
     active = {view.name: parts for view in views if (parts := find_due_parts(snapshot, view))}
     for name, parts in active.items():
         context.progress(f"{name}: loading it with {', '.join(parts)} …")
@@ -39,6 +45,7 @@ def collect_node_evidence(
     found = collect_evidence(
         context.fleet, names, clock=context.clock, active=active, store=context.evidence, after_entry=head
     )
+    found |= {name: running.add_to(found[name], before[name]) for name, running in burning.items() if name in found}
     for evidence in found.values():
         context.evidence.store_latest(evidence)
         context.ledger.append(*_make_failure_entries(context, evidence, before[evidence.node]))

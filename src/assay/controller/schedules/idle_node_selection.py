@@ -49,6 +49,8 @@ def find_exclusion(
         return IdleNodeResult(name, "skipped", f"held by {node_state.hold.who}: {node_state.hold.reason}")
     if not context.fleet.profile_of(name).acts_on_faults:
         return IdleNodeResult(name, "skipped", f"profile {context.fleet.nodes[name].profile}: faults are not acted on")
+    if node_state.burn_in and node_state.burn_in.is_running:
+        return IdleNodeResult(name, "skipped", node_state.burn_in.describe())
     if node_state.pending or node_state.unsettled_effects:
         return IdleNodeResult(name, "skipped", "a decision or an effect about it is pending")
     if status is None:

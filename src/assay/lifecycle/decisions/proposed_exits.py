@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from assay.lifecycle.burn_in_proof import (
+    describe_missing_burn_in,
+    find_failed_burn_in,
+    make_burn_in_cause,
+)
 from assay.lifecycle.decisions.circuit_breaker import has_missed_deadline
 from assay.lifecycle.decisions.fault_remedies import make_fault_cause, make_lemon_causes, shorten_fault_causes
 from assay.lifecycle.decisions.flapping import list_present_causes
@@ -111,12 +116,15 @@ def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     """
     results = judge_state_requirements(snapshot, view)
     failed = {failure.id: failure for result in results for failure in result.failed}
-    if not failed:
+    burned = find_failed_burn_in(snapshot, view)
+    if not failed and burned is None:
         return None
     state, to = view.node_state.state, snapshot.policy_state_of(view).fail_to
     name = f"{state}-fails"
     causes = tuple(make_failure_cause(failure) for _, failure in sorted(failed.items()))
     keys = tuple(f"{failure.outcome.check}[{failure.outcome.subject}]" for failure in failed.values())
+    if burned:
+        causes, keys = (burned, *causes), (burned.id, *keys)
     named = (snapshot.policy.find_named_rule(state, failure.outcome.fault) for failure in failed.values())
     if rule := next(filter(None, named), None):
         return Proposal(rule[1], "immediate", f"faults.{rule[0]}", rule[0], causes, keys)
@@ -133,9 +141,10 @@ def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     ready = are_entry_actions_verified(snapshot, view) and all(result.is_met for result in results)
     if state.pass_to is None or not ready or stayed < hours(state.soak_hours):
         return None
-    if state.until_idle and view.jobs != ():
+    if (state.until_idle and view.jobs != ()) or describe_missing_burn_in(snapshot, view):
         return None
-    causes = tuple(_make_phase_cause(result) for result in results) or (_make_arrival_cause(snapshot, view),)
+    proofs = (*(_make_phase_cause(result) for result in results), *make_burn_in_cause(view))
+    causes = proofs or (_make_arrival_cause(snapshot, view),)
     path, name = f"states.{node_state.state}.pass_to", f"{node_state.state}-passes"
     return Proposal(state.pass_to, "immediate", path, name, causes)
 

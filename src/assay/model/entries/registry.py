@@ -7,6 +7,7 @@ from typing import Any
 
 from assay.model.entries import (
     asset_entries,
+    burn_in_entries,
     decision_entries,
     effect_entries,
     fault_entries,
@@ -31,6 +32,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
         rollout_entries,
         schedule_entries,
         ticket_entries,
+        burn_in_entries,
     )
     for content in vars(module).values()
     if isinstance(content, type) and issubclass(content, EntryContent) and content.kind

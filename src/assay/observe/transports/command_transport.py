@@ -91,9 +91,10 @@ def build_probe_command(node: Node, arguments: Sequence[str]) -> tuple[list[str]
     They run the installed probe where the inventory names one (`probe_command`), else the probe that comes along. A
     probe that loads the node is told what is declared for its load tools (`load`, `load_tools`).
     """
-    if node.settings.load and "--active" in arguments:
+    loads = "--active" in arguments or "start" in arguments[1:2]
+    if node.settings.load and loads:
         arguments = [*arguments, "--load", json.dumps(node.settings.load.as_json(), sort_keys=True)]
-    if node.settings.load_tools and "--active" in arguments:
+    if node.settings.load_tools and loads:
         arguments = [*arguments, "--load-tools", json.dumps(node.settings.load_tools.as_json(), sort_keys=True)]
     if installed := node.settings.probe_command:
         return [*installed, *_without_areas(arguments)], b""

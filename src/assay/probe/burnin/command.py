@@ -23,12 +23,14 @@ MOST_BYTES = 2**20
 START_S, STOP_S, POLL_S = 10.0, 20.0, 0.05
 
 
-def answer_burn_in(root: NodeRoot, what: str, plan: str, since: str) -> dict[str, Any]:
+def answer_burn_in(
+    root: NodeRoot, what: str, plan: str, since: str, declared: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
     """Do what is asked and return the answer: `id`, `running`, `t` (seconds done), `boot`, `m`, and the new lines."""
     folder = BurnInFolder(root)
     try:
         if what == "start":
-            _start(folder, json.loads(plan))
+            _start(folder, {**json.loads(plan), "load": declared[0], "load_tools": declared[1]})
         elif what == "stop":
             _stop(folder)
     except OSError as error:

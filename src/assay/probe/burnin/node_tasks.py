@@ -16,8 +16,10 @@ from typing import Any
 from assay.model.reading import ReadingTree, failed
 from assay.probe.burnin.journal import SESSIONS, BurnInFolder
 from assay.probe.burnin.passive_readings import identify_parts, read_passively
+from assay.probe.delivery.load_tool import read_site_variables
 from assay.probe.isolated_reader import kill_tree
 from assay.probe.load_run import run_load
+from assay.probe.load_tools.site_settings import SiteSettings
 from assay.probe.load_tools.tool_call import LoadOrder
 from assay.probe.node_access import BOOT_ID_FILE, NodeRoot
 
@@ -126,7 +128,9 @@ class NodeMachine:
 
     def start_unit(self, part: str, seconds: int, t: float) -> ForkedTask:
         """Start one unit. Each unit of the battery has other seeds: they begin at the second of the burn-in."""
-        order = LoadOrder(seconds, dict(self.plan.get("env", {})), after_unit=f"{int(t) - 1}:")
+        site = SiteSettings.parse(self.plan.get("load_tools", ""))
+        variables = {**read_site_variables(self.plan.get("load", "")), **site.environment}
+        order = LoadOrder(seconds, variables, after_unit=f"{int(t) - 1}:", site=site)
         task = ForkedTask(partial(_run_part, self.root, part, order))
         self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]
         self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))

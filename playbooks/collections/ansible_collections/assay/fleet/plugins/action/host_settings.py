@@ -8,7 +8,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.actions.host_settings_read_back import HostSettingsReadBack
+from assay.actions.settings.host_settings_read_back import HostSettingsReadBack
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.model.errors import AssayError
