@@ -10,19 +10,24 @@ from typing import ClassVar
 import pytest
 from by_hand import in_production
 
+from assay.collectives.judging import SpeedRule
 from assay.collectives.runner import cpu_workload
+from assay.collectives.runner.result_file import ResultFile, SearchHeader
+from assay.collectives.staged_search import StageSettings
 from assay.controller.collective_link_tickets import find_links, make_link_tickets
 from assay.controller.context import ControllerContext
 from assay.controller.schedules import collectives_search
 from assay.controller.schedules.collectives_search import CustomerWatch, search_collectives
 from assay.controller.schedules.due_slots import ScheduleHistory, ScheduleLine, SlotTask
 from assay.controller.schedules.slot_runner import SlotResult
+from assay.controller.ticket_updates import update_tickets
 from assay.model.entries.schedule_entries import ScheduleRanEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.active.collective_workload import CollectiveWorkload
 from assay.model.specs.schedules import FleetSchedule, find_previous_slot
 from assay.schedulers.no_scheduler import NoScheduler
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
+from assay.tickets.ticket_diff import TICKET_KINDS
 
 NODES = [f"n{at:04}" for at in range(1, 9)]
 JOB = CustomerJob("17", "llama", "ada", "2026-11-20T00:00:00+00:00")
@@ -161,6 +166,45 @@ def test_a_named_link_is_a_ticket_until_a_search_sees_it_good() -> None:
     assert mended.proofs == {ticket.key: "weekly of compute, slot 2026-11-23 03:00 UTC, saw it good"}
     history.add_entries([ended(4, **link)])
     assert len(find_links([line], history).named) == 1
+
+
+def test_a_link_in_the_ledger_opens_a_ticket_and_a_search_that_sees_it_good_closes_it(
+    idle_desk: ControllerContext,
+) -> None:
+    def ran(number: int, **facts: object) -> None:
+        slot = f"2026-11-2{number}T03:23:00+00:00"
+        entry = ScheduleRanEntry("collectives", "compute", "collectives-search", slot, 1, "done", "", facts)
+        idle_desk.ledger.append(entry.make_entry(f"e{number}", slot))
+        update_tickets(idle_desk)
+
+    def told() -> list[str]:
+        return [entry.kind for entry in idle_desk.ledger.entries(kinds=TICKET_KINDS)]
+
+    ran(1, links={"leaf-su01-r0[33]": {"kind": "uplink", "seen": "slow; bad in 3 of 3 runs"}})
+    assert told() == ["ticket.opened"]
+    ran(2)
+    assert told() == ["ticket.opened"], "a search that did not use it says nothing"
+    ran(3, links_good=["leaf-su01-r0[33]"])
+    assert told() == ["ticket.opened", "ticket.closed"]
+
+
+def test_a_search_that_continues_asks_about_all_its_nodes_not_only_those_that_are_free_now(
+    idle_desk: ControllerContext,
+) -> None:
+    context = planted(idle_desk, "n0003=dead")
+    search = {"workload": "ours", "min_nodes": 4, "at_once": 4}
+    schedule = FleetSchedule(does="collectives-search", cron="0 * * * *", search=search)
+    slot = find_previous_slot(schedule, "UTC", context.clock.now())
+    task = SlotTask(ScheduleLine("weekly", "compute", schedule, "UTC"), slot, attempt=2)
+    path = collectives_search.locate_results(context.home, task)
+    header = SearchHeader(tuple(NODES), 0, "compute", (), SpeedRule(), StageSettings())
+    ResultFile(path).continue_or_start(header)
+    Scheduler.jobs = {"n0003": 0}
+    search_collectives(context, task)
+    own = [one for one in ResultFile(path).read()[1] if "n0003" in one.pair]
+    assert own
+    assert {one.ended for one in own} == {"preempted"}
+    assert faults(context) == []
 
 
 def test_a_workload_that_is_not_declared_fails_the_slot_with_its_name(idle_desk: ControllerContext) -> None:

@@ -136,11 +136,9 @@ def _run(
 ) -> tuple[StagedSearch, SearchResults]:
     """Run the search, or what is left of one that was interrupted."""
     fabric = _build_map(context, task.line.target)
-    watch = CustomerWatch(context, nodes)
-    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-    if conf := next((node.settings.slurm_conf for node in nodes if node.settings.slurm_conf), ""):
-        environment["SLURM_CONF"] = conf
-    limits = RunLimits(how.at_once, None, environment, watch.find_taker)
+    every = [node for name, node in context.fleet.nodes.items() if name in fabric.nodes]
+    watch = CustomerWatch(context, every)  # of all nodes: those of an interrupted search may be in use now
+    limits = RunLimits(how.at_once, None, _choose_environment(nodes), watch.find_taker)
     runners = make_runners(workload, limits)
     rails = tuple(range(fabric.rails)) if runners.pair.has_rails else ()
     names = tuple(node.name for node in nodes if node.name in fabric.nodes)
@@ -157,6 +155,13 @@ def _run(
             context.progress(f"{task}: round {name}: {done} of {total} runs")
 
     return search, run_search(search, header.rails, runners, file, known, show)
+
+
+def _choose_environment(nodes: Sequence[Node]) -> dict[str, str]:
+    """Return the variables that the commands get."""
+    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+    conf = next((node.settings.slurm_conf for node in nodes if node.settings.slurm_conf), "")
+    return environment | ({"SLURM_CONF": conf} if conf else {})
 
 
 def _build_map(context: ControllerContext, fabric: str) -> FabricMap:

@@ -15,7 +15,8 @@ VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 class ExpectedSpeed(StrictModel):
     """A bus bandwidth in GB/s below which a collective is slow, and where the figure comes from.
 
-    `bus_bandwidth`: the usual figure in GB/s; a run is slow below `slow_below` of it. `source`: who measured it, or where it is written.
+    `bus_bandwidth`: the usual figure in GB/s; a run is slow below `slow_below` of it. `source`: who measured it, or
+    where it is written.
     """
 
     bus_bandwidth: float = Field(gt=0)
