@@ -31,3 +31,9 @@ def test_enough_units_ran(battery, limits, measure):
     """Count the results of the node: without a wrong one among many, a GPU is not known to compute right."""
     measure("battery_units", battery.units, unit="count")
     battery.require_units(battery.units, limits.battery_units)
+
+
+@pytest.mark.fault("gpu.burn.failed")
+def test_gpus_compute_alike_fast(battery, limits, measure):
+    """Compare the slowest GPU in the battery with the fastest of the node."""
+    measure("battery_spread", battery.spread, at_most=limits.battery_spread, unit="%", place=battery.slowest)

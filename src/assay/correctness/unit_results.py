@@ -55,6 +55,7 @@ class LoadRun:
     """One run of the battery. `cut_short` says why it ended before its time, "" if it did not.
 
     `engine`, `backend`, `driver`, `runtime`, `program`: what computed; "" where the run does not say.
+    `busy_ms`: how long each device computed in all; none where the run does not say.
     """
 
     devices: tuple[LoadDevice, ...]
@@ -65,6 +66,7 @@ class LoadRun:
     runtime: str = ""
     program: str = ""
     cut_short: str = ""
+    busy_ms: tuple[float, ...] = ()
 
     @cached_property
     def computed(self) -> tuple[LoadUnit, ...]:
@@ -83,6 +85,7 @@ def read_load_run(branch: Mapping[str, Any]) -> LoadRun:
         devices=devices,
         units=tuple(_read_units(branch, len(devices))),
         cut_short=_find_early_end(branch),
+        busy_ms=_read_times(branch, len(devices)),
         **{name: _read_text(branch, name) for name in ("engine", "backend", "driver", "runtime", "program")},
     )
 
@@ -128,6 +131,12 @@ def _find_early_end(branch: Mapping[str, Any]) -> str:
 def _read_text(branch: Mapping[str, Any], name: str) -> str:
     reading = _read(branch, name)
     return reading.value if reading.kind == "value" and isinstance(reading.value, str) else ""
+
+
+def _read_times(branch: Mapping[str, Any], devices: int) -> tuple[float, ...]:
+    times = _read(branch, "busy_ms").value
+    is_whole = isinstance(times, list) and len(times) == devices
+    return tuple(map(float, times)) if is_whole and all(type(ms) in (int, float) and ms > 0 for ms in times) else ()
 
 
 def _require(branch: Mapping[str, Any], name: str, kind: type) -> Any:

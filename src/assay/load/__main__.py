@@ -14,6 +14,7 @@ from typing import TextIO
 from assay.load.battery.catalog import choose_tests, hash_program, list_tests
 from assay.load.battery.sizes import SIZES, BatterySizes
 from assay.load.battery_run import RunPlan, run_battery
+from assay.load.device_order import parse_order
 from assay.load.engine import Engine, LoadError
 from assay.load.engine_choice import EngineRequest, make_engine
 from assay.load.jax_mesh import ALONE, TrainingNodes
@@ -70,7 +71,7 @@ def _train(options: argparse.Namespace) -> str:
 
 
 def _make_engine(options: argparse.Namespace, group: TrainingNodes) -> Engine:
-    order = [int(place) for place in options.order.split(",")] if options.order else []
+    order = parse_order(options.order)
     uuids = options.uuids.split(",") if options.uuids else []
     named = (options.engine, options.devices, order, uuids, options.kind, options.unit_seconds)
     return make_engine(EngineRequest(*named, group))
@@ -104,7 +105,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=("jax", "numpy"), default="", help="default: JAX if it is installed")
     parser.add_argument("--size", choices=tuple(SIZES), default="", help="default: full on GPUs, small on a CPU")
     parser.add_argument("--devices", type=int, default=8, metavar="N", help="how many a CPU stands for; default: 8")
-    parser.add_argument("--order", default="", metavar="LIST", help="the order of the devices, such as 3,1,0,2")
+    parser.add_argument("--order", default="", metavar="LIST", help="of the devices: such as 3,1,0,2, or shuffled")
     parser.add_argument("--uuids", default="", metavar="LIST", help="names of the devices that a CPU stands for")
     parser.add_argument("--kind", default="", help="what a CPU's devices are called")
     parser.add_argument("--unit-seconds", type=float, default=60, help="a unit without an answer for so long hangs")

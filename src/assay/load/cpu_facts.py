@@ -6,6 +6,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+from assay.load.device_order import settle_order
 from assay.load.engine import DeviceFacts, LoadError
 
 VECTOR_UNITS = ("avx512f", "avx2", "avx", "asimd")
@@ -22,10 +23,8 @@ def name_instruction_set() -> str:
 
 
 def list_made_devices(count: int, order: Sequence[int], uuids: Sequence[str], kind: str) -> tuple[DeviceFacts, ...]:
-    """Return `count` devices in `order` that stand for GPUs on a CPU. Raises LoadError if the order is none of them."""
-    chosen = list(order) or list(range(count))
-    if sorted(chosen) != list(range(count)):
-        raise LoadError(f"--order {','.join(map(str, order))}: name each of the devices 0 to {count - 1} once")
+    """Return `count` devices in `order` that stand for GPUs on a CPU. Raises LoadError or ValueError."""
+    chosen = settle_order(order, count)
     if uuids and len(uuids) != count:
         raise LoadError(f"--uuids names {len(uuids)} devices, and there are {count}")
     return tuple(DeviceFacts(index, uuids[index] if uuids else f"CPU-{index}", kind or "cpu") for index in chosen)

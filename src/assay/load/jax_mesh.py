@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.load.device_order import settle_order
 from assay.load.engine import EngineFacts, LoadError
 from assay.load.jax_arithmetic import AXIS, JaxArithmetic
-from assay.load.jax_start import choose_devices, describe_jax, join_nodes, start_jax
+from assay.load.jax_start import describe_jax, join_nodes, start_jax
 from assay.load.planted_faults import HEALTHY, FaultWords
 
 
@@ -44,7 +45,8 @@ class JaxMesh:
             local = self.jax.local_devices()
         except (RuntimeError, ValueError) as error:
             raise LoadError(f"JAX finds no devices: {error}") from None
-        self.local_devices = choose_devices(local, order)
+        order = settle_order(order, len(local))
+        self.local_devices = [local[place] for place in order]
         self.facts = describe_jax(self.jax, local, order, uuids, kind, own_flags)
         self.devices = self.jax.devices() if group.nodes > 1 else self.local_devices
         self.numpy = numpy

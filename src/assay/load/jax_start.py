@@ -40,13 +40,6 @@ def start_jax(cpu_devices: int) -> Any:
     return jax
 
 
-def choose_devices(devices: Sequence[Any], order: Sequence[int]) -> list[Any]:
-    """Return JAX's devices in `order`, all in their own order if it is empty. Raises LoadError if it is none."""
-    if order and sorted(order) != list(range(len(devices))):
-        raise LoadError(f"--order {','.join(map(str, order))}: name each of the devices 0 to {len(devices) - 1} once")
-    return [devices[place] for place in order] if order else list(devices)
-
-
 def join_nodes(jax: Any, coordinator: str, nodes: int, node: int) -> None:
     """Join the nodes of a run. A process joins once: another run is another process. Raises RuntimeError."""
     jax.config.update("jax_cpu_collectives_implementation", "gloo")

@@ -29,7 +29,9 @@ class RunLines:
     def write_unit(self, test: str, seed: int, result: UnitResult) -> None:
         """Write a unit of the battery."""
         self.units += 1
-        self._write({"test": test, "seed": seed, "ms": round(result.ms, 3), "digests": _format(result.digests)})
+        times = [round(ms, 3) for ms in result.device_ms]
+        line = {"test": test, "seed": seed, "ms": round(result.ms, 3), "digests": _format(result.digests)}
+        self._write({**line, "device_ms": times})
 
     def write_step(self, test: str, seed: int, step: int, tokens: int, result: UnitResult) -> None:
         """Write a step of training. `tokens`: of one device. A loss that is no number is null."""

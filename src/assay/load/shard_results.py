@@ -12,26 +12,35 @@ POLL_S = 0.0002
 
 
 def collect_digests(result: Any, devices: Sequence[Any], begun: float, unit_s: float) -> UnitResult:
-    """Return each device's digest and when it came; None for a device that gave none within `unit_s`."""
+    """Return each device's digest and when it came; None for a device that gave none within `unit_s`.
+
+    All devices are asked in turn until they are ready, so that a slow one does not make the next ones look slow.
+    """
     parts = {shard.device: shard.data for shard in result.addressable_shards}
-    digests: list[int | None] = []
-    times: list[float] = []
-    reasons = []
-    for device in devices:
-        reason, digest = _take(parts[device], begun + unit_s)
-        digests.append(digest)
-        times.append(1e3 * (time.perf_counter() - begun))
-        if reason:
-            reasons.append(f"device {device.id} {reason}")
-    return UnitResult(max(times), digests, times, "; ".join(reasons))
+    came_ms = _wait_for_each([parts[device] for device in devices], begun, begun + unit_s)
+    answers = [("gave nothing in time", None) if at is None else _take(parts[device])
+               for device, at in zip(devices, came_ms, strict=True)]  # fmt: skip
+    reasons = [f"device {device.id} {reason}" for device, (reason, _) in zip(devices, answers, strict=True) if reason]
+    times = [1e3 * unit_s if at is None else at for at in came_ms]
+    return UnitResult(max(times), [digest for _, digest in answers], times, "; ".join(reasons))
 
 
-def _take(part: Any, until: float) -> tuple[str, int | None]:
-    """Return why there is no number, "" if there is one; and the number."""
-    while not part.is_ready():
-        if time.perf_counter() > until:
-            return "gave nothing in time", None
-        time.sleep(POLL_S)
+def _wait_for_each(parts: Sequence[Any], begun: float, until: float) -> list[float | None]:
+    """Return after how many milliseconds each part was ready, None for one that was not ready in time."""
+    came: list[float | None] = [None] * len(parts)
+    waiting = set(range(len(parts)))
+    while waiting and time.perf_counter() <= until:
+        for place in sorted(waiting):
+            if parts[place].is_ready():
+                came[place] = 1e3 * (time.perf_counter() - begun)
+        waiting -= {place for place, at in enumerate(came) if at is not None}
+        if waiting:
+            time.sleep(POLL_S)
+    return came
+
+
+def _take(part: Any) -> tuple[str, int | None]:
+    """Return why a part that is ready is no number, "" if it is one; and the number."""
     try:
         return "", int(part.item())
     except RuntimeError as error:

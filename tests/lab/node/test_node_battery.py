@@ -19,7 +19,7 @@ def verdict_of(node: Any) -> RunVerdict:
 def test_the_gpus_of_a_healthy_node_agree(node: Any) -> None:
     verdict = verdict_of(node)
     state = node.world.load(node.name)
-    assert [device.uuid for device in verdict.run.devices] == [gpu["uuid"] for gpu in state["gpus"]]
+    assert sorted(device.uuid for device in verdict.run.devices) == sorted(gpu["uuid"] for gpu in state["gpus"])
     assert {device.kind for device in verdict.run.devices} == {"NVIDIA H100 80GB HBM3"}
     assert (verdict.run.backend, verdict.run.driver, verdict.run.cut_short) == ("cuda", state["driver"], "")
     assert len(verdict.run.computed) >= 60
@@ -30,21 +30,29 @@ def test_the_gpus_of_a_healthy_node_agree(node: Any) -> None:
 def test_a_gpu_that_computes_wrong_is_named_and_no_other(node: Any, kind: str) -> None:
     inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 5, "kind": kind})
     verdict = verdict_of(node)
-    assert [place for place in range(8) if verdict.find_wrong_units(place)] == [5]
+    assert [one.index for place, one in enumerate(verdict.run.devices) if verdict.find_wrong_units(place)] == [5]
 
 
 def test_a_gpu_that_hangs_ends_the_run_and_is_silent_in_its_last_unit(node: Any) -> None:
     inject_fault(node.world, "gpu.hangs", node.name, {"gpu": 2, "units": 20})
     verdict = verdict_of(node)
     assert verdict.run.cut_short.startswith("stopped after 21 units; device 2 gave nothing")
-    assert dict(verdict.silent_units) == {2: 1}
+    assert {verdict.run.devices[place].index: units for place, units in verdict.silent_units.items()} == {2: 1}
 
 
 def test_a_gpu_that_gives_nothing_is_silent_and_not_named(node: Any) -> None:
     inject_fault(node.world, "gpu.gives-nothing", node.name, {"gpu": 7, "units": 10})
     verdict = verdict_of(node)
-    assert verdict.silent_units[7] == len(verdict.run.computed) - 10
+    silent = {verdict.run.devices[place].index: units for place, units in verdict.silent_units.items()}
+    assert silent == {7: len(verdict.run.computed) - 10}
     assert not any(verdict.find_wrong_units(place) for place in range(8))
+
+
+def test_a_gpu_that_computes_slowly_takes_longer_than_its_peers(node: Any) -> None:
+    inject_fault(node.world, "gpu.computes-slowly", node.name, {"gpu": 3, "factor": 4.0})
+    run = verdict_of(node).run
+    times = {device.index: ms for device, ms in zip(run.devices, run.busy_ms, strict=True)}
+    assert {index: ms / times[0] for index, ms in times.items() if index} == {**dict.fromkeys(range(1, 8), 1), 3: 4}
 
 
 def test_a_lost_gpu_takes_no_part(node: Any) -> None:

@@ -15,11 +15,16 @@ from assay.probe.node_access import NodeRoot
 
 RUN_FACTS = ("engine", "backend", "program", "driver", "runtime", "flags", "devices", "without")
 Lines = list[dict[str, Any]]
+TOGETHER = ("collective.", "copy.peer")
+"""Tests in which the devices wait for each other."""
 
 
 def run_battery(root: NodeRoot, order: LoadOrder) -> ReadingTree:
-    """Run the battery for about the order's seconds. It goes on after the order's unit."""
-    words = ["battery", "--seconds", str(order.seconds)]
+    """Run the battery for about the order's seconds. It goes on after the order's unit.
+
+    Each run has the GPUs in another order, so that a wrong result that comes again follows its GPU.
+    """
+    words = ["battery", "--seconds", str(order.seconds), "--order", "shuffled"]
     return run_assay_load(
         root, [*words, *(["--after", order.after_unit] if order.after_unit else [])], order, _read_units
     )
@@ -32,7 +37,7 @@ def read_cut_battery(text: str, reason: str) -> ReadingTree:
 
 def _read_units(lines: Lines) -> ReadingTree:
     last = {"last_unit": value(f"{lines[-1]['seed']}:{lines[-1]['test']}")} if lines else {}
-    return {"units": value(collect_units(lines)), **last}
+    return {"units": value(collect_units(lines)), "busy_ms": sum_busy_ms(lines), **last}
 
 
 def run_assay_load(
@@ -105,3 +110,11 @@ def collect_units(units: Lines) -> dict[str, dict[str, Any]]:
         agreed = digests and digests[0] is not None and all(digest == digests[0] for digest in digests)
         collected.setdefault(unit["test"], {})[str(unit["seed"])] = digests[0] if agreed else digests
     return collected
+
+
+def sum_busy_ms(units: Lines) -> ReadingTree:
+    """Return how long each device computed in all, in order of devices. Together they wait for each other: left out."""
+    alone = [unit["device_ms"] for unit in units if not unit["test"].startswith(TOGETHER) and unit.get("device_ms")]
+    if not alone:
+        return failed("no unit says how long each device took")
+    return value([round(sum(times), 3) for times in zip(*alone, strict=False)])
