@@ -73,13 +73,22 @@ class BurnInRecord:
         return parse_time(self.at) + timedelta(hours=max(0.0, self.planned_hours - self.hours_done))
 
     def list_coverage(self) -> Iterator[tuple[str, str, str, float]]:
-        """Yield subject, serial number ("" if not known), load part, and hours with results."""
+        """Yield subject, serial number ("" if not known), load part, and hours with results.
+
+        What loads the whole node counts for each of its DIMMs (`memory`), or of its GPUs.
+        """
         hours: dict[tuple[str, str], float] = {}
         for (_, part), work in self.work.items():
             for subject, seconds in work.subjects.items():
-                hours[subject, part] = hours.get((subject, part), 0.0) + seconds / 3600
+                for one in self._expand(subject, part):
+                    hours[one, part] = hours.get((one, part), 0.0) + seconds / 3600
         for (subject, part), count in sorted(hours.items()):
             yield subject, self.serials.get(subject, ""), part, round(count, 2)
+
+    def _expand(self, subject: str, part: str) -> list[str]:
+        gpus = [name for name in self.serials if name.startswith("gpu")]
+        dimms = [name for name in self.serials if not name.startswith(("gpu", "nvme"))]
+        return ((dimms if part == "memory" else gpus) or [subject]) if subject == "node" else [subject]
 
     def describe(self) -> str:
         """Return how far it is, or how it ended, in one line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.render.burn_in_status import burn_in_as_json
 from assay.lifecycle.node_state import LostCordon, NodeState
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def node_status_as_json(
         "opened": [{"at": lost.at, "reason": lost.reason} for lost in list_current_lost_cordons(state)],
         "returned": list(returned),
         "jobs_unknown": unknown_jobs and {"since": unknown_jobs.since, "reason": unknown_jobs.reason},
+        "burn_in": burn_in_as_json(state),
         "because": state.note or state.reason,
     }
 

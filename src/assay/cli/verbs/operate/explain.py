@@ -17,6 +17,7 @@ from assay.cli.recorded_node_states import (
     load_node_states,
     pick_node_state,
 )
+from assay.cli.render.burn_in_status import format_burn_in
 from assay.cli.render.code_meanings import add_code_meanings
 from assay.cli.render.lemon_explanation import add_lemon_branch, describe_lemon_score
 from assay.cli.render.node_explanation import (
@@ -62,8 +63,8 @@ def explain(
     """Show the decisions that brought a node into its state: their causes, the policy's rule, and the actions.
 
     Then show what its state still requires, failures that decide nothing (known issues, observed checks), what differs
-    from the fleet repository (`assay sync`), how far the active rollout is with the node, faults that no round has
-    decided on yet, the state of its agent, and its lemon score: what it has cost in its life, and why.
+    from the fleet repository (`assay sync`), its burn-in, how far the active rollout is with the node, faults that no
+    round has decided on yet, the state of its agent, and its lemon score: what it has cost in its life, and why.
 
     For a customer, show in plain words what happened, what it means, what is being done, and when the node should be
     back.
@@ -117,7 +118,13 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
         return
     differences = format_node_sync(sync) if sync else ()
     rolling = format_node_rollout(rollout) if rollout else ()
-    notes = [*format_requirements(requirements), *rolling, *differences, *format_recent_news(workspace, news)]
+    notes = [
+        *format_burn_in(state),
+        *format_requirements(requirements),
+        *rolling,
+        *differences,
+        *format_recent_news(workspace, news),
+    ]
     tree = build_explanation_tree(status, chain, notes)
     add_lemon_branch(tree, lemon)
     _print_tree(tree)

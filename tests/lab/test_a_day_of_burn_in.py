@@ -1,0 +1,146 @@
+"""A day of burn-in in lab time: a reboot, a killed controller, a drift that holds the node longer, an early end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forked_assay import run_assay
+from serving_fleet import POLICY, change_yaml, make_serving_fleet
+
+from assay.lab.virtual_node_state import VirtualNodeState
+from assay.lab.world import LabWorld
+from assay.ledger.store import Ledger
+
+NODE, RATE = "n0001", 300.0
+PHASES = [
+    {"name": "heat", "hours": 3, "parts": ["gpu_burn"]},
+    {"name": "again", "hours": 1, "parts": ["all_reduce"], "beside": ["memory"]},
+]
+
+
+def assay(home: Path, *words: str) -> str:
+    done = run_assay(*words, "--fleet", home, cwd=home)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def name_burn_in(policy: dict[str, Any]) -> None:
+    policy["states"]["test"] |= {"burn_in": ["day"], "soak_hours": 0, "entry": ["cordon", "drain", "burn-in"]}
+    policy["edges"]["production"].append("test")
+
+
+def shorten_day(spec: dict[str, Any]) -> None:
+    spec |= {"phases": PHASES, "unit_seconds": 300, "watch_seconds": 300}
+    spec["drift"] |= {"hold_longer_hours": 1, "points_at_least": 5}
+    spec["drift"]["limits"]["gflops"] = {"per_day": 2}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A fleet of one node in the state `test`, whose burn-in has been ordered, its lab up."""
+    make_serving_fleet(tmp_path, [NODE])
+    change_yaml(tmp_path / POLICY, name_burn_in)
+    change_yaml(tmp_path / "specs/burnin/day.yaml", shorten_day)
+    assay(tmp_path, "lab", "up")
+    world = LabWorld(tmp_path / ".assay/lab")
+    world.set_clock(world.clock().now(), RATE)
+    assay(tmp_path, "reconcile", "--once")
+    assay(tmp_path, "move", NODE, "test", "--reason", "a day of load")
+    yield tmp_path
+    stop_supervisor(tmp_path)
+    assay(tmp_path, "lab", "down")
+
+
+def node_folder(home: Path) -> Path:
+    return home / f".assay/lab/nodes/{NODE}/root/var/lib/assay/burn-in"
+
+
+def stop_supervisor(home: Path) -> None:
+    if node_folder(home).exists():
+        (node_folder(home) / "stop").write_text("")
+
+
+def change_node(home: Path, change: Callable[[VirtualNodeState], None]) -> None:
+    with LabWorld(home / ".assay/lab").change(NODE) as state:
+        change(state)
+
+
+def read_burn_in(home: Path) -> dict[str, Any]:
+    status = json.loads(assay(home, "status", "--format", "json"))
+    (node,) = status["nodes"]
+    return {"state": node["state"], **(node["burn_in"] or {})}
+
+
+def reconcile_until(home: Path, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Run rounds until something has come; what must come, never how soon."""
+    for _ in range(200):
+        assay(home, "reconcile", "--once")
+        if is_so(found := read_burn_in(home)):
+            return found
+        time.sleep(0.5)
+    raise AssertionError(found)
+
+
+def count_entries(home: Path) -> Counter[str]:
+    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    kinds = Counter(
+        entry.kind if not entry.kind.startswith("effect") else f"{entry.kind} {entry.body.get('action', '')}"
+        for entry in ledger.entries(NODE)
+    )
+    ledger.close()
+    return kinds
+
+
+@pytest.mark.slow(minutes=6)
+def test_it_survives_a_killed_controller_and_a_reboot_and_holds_a_node_that_drifts(home: Path) -> None:
+    words = [sys.executable, "-m", "assay", "reconcile", "--once", "--fleet", str(home)]
+    for wait_s in (1.5, 3.0, 4.5):
+        controller = subprocess.Popen(words, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(wait_s)
+        controller.send_signal(signal.SIGKILL)
+        controller.wait()
+    reconcile_until(home, lambda found: found.get("hours", 0) >= 0.5)
+    assert count_entries(home)["effect.intent burn-in"] == 1, "however often the controller was killed"
+
+    def reboot(state: VirtualNodeState) -> None:
+        state["boot"] |= {"id": "11111111-2222-3333-4444-555555555555", "count": 2}
+
+    before = read_burn_in(home)
+    change_node(home, reboot)
+    after = reconcile_until(home, lambda found: found.get("reboots", 0) >= 1)
+    assert after["hours"] >= before["hours"], "it went on, and did not begin again"
+
+    for step in range(1, 9):  # GPU 5 loses 1 % of its speed again and again
+        change_node(home, lambda state, step=step: state["gpus"][5].update(burn_gflops=48_000 - 480 * step))
+        reconcile_until(home, lambda found, step=step: found["hours"] >= 0.5 + 0.25 * step or found["phase"] != "heat")
+    held = reconcile_until(home, lambda found: found["held_hours"] > 0 or found["outcome"] != "running")
+    assert held["held_hours"] == 1
+    assert any(line.startswith("gpu5: Gflop/s") for line in held["drifts"])
+    done = reconcile_until(home, lambda found: found["outcome"] != "running")
+    assert (done["outcome"], done["hours"] >= 5) == ("done", True)
+    assert {one["serial"] for one in done["coverage"] if one["load"] == "gpu_burn"} == {
+        one["serial"] for one in LabWorld(home / ".assay/lab").load(NODE)["gpus"]
+    }
+    reconcile_until(home, lambda found: found["state"] == "production")
+    assert "gpu5: Gflop/s" in assay(home, "history", NODE)
+
+
+@pytest.mark.slow(minutes=2)
+def test_a_wrong_result_ends_it_early_and_sends_the_node_to_people(home: Path) -> None:
+    reconcile_until(home, lambda found: found.get("hours", 0) >= 0.25)
+    change_node(home, lambda state: state["gpus"][5].update(burn_ok=False))
+    failed = reconcile_until(home, lambda found: found["outcome"] != "running")
+    assert (failed["outcome"], failed["reason"]) == ("failed", "gpu5: gpu_burn computed wrong results")
+    assert failed["hours"] < 4
+    reconcile_until(home, lambda found: found["state"] == "triage")
+    answer = json.loads(assay(home, "explain", NODE, "--format", "json"))
+    assert "gpu5: gpu_burn computed wrong results" in json.dumps(answer["chain"])
