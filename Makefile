@@ -7,7 +7,7 @@ LOAD_READY := .venv/.load-ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow explore lint bench probe lock schemas clean system
+.PHONY: help run test test-slow explore lint bench gpu-check probe lock schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 
 bench: $(READY) ## measure what should be fast
 	@$(BIN)/python -m bench
+
+gpu-check: $(READY) ## ask a machine with a GPU what only it can answer about the battery; writes reports/gpu-check.json
+	@$(BIN)/python -m assay.load.gpu_check.machine_check reports/gpu-check.json $(ARGS)
 
 probe: $(READY) ## pack the probe into one file to copy to nodes, dist/probe.pyz
 	@mkdir -p dist

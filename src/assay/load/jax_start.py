@@ -25,7 +25,7 @@ DEFAULT_CACHE = "~/.cache/assay-load"
 def start_jax(cpu_devices: int) -> Any:
     """Import JAX and return it. On a CPU it shows `cpu_devices` devices. Raises LoadError if it is not installed."""
     made = f"--xla_force_host_platform_device_count={cpu_devices}"
-    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS, made]).strip()
+    os.environ["XLA_FLAGS"] = " ".join([*FLAGS, made, os.environ.get("XLA_FLAGS", "")]).strip()  # the last wins
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -49,9 +49,9 @@ def join_nodes(jax: Any, coordinator: str, nodes: int, node: int) -> None:
 def describe_jax(
     jax: Any, devices: Sequence[Any], order: Sequence[int], uuids: Sequence[str], kind: str, own_flags: str
 ) -> EngineFacts:
-    """Return what this JAX runs on. `devices`: this node's, in JAX's order. `own_flags`: XLA_FLAGS before ours."""
+    """Return what this JAX runs on. `devices`: this node's, in JAX's order. `own_flags`: the caller's."""
     first, chosen = devices[0], list(order) or list(range(len(devices)))
-    flags = " ".join(filter(None, [own_flags, *FLAGS]))
+    flags = " ".join(filter(None, [*FLAGS, own_flags]))
     runtime = " ".join(str(first.client.platform_version).split())
     engine = f"jax {jax.__version__}"
     if first.platform == "cpu":
