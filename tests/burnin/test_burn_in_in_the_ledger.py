@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.cli.render.burn_in_status import burn_in_as_json, describe_burn_in_of_stay, format_burn_in
+from assay.cli.render.loads.burn_in_status import burn_in_as_json, describe_burn_in_of_stay, format_burn_in
 from assay.lifecycle.burn_in_proof import describe_missing_burn_in, find_failed_burn_in
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states

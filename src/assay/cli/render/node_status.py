@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.render.burn_in_status import burn_in_as_json
+from assay.cli.render.loads.burn_in_status import burn_in_as_json
 from assay.lifecycle.node_state import LostCordon, NodeState
 
 if TYPE_CHECKING:

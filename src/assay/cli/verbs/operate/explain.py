@@ -17,9 +17,9 @@ from assay.cli.recorded_node_states import (
     load_node_states,
     pick_node_state,
 )
-from assay.cli.render.burn_in_status import format_burn_in
 from assay.cli.render.code_meanings import add_code_meanings
 from assay.cli.render.lemon_explanation import add_lemon_branch, describe_lemon_score
+from assay.cli.render.loads.burn_in_status import format_burn_in
 from assay.cli.render.node_explanation import (
     build_decision_chain,
     build_explanation_tree,

@@ -13,7 +13,7 @@ import typer
 from assay.cli.hold_expiry import format_hold_end
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import format_ago, load_fleet_records
-from assay.cli.render.burn_in_status import describe_burn_in_of_stay
+from assay.cli.render.loads.burn_in_status import describe_burn_in_of_stay
 from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
 from assay.cli.render.open_breakers import breaker_as_json, format_breaker
 from assay.cli.workspace import Workspace
