@@ -19,6 +19,7 @@ from assay.lab.faults.computing_faults import COMPUTING_FAULTS
 from assay.lab.faults.flash_faults import FLASH_FAULTS
 from assay.lab.faults.gpu_faults import GPU_FAULTS
 from assay.lab.faults.host_faults import HOST_FAULTS
+from assay.lab.faults.load_faults import LOAD_FAULTS
 from assay.lab.faults.setting_faults import SETTING_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
 from assay.lab.world import LabWorld
@@ -78,6 +79,7 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     **FLASH_FAULTS,
     **GPU_FAULTS,
     **HOST_FAULTS,
+    **LOAD_FAULTS,
     **SETTING_FAULTS,
 }
 

@@ -205,7 +205,9 @@ def _boot(state: VirtualNodeState) -> Files:
     yield "proc/sys/kernel/osrelease", f"{state['kernel']}\n"
     yield "proc/sys/kernel/random/boot_id", f"{state['boot']['id']}\n"
     yield "proc/cmdline", f"{state['cmdline']}\n"
-    yield "proc/meminfo", f"MemTotal:       {state['memory_bytes'] // 1024} kB\n"
+    total_kb = state["memory_bytes"] // 1024
+    yield "proc/meminfo", f"MemTotal:       {total_kb} kB\nMemAvailable:   {total_kb * 9 // 10} kB\n"
+    yield "var/tmp/.keep", ""
 
 
 def _kernel_log(state: VirtualNodeState) -> Files:

@@ -29,10 +29,17 @@ NO_COMMAND = 127
 SOURCES = Path(__file__).parents[3]
 TOOLS = {
     "all_reduce_perf": "all_reduce_perf",
-    "gpu_burn": "gpu_burn",
+    "dcgmi": "dcgmi",
+    "dcgmproftester13": "dcgmproftester",
     "fio": "fio",
+    "gpu-fryer": "gpu_fryer",
+    "gpu_burn": "gpu_burn",
+    "ib_write_bw": "ib_write_bw",
+    "nvbandwidth": "nvbandwidth",
     "nvidia-smi": "nvidia_smi",
     "stress-ng": "stress_ng",
+    "stressapptest": "stressapptest",
+    "ubergemm": "ubergemm",
 }
 SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
 FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root

@@ -18,6 +18,7 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | host | firmware tables, kernel, clock, services (lab/node/healthy_host.py) |
 | kernel_log | `[{at, text}]` since this boot |
 | active | results of the burn-in tools: `bus_bandwidth_gb_s wrong memory_errors` |
+| load | what the other load tools find (lab/node/healthy_load.py) |
 | fails | planted failures: `probe_hangs bmc_silent flash settings`; `settings`: a reset loses pending BIOS settings |
 """
 
@@ -39,6 +40,7 @@ from assay.lab.node.healthy_host import (
     make_healthy_host,
     make_syslog_subscriptions,
 )
+from assay.lab.node.healthy_load import make_healthy_load
 from assay.lab.node.host_files import host_files
 from assay.lab.node.pci_files import pci_files
 from assay.lab.nvml.stub_answers import stub_answers
@@ -99,6 +101,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
             "wrong": 0,
             "memory_errors": 0,
         },
+        "load": make_healthy_load(spec),
         "fails": {"probe_hangs": False, "bmc_silent": False, "flash": []},
     }
 

@@ -1,4 +1,4 @@
-"""fio on a virtual node: one read job on one drive, in the form of `--output-format=json`."""
+"""fio on a virtual node, in the form of `--output-format=json`: a read of one drive, or a file written and verified."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.lab.tools.state_reader import State, load_node_state, print_lines
 
-NO_SUCH_DEVICE = 2
+NO_SUCH_DEVICE, MISCOMPARE = 2, 84
 
 
 def make_fio_document(state: State, job: str, filename: str) -> dict[str, Any]:
@@ -21,11 +21,25 @@ def make_fio_document(state: State, job: str, filename: str) -> dict[str, Any]:
     return {"fio version": "fio-3.33", "jobs": [done]}
 
 
+def make_verify_document(state: State) -> dict[str, Any]:
+    """Return the main parts of fio's document for a file that was written and read back."""
+    error = 0 if state["load"]["intact"] else MISCOMPARE
+    job = {"jobname": "verify", "error": error, "read": {"io_bytes": 2**30}, "write": {"io_bytes": 2**30}}
+    return {"fio version": "fio-3.33", "jobs": [job]}
+
+
 def main() -> None:
-    """Print the document."""
-    options = dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:] if "=" in word)
-    document = make_fio_document(load_node_state(), options.get("name", ""), options.get("filename", ""))
+    """Print the document; exit with 1 if there is an error in it."""
+    options, state = (
+        dict(word.removeprefix("--").split("=", 1) for word in sys.argv[1:] if "=" in word),
+        load_node_state(),
+    )
+    if "verify" in options:
+        document = make_verify_document(state)
+    else:
+        document = make_fio_document(state, options.get("name", ""), options.get("filename", ""))
     print_lines([json.dumps(document, indent=2)])
+    sys.exit(1 if document["jobs"][0]["error"] else 0)
 
 
 if __name__ == "__main__":
