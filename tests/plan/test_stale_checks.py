@@ -15,12 +15,22 @@ def stale(repository) -> dict[str, tuple[str, ...]]:
     return found
 
 
+BATTERY = (
+    "test_gpu_computes_as_its_peers",
+    "test_gpu_gives_every_result",
+    "test_enough_units_ran",
+    "test_gpus_compute_alike_fast",
+    "test_node_agrees_with_golden_digests",
+)
+"""Checks that are judged by golden digests; those for another GPU are others."""
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         ("gpu_temperature: {value: 85", "gpu_temperature: {value: 84", {"test_gpu_temperature"}),
         ("driver: 570", "driver: 580", {"test_driver_version"}),
-        ("model: NVIDIA H100", "model: NVIDIA H200", {"test_gpu_model"}),
+        ("model: NVIDIA H100", "model: NVIDIA H200", {"test_gpu_model", *BATTERY}),
         ("memory_gib: 2048", "memory_gib: 1024", {"test_memory_size", "test_memory_is_all_there"}),
         ("psus: {count: 6, needed: 4}", "psus: {count: 6, needed: 5}", {"test_enough_power_supplies"}),
         ("source: NVIDIA ConnectX-7 datasheet", "source: another page of the datasheet", set()),
@@ -29,6 +39,13 @@ def stale(repository) -> dict[str, tuple[str, ...]]:
 )
 def test_only_checks_that_read_what_changed_are_stale(repository, old, new, expected) -> None:
     assert set(stale(repository.spec(old, new))) == expected
+
+
+def test_other_golden_digests_make_the_checks_stale_that_compare_with_them(repository) -> None:
+    golden = "specs/golden/lab-h100.yaml"
+    assert stale(repository.edit(golden, "eb72a842", "eb72a843")) == dict.fromkeys(BATTERY, ("golden digests",))
+    repository.edit(golden, "eb72a843", "eb72a842")
+    assert stale(repository.edit(golden, "sources: [", 'sources: ["another page", ')) == {}
 
 
 def test_slots_are_what_every_check_of_the_part_rests_on(repository) -> None:
