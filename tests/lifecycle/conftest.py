@@ -121,7 +121,8 @@ class Paper:
 
     def situation(self, **lines: Any) -> FleetSnapshot:
         views = tuple(self.view(name) for name in self.nodes)
-        more = {"lines": self.lines, "known_issues": self.known, "observing_checks": self.observed, **lines}
+        known = {"known_issues": self.known, "observing_checks": self.observed, "proofs": self.catalog.proofs}
+        more = {"lines": self.lines, **known, **lines}
         return FleetSnapshot(self.now, self.policy, views, **more)
 
     @property
@@ -172,10 +173,7 @@ class Paper:
 
     def pass_all(self, name: str) -> None:
         """Judge everything that is due, and let it pass."""
-        view = self.view(name)
-        for phase in list_due_phases(
-            FleetSnapshot(self.now, self.policy, (view,), known_issues=self.known, observing_checks=self.observed), view
-        ):
+        for phase in list_due_phases(self.situation(), self.view(name)):
             self.judge(name, phase)
 
     def fault(self, name: str, fault_class: str, part: str = "", **other: Any) -> str:

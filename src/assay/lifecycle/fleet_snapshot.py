@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from assay.lifecycle.node_state import NodeState
+from assay.model.load.load_parts import LoadPart
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
@@ -63,6 +64,7 @@ class FleetSnapshot:
     in common with others; only an open breaker reads it. `running_rollouts` are the ids of the rollouts whose orders
     may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
+    `proofs` are, by fault, the parts of a load that must prove its repair.
     """
 
     now: datetime
@@ -76,6 +78,7 @@ class FleetSnapshot:
     running_rollouts: frozenset[str] = frozenset()
     rolling_nodes: frozenset[str] = frozenset()
     settings_of_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    proofs: Mapping[str, tuple[LoadPart, ...]] = field(default_factory=dict)
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

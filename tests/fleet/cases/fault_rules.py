@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cases.case import FAULTS, POLICY, Case, replaced
+from cases.case import CHECKS, FAULTS, POLICY, Case, replaced
 
 POLICY_FILE = "specs/policy.yaml"
 HOT = POLICY.replace("faults:\n", "faults:\n  hot: {classes: [gpu.hot], timing: record}\n")
@@ -30,6 +30,8 @@ TWICE = SITE.replace("extends: faults\n", "").replace(
 BLAMED = "check: true, severity: degraded, blame: hardware"
 ECHO = FAULTS.replace("check: true, ", "check: true, follows: {classes: [gpu.hot]}, ")
 
+LOADS = "active: true, parts:"
+PROVEN = FAULTS.replace("check: true,", "check: true, proof: [battery],")
 CASES: dict[str, Case] = {
     "ASY0072": Case(replaced(POLICY_FILE, HOT, "gpu.hot", "gpu.hut"), {POLICY_FILE: HOT}, f"{POLICY_FILE}:12:9"),
     "ASY0078": Case(
@@ -60,5 +62,10 @@ CASES: dict[str, Case] = {
     ),
     "ASY0142": Case(
         replaced(CATALOG_FILE, ECHO, "[gpu.hot]", "[gpu.hut]"), {CATALOG_FILE: ECHO}, f"{CATALOG_FILE}:7:76"
+    ),
+    "ASY0284": Case(
+        {CATALOG_FILE: PROVEN, "specs/checks.yaml": CHECKS.replace("phases:", f"{LOADS} [memory], phases:")},
+        {CATALOG_FILE: PROVEN, "specs/checks.yaml": CHECKS.replace("phases:", f"{LOADS} [battery], phases:")},
+        f"{CATALOG_FILE}:7:56",
     ),
 }

@@ -20,6 +20,7 @@ from assay.fleet.rules.possible_faults import (
     list_target_states,
 )
 from assay.model.decision import CONFIGURE
+from assay.model.specs.check_catalog_and_gates import CheckCatalog
 from assay.model.specs.fault_catalog import FaultCatalog, select_active_catalogs
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import FaultRule
@@ -200,3 +201,24 @@ def secondary_of_unknown_fault(draft: RepositoryDraft) -> Iterator[RuleFinding]:
                     message = f"{title} follows {name}, which no FaultCatalog holds"
                     place = draft.find_position(f"FaultCatalog/{catalog.name}", *path)
                     yield RuleFinding(place, message, suggest_name(name, known))
+
+
+@rule(
+    "ASY0284",
+    "a proof that no check judges",
+    why="The load runs after each repair, but nobody looks at its results, so the repair is not proven.",
+    needs=(FaultCatalog, CheckCatalog),
+)
+def unjudged_proof(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find parts of a load in `proof` that no active check declares as its own."""
+    judged = {
+        part for _, check in draft.declared_checks if check.active and not check.report_only for part in check.parts
+    }
+    for catalog in draft.specs_of_model(FaultCatalog).values():
+        for title, fault in catalog.classes.items():
+            for part in fault.proof:
+                if part not in judged:
+                    place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", title, "proof")
+                    yield RuleFinding(
+                        place, f"{title}: no active check has the part {part}", suggest_name(part, judged)
+                    )

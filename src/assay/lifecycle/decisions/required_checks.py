@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from assay.lifecycle.coverage.repair_proof import list_requirements
 from assay.lifecycle.decisions.evidence_validity import (
     RequiredBoot,
     counts_in_stay,
@@ -40,9 +41,9 @@ class RequirementResult:
 
 
 def judge_state_requirements(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[RequirementResult]:
-    """Return the result of every requirement of the node's state."""
+    """Return the result of every requirement of the node's state, and of what proves the repair of its faults."""
     newest = {(one.outcome.check, one.outcome.subject): one for one in view.latest}
-    requirements = snapshot.policy_state_of(view).requires
+    requirements = list_requirements(snapshot, view)
     phases = {requirement.phase for requirement in requirements}
     boot = find_required_boot(view.node_state, (one for one in view.latest if phases & set(one.outcome.phases)))
     return [_judge_requirement(snapshot, view, requirement, newest, boot) for requirement in requirements]

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
+from assay.model.load.load_parts import LoadPart
 from assay.model.specs.customer_words import FaultCustomerWords
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, KernelLogPattern, NvlinkUnit, RegexText
 from assay.model.specs.spec_document import SpecDocument, StrictModel
@@ -99,6 +100,7 @@ class FaultClass(FaultTreatment):
     - A fault seen only in logs ends after `recover_hours` without a sighting. Without `recover_hours`, it stays open.
     - `units` decode the sub-codes of an NVLink XID. `investigate`: what a person should look at. `source`: where the
       judgement comes from. `for_customers`: what customers of the node are told.
+    - `proof`: parts of a load. After a repair, a state that loads the node runs them too, and their checks must pass.
 
     `summary`: what happened, in a sentence. `xid`, `sxid`: NVIDIA's numbers. `kernel_log`: a regular expression or a
     KernelLogPattern. `sel`: entries of the BMC's event log. `measurement`: a measured value beyond a bound. `check`: a
@@ -124,6 +126,7 @@ class FaultClass(FaultTreatment):
     settle_seconds: float = Field(default=0, ge=0)
     follows: SecondaryFaultRule | None = None
     recover_hours: float | None = Field(default=None, gt=0)
+    proof: list[LoadPart] = Field(default=[])
 
     @model_validator(mode="after")
     def _can_be_recognised(self) -> FaultClass:
@@ -200,6 +203,11 @@ class FaultCatalog(SpecDocument):
     def find_class(self, name: str) -> FaultClass | None:
         """Return the class of a fault; `gpu.xid.13` belongs to the class that lists XID 13."""
         return self._by_name.get(name)
+
+    @cached_property
+    def proofs(self) -> dict[str, tuple[LoadPart, ...]]:
+        """The parts of a load that prove a repair, by the name of the fault, for the faults that ask for some."""
+        return {name: tuple(fault.proof) for name, fault in self._by_name.items() if fault.proof}
 
     def find_treatment(self, name: str) -> FaultTreatment:
         """Return the treatment of a fault."""
