@@ -7,7 +7,7 @@ LOAD_READY := .venv/.load-ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow explore lint bench gpu-check probe lock schemas clean system
+.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool lock schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ gpu-check: $(READY) ## ask a machine with a GPU what only it can answer about th
 probe: $(READY) ## pack the probe into one file to copy to nodes, dist/probe.pyz
 	@mkdir -p dist
 	@$(BIN)/python -m assay.probe.pack dist/probe.pyz --with-nvml
+
+load-tool: $(READY) ## pack assay-load into one file for nodes that have JAX or numpy, dist/assay-load.pyz
+	@mkdir -p dist
+	@$(BIN)/python -m assay.probe.pack dist/assay-load.pyz --load-tool
 
 lock: ## resolve both locks anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pynvml
@@ -143,3 +144,22 @@ def test_another_entry_brings_what_it_needs() -> None:
     assert "assay.probe.kernel_log_filter" in find_needed_modules("assay.probe.kernel_log")
     names = zipfile.ZipFile(io.BytesIO(build_pack("assay.probe.kernel_log_filter"))).namelist()
     assert names == ["__main__.py", "assay/__init__.py", "assay/probe/__init__.py", "assay/probe/kernel_log_filter.py"]
+
+
+def test_the_load_tool_travels_without_numpy_and_runs_where_numpy_is(tmp_path: Path) -> None:
+    pack = tmp_path / "assay-load.pyz"
+    subprocess.run([sys.executable, "-m", "assay.probe.pack", pack, "--load-tool"], check=True, capture_output=True)
+    assert pack.stat().st_size < 300_000
+    with zipfile.ZipFile(pack) as archive:
+        assert not [name for name in archive.namelist() if not name.startswith(("assay/", "__main__.py"))]
+    words = ["battery", "--engine", "numpy", "--size", "small", "--devices", "2", "--seeds", "1", "--tests", "modulo"]
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    run = partial(subprocess.run, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+    done = run([sys.executable, pack, *words])
+    first, *units, end = map(json.loads, done.stdout.splitlines())
+    assert "run" in first
+    assert units
+    assert end["end"] == "done"
+    bare = run([sys.executable, "-I", "-S", pack, *words])
+    assert bare.returncode == 2, "without numpy and JAX it says so"
+    assert "Traceback" not in bare.stderr

@@ -14,6 +14,7 @@ from assay.model.node import Node
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.burnin.burn_in_spec import BurnIn
     from assay.model.fabric.fabric_design import FabricDesign
+    from assay.model.load.load_parts import LoadPart
     from assay.model.specs.active.collective_workload import CollectiveWorkload
     from assay.model.specs.active.golden_digests import DigestRuns, GoldenDigests, GoldenKey
     from assay.model.specs.bmc_quirks import BmcQuirks
@@ -84,6 +85,11 @@ class Fleet:
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False
+
+    @property
+    def repair_proofs(self) -> Mapping[str, tuple[LoadPart, ...]]:
+        """The parts of a load that prove a repair, by fault. Raises AssayError if two catalogues define a fault."""
+        return self.fault_catalog.proofs if self.fault_catalogs else {}
 
     @cached_property
     def fault_catalog(self) -> FaultCatalog:

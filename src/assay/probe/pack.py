@@ -1,8 +1,8 @@
 """`python -m assay.probe.pack OUT`: writes the probe as one file; `python3 -I OUT` runs it on a node.
 
 The file is a zip of the modules that the probe imports, and nothing else of assay; what they need of NVML's bindings is
-in it with `--with-nvml`. The same sources give the same bytes. The node needs Python 3.10 or newer (`make lint` checks
-that).
+in it with `--with-nvml`. With `--load-tool`, the file is `assay-load` instead: `PYTHON OUT` runs it, and PYTHON has
+numpy or JAX. The same sources give the same bytes. The node needs Python 3.10 or newer (`make lint` checks that).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ for _piece in range({count}):
 """
 
 ENTRY = "assay.probe.__main__"
+LOAD_ENTRY = "assay.load.__main__"
 BINDINGS = "pynvml"
 OLDEST_PYTHON = (3, 10)
 SHEBANG = b"#!/usr/bin/env python3\n"
@@ -47,8 +48,9 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m assay.probe.pack", description="Write the probe as one file.")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
+    parser.add_argument("--load-tool", action="store_true", help="pack assay-load instead of the probe")
     arguments = parser.parse_args()
-    content = build_pack(with_nvml=arguments.with_nvml)
+    content = build_pack(LOAD_ENTRY if arguments.load_tool else ENTRY, with_nvml=arguments.with_nvml)
     scratch = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     scratch.write_bytes(content)
     scratch.chmod(0o755)

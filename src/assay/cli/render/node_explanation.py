@@ -134,16 +134,8 @@ def _make_snapshot(workspace: Workspace, state: NodeState) -> FleetSnapshot | No
     latest = tuple(workspace.ledger_for_reading.latest(node.name))
     hashes = JudgingHashes(fleet, digest_node_cables).of_node(node.name) if policy.states[state.state].requires else {}
     snapshot = NodeSnapshot(node, fleet.profile_of(node.name), state, declared, latest, None, judging_hashes=hashes)
-    now = workspace.clock.now()
-    return FleetSnapshot(
-        now,
-        policy,
-        (snapshot,),
-        fleet.lines,
-        fleet.known_issues,
-        fleet.observed_checks,
-        proofs=fleet.fault_catalog.proofs if fleet.fault_catalogs else {},
-    )
+    known = (fleet.lines, fleet.known_issues, fleet.observed_checks)
+    return FleetSnapshot(workspace.clock.now(), policy, (snapshot,), *known, proofs=fleet.repair_proofs)
 
 
 def _requirement_as_json(result: RequirementResult) -> JsonObject:

@@ -186,7 +186,7 @@ class FleetSnapshotCache:
             running_rollouts=frozenset([rollout.id] if rollout and rollout.status == "running" else []),
             rolling_nodes=rollout.unproven if rollout else frozenset(),
             settings_of_checks=self._settings_of_checks,
-            proofs=fleet.fault_catalog.proofs if fleet.fault_catalogs else {},
+            proofs=fleet.repair_proofs,
         )
 
     def _get_roster(self) -> NodeRoster:
