@@ -103,6 +103,19 @@ def test_a_pair_that_is_bad_once_is_no_verdict(ending: str) -> None:
     assert [one.pair for one in report.transient] == [dipped]
 
 
+def test_a_part_that_is_slow_in_half_of_its_pairs_is_named_from_three_on() -> None:
+    part = FabricPart("node", "n1")
+    for slow, named in ((2, False), (3, True)):
+        runs = [
+            PairObservation(
+                f"M{at}", ("n1", f"p{at}"), "slow" if at < slow else "good", (part, FabricPart("node", f"p{at}"))
+            )
+            for at in range(2 * slow)
+        ]
+        partners = [one._replace(verdict="good", parts=one.parts[1:]) for one in runs for _ in range(3)]
+        assert bool(explain([*runs, *partners]).faulty) is named
+
+
 def test_a_link_is_not_blamed_for_wrong_results_that_a_node_explains() -> None:
     node, link = FabricPart("node", "n1"), FabricPart("uplink", "leaf[1]")
     wrong = [PairObservation(name, ("n1", other), "wrong", (node, link)) for name, other in (("M1", "a"), ("M2", "b"))]

@@ -1,7 +1,8 @@
 """Finds the smallest set of faulty parts that explains the bad pairs: the partner changes, the faulty part stays.
 
 A part is faulty if it was in two bad pairs at least that nobody else explains, and these were wrong, hung or died, or
-are most of its pairs. The part in most bad pairs is taken first. Its pairs then tell nothing about their other parts.
+are most of its pairs, or three of them and almost half. The part in most bad pairs is taken first. Its pairs then tell
+nothing about their other parts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from assay.collectives.judging import HARD, PairObservation
 MIN_BAD = 2
 SLOW_SHARE = 0.6
 """The share of its pairs that must be bad, unless two were wrong, hung or died."""
+MIN_OFTEN, OFTEN_SHARE = 3, 0.4
+"""So many slow pairs are enough at this smaller share: noise does not hit one part three times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ def _index_suspected_parts(observations: Sequence[PairObservation]) -> Mapping[F
 def _is_faulty(numbers: Collection[int], bad: set[int], observations: Sequence[PairObservation]) -> bool:
     own = [observations[number] for number in numbers if number in bad]
     hard = sum(one.verdict in HARD for one in own)
-    return len(own) >= MIN_BAD and (hard >= MIN_BAD or len(own) >= SLOW_SHARE * len(numbers))
+    share = OFTEN_SHARE if len(own) >= MIN_OFTEN else SLOW_SHARE
+    return len(own) >= MIN_BAD and (hard >= MIN_BAD or len(own) >= share * len(numbers))
 
 
 def _choose(
