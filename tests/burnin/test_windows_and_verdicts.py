@@ -13,6 +13,7 @@ from written_lines import Journal
 from assay.burnin.node_plan import compute_shift, list_expected_work, make_node_plan
 from assay.burnin.verdicts import find_missing_work, find_verdict
 from assay.burnin.windows import cut_windows
+from assay.controller.ingest.burn_in_verdicts import find_outvoted_gpu
 from assay.model.burnin.burn_in_spec import BurnIn
 from assay.model.burnin.window import BurnInWindow, PartWork
 
@@ -127,3 +128,36 @@ def test_racks_are_spread_evenly_over_a_period(day: BurnIn) -> None:
     racks = ["r1", "r2", "r3", "r4"]
     assert [compute_shift(day, rack, racks) for rack in racks] == [0.0, 0.25, 0.5, 0.75]
     assert compute_shift(day.model_copy(update={"stagger": "none"}), "r3", racks) == 0.0
+
+
+def battery(*digests: Any) -> dict[str, Any]:
+    devices = [{"index": index, "uuid": f"GPU-{index}", "kind": "H100"} for index in range(4)]
+    return {
+        "started_at": {"value": "2026-11-23T08:00:00+00:00"},
+        "devices": {"value": devices},
+        "ended": {"value": "done"},
+        "units": {"value": {"gemm.float32.ones": {str(seed): said for seed, said in enumerate(digests)}}},
+    }
+
+
+def test_every_run_of_the_battery_is_voted_on_not_only_the_newest(journal: Any) -> None:
+    right = "9f3a01bc"
+    for t, said in ((60, right), (120, [right, right, "00000001", right]), (180, right)):
+        journal.add(t, "heat", unit="battery", s=60, result=battery(right, said))
+    told = find_outvoted_gpu(journal.lines)
+    assert told.startswith("gpu2: battery computed 1 units wrong of 2")
+    assert "outvoted by gpu0, gpu1 and gpu3" in told or "outvoted by gpu0, gpu1, gpu3" in told
+    assert find_outvoted_gpu(journal.lines[:1]) == ""
+
+
+def test_a_tie_and_a_battery_that_did_not_run_are_no_verdict(journal: Any) -> None:
+    journal.add(60, "heat", unit="battery", s=60, result=battery(["a" * 8, "a" * 8, "b" * 8, "b" * 8]))
+    journal.add(120, "heat", unit="battery", s=60, result={"absent": "assay-load is not installed"})
+    assert find_outvoted_gpu(journal.lines) == ""
+
+
+def test_a_gpu_that_gives_no_digest_has_no_result(journal: Any) -> None:
+    journal.add(60, "heat", unit="battery", s=60, result=battery(["a" * 8, None, "a" * 8, "a" * 8]))
+    journal.add(60, "heat", end="done")
+    work = cut_windows(journal.lines, WINDOW_S)[0].window.parts["battery"]
+    assert sorted(work.subjects) == ["gpu0", "gpu2", "gpu3"]

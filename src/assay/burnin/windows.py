@@ -64,6 +64,9 @@ def _subjects_with_result(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the subjects of a result: `gpu3` of `devices`, `nvme0` of `drives`, else `node` if any value is there."""
     if parse_reading(result) is not None:
         return
+    if digests := list(_gpus_with_digests(result)):
+        yield from digests
+        return
     for branch, prefix in (("devices", "gpu"), ("drives", "")):
         below = result.get(branch)
         if isinstance(below, Mapping) and parse_reading(below) is None:
@@ -71,6 +74,20 @@ def _subjects_with_result(result: Mapping[str, Any]) -> Iterator[str]:
             return
     if _holds_value({name: tree for name, tree in result.items() if name != "started_at"}):
         yield "node"
+
+
+def _gpus_with_digests(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the GPUs of a battery's result that gave a digest."""
+    devices, units = ((result.get(name) or {}).get("value") for name in ("devices", "units"))
+    if not isinstance(devices, list) or not isinstance(units, Mapping):
+        return
+    said = [one for seeds in units.values() if isinstance(seeds, Mapping) for one in seeds.values()]
+    for place, device in enumerate(devices):
+        if any(
+            isinstance(one, str) or (isinstance(one, list) and one[place : place + 1] not in ([], [None]))
+            for one in said
+        ):
+            yield f"gpu{device.get('index', place)}"
 
 
 def _holds_value(tree: Any) -> bool:

@@ -10,6 +10,7 @@ from assay.actions.rma.dossier_zip import locate_dossier, locate_photo_folder
 from assay.controller.effects.effect_journal import derive_effect_id
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import FabricComparison
+from assay.lifecycle.burn_in_proof import describe_missing_burn_in
 from assay.lifecycle.decisions.explained_drift import is_drift_explained
 from assay.lifecycle.decisions.flapping import is_flapping
 from assay.lifecycle.decisions.foreign_cordons import (
@@ -86,6 +87,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         return
     open_faults = [fault for fault in node_state.faults if fault.is_open]
     faults = [f"open: {fault.fault_class} on {fault.subject}: {fault.detail}" for fault in open_faults]
+    drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
     place = f"{view.name} ({node_state.state})"
     yield Ticket(
         **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
@@ -93,7 +95,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         node=view.name,
         places=(_make_place(view),),
         expected=inspection.done if inspection else state.summary,
-        seen="\n".join([node_state.reason, *faults, *notes.returned_parts.get(view.name, ())]),
+        seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ())]),
         verify=f"assay certify {view.name} --reason '…'",
         severity="degraded" if node_state.decision else "informational",
         steps="\n".join(inspection.steps) if inspection else "",
@@ -119,7 +121,13 @@ def _overdue_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, causes: set[st
         "late",
         title=f"{node_state.state} takes more than {deadline.hours:g} h: {view.name}",
         expected=snapshot.policy_state_of(view).summary,
-        seen=f"in {node_state.state} since {node_state.since[:16]} UTC: {node_state.reason}",
+        seen="\n".join(
+            [
+                f"in {node_state.state} since {node_state.since[:16]} UTC: {node_state.reason}",
+                *filter(None, [describe_missing_burn_in(snapshot, view)]),
+                *(node_state.burn_in.describe_drifts() if node_state.burn_in else ()),
+            ]
+        ),
         verify=f"assay explain {view.name}",
     )
     return [ticket]

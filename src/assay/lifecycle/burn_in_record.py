@@ -85,6 +85,10 @@ class BurnInRecord:
         for (subject, part), count in sorted(hours.items()):
             yield subject, self.serials.get(subject, ""), part, round(count, 2)
 
+    def describe_drifts(self) -> list[str]:
+        """Return a line for each drift."""
+        return [f"its burn-in of {self.started_at[:10]} drifted: {line}" for line in self.drifts]
+
     def _expand(self, subject: str, part: str) -> list[str]:
         gpus = [name for name in self.serials if name.startswith("gpu")]
         dimms = [name for name in self.serials if not name.startswith(("gpu", "nvme"))]

@@ -19,6 +19,7 @@ from assay.burnin.verdicts import find_missing_work, find_verdict
 from assay.burnin.windows import Line, cut_windows
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
+from assay.controller.ingest.burn_in_verdicts import find_outvoted_gpu
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.node_state import EffectRecord, NodeState
 from assay.model.burnin.burn_in_spec import BurnIn
@@ -161,7 +162,7 @@ class BurnInFollower:
             return {}
         lines, answer = self._read_lines()
         self._store_windows(lines, answer)
-        if verdict := find_verdict(lines, record.known_hard_counters):
+        if verdict := find_verdict(lines, record.known_hard_counters) or find_outvoted_gpu(lines):
             self._stop("failed", verdict)
         elif any(line.get("end") == "done" for line in lines):
             self._judge_end()

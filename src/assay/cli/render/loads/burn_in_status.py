@@ -47,9 +47,12 @@ def describe_burn_in_of_stay(state: NodeState) -> str:
 
 
 def format_burn_in(state: NodeState) -> Iterator[str]:
-    """Yield the lines of `assay explain` about the burn-in of the present stay."""
+    """Yield the lines of `assay explain`: all about a burn-in of the present stay, and the drifts of an earlier one."""
     record = state.burn_in
-    if record is None or not (text := describe_burn_in_of_stay(state)):
+    if record is None:
+        return
+    if not (text := describe_burn_in_of_stay(state)):
+        yield from record.describe_drifts()
         return
     restarts = f", went on after {record.reboots} reboots" if record.reboots else ""
     yield f"{text}{restarts}"
