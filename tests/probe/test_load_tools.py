@@ -20,8 +20,10 @@ from assay.model.node import Node
 from assay.model.reading import ReadingTree, parse_reading
 from assay.model.specs.node_settings import NodeSettings
 from assay.observe.transports.command_transport import build_probe_command
+from assay.observe.transports.slurm_transport import SlurmStepTransport
+from assay.observe.transports.transport_protocol import TransportContext
 from assay.probe.load_run import run_load
-from assay.probe.load_tools.dcgm_diag import parse_dcgm_diag
+from assay.probe.load_tools.dcgm_diag import LEVEL_SECONDS, parse_dcgm_diag
 from assay.probe.load_tools.dcgm_mndiag import parse_dcgm_mndiag
 from assay.probe.load_tools.fio_verify import parse_fio_verify
 from assay.probe.load_tools.front_end import parse_iperf3
@@ -29,6 +31,7 @@ from assay.probe.load_tools.gpu_fryer import parse_gpu_fryer
 from assay.probe.load_tools.hpl import parse_hpl
 from assay.probe.load_tools.ib_write_bw import find_nearest_gpu, parse_ib_write_bw
 from assay.probe.load_tools.nvbandwidth import parse_nvbandwidth
+from assay.probe.load_tools.registry import find_long_parts_s
 from assay.probe.load_tools.site_settings import SiteSettings
 from assay.probe.load_tools.stressapptest import parse_stressapptest
 from assay.probe.load_tools.tensor_gemm import find_plugin, parse_dcgmproftester, parse_ubergemm
@@ -170,3 +173,12 @@ def test_what_the_inventory_declares_for_load_tools_reaches_the_probe_only_for_a
     told = words[words.index("--load-tools") + 1]
     assert SiteSettings.parse(told) == SiteSettings({"NCCL_NVLS_ENABLE": "1"}, hpl=("hpl.sh",))
     assert "--load-tools" not in build_probe_command(node, ["--areas", "host"])[0]
+
+
+def test_a_part_that_runs_for_hours_has_hours() -> None:
+    assert find_long_parts_s(["gpu_burn", "memory", "ubergemm", "no such part"]) == 0
+    assert find_long_parts_s(["dcgm_diag_3", "memory"]) > LEVEL_SECONDS[3]
+    node = Node("n1", "a", "s", "r", 1, "S1", "hgx", "managed")
+    words = SlurmStepTransport(TransportContext(None)).wrap(node, ["python3", "-", "--active", "dcgm_diag_3"])
+    (limit,) = (word for word in words if word.startswith("--time="))
+    assert int(limit.removeprefix("--time=")) > LEVEL_SECONDS[3] / 60

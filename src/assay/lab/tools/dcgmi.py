@@ -57,7 +57,8 @@ def make_rack_diagnosis(state: State) -> dict[str, Any]:
 
 def _entities(state: State) -> Iterator[dict[str, Any]]:
     for index, gpu in enumerate(working_gpus(state)):
-        yield {"device_id": "2330", "entity_id": index, "serial_num": gpu["serial"]}
+        group = {"entity_group": "GPU", "entity_group_id": 1}
+        yield {**group, "device_id": "2330", "entity_id": index, "serial_num": gpu["serial"]}
 
 
 def _test(state: State, name: str) -> dict[str, Any]:

@@ -41,4 +41,9 @@ class SlurmStepTransport(CommandTransport):
 
 def _time_limit(words: Sequence[str]) -> int:
     """Return the job's limit in minutes, for a job that nobody ends: a passive probe takes seconds."""
-    return ACTIVE_JOB_MINUTES if "--active" in words else math.ceil(SQUEUE_TIMEOUT_S / 60)
+    if "--active" not in words:
+        return math.ceil(SQUEUE_TIMEOUT_S / 60)
+    from assay.probe.load_tools.registry import find_long_parts_s
+
+    parts = words[words.index("--active") + 1].split(",")
+    return ACTIVE_JOB_MINUTES + math.ceil(find_long_parts_s(parts) / 60)

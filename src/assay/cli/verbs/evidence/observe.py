@@ -148,10 +148,11 @@ def _observe_here(parts: list[str], deadline: float, out: Path | None) -> Eviden
     from assay.model.evidence import EvidenceDocument
     from assay.observe.evidence_collector import ACTIVE_DEADLINE_S
     from assay.observe.transports.transport_choice import run_local_probe
+    from assay.probe.load_tools.registry import find_long_parts_s
 
     now = SystemClock().now()
     arguments = ["--active", ",".join(parts), "--at", now.isoformat()] if parts else []
-    channels = run_local_probe(arguments, deadline + (ACTIVE_DEADLINE_S if parts else 0))
+    channels = run_local_probe(arguments, deadline + (ACTIVE_DEADLINE_S + find_long_parts_s(parts) if parts else 0))
     evidence = EvidenceDocument(socket.gethostname(), now, channels)
     if out is not None:
         _write(evidence, out)
