@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import os
 import re
+import signal
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +20,13 @@ from kube_rights import MANIFEST, rights_of
 from kube_store import wrote
 
 from assay.model.cordon_ownership import is_our_reason
+from assay.model.specs.node.load_delivery import LoadDelivery
 from assay.schedulers import kubernetes_cordon as nodes
 from assay.schedulers import kubernetes_labels as keys_of_ours
 from assay.schedulers.kubernetes_eviction import matches_selector
 from assay.schedulers.kubernetes_pods import find_waiting_pods
-from assay.schedulers.kubernetes_spare_pod import build_spare_pod, is_preemptible
+from assay.schedulers.kubernetes_spare_pod import RUN_SCRIPT, build_spare_pod, is_preemptible
+from assay.schedulers.kubernetes_spare_run import find_missing_image
 
 STRATEGIC = "application/strategic-merge-patch+json"
 words = st.text(max_size=90)
@@ -108,6 +115,40 @@ def test_a_templates_own_settings_stay_and_ours_come_on_top():
     assert "args" not in first
     assert set(made["spec"]["affinity"]) == {"podAffinity", "nodeAffinity"}
     assert not is_preemptible(made), "its priority is told by admission only"
+
+
+def test_a_declared_load_is_the_image_of_the_pod_and_is_never_pulled():
+    image = f"registry.example.org/site/assay-load@sha256:{64 * 'a'}"
+    load = LoadDelivery(way="kubernetes", image=image, environment={"NCCL_DEBUG": "INFO"}, mounts=["/a:/b:ro"])
+    template = {"template": {"spec": {"containers": [{"name": "check", "image": "python:3.12"}]}}}
+    spec = build_spare_pod(template, "n1", ["python3", "-"], 9.0, "t", load)["spec"]
+    first = spec["containers"][0]
+    assert (first["image"], first["imagePullPolicy"]) == (image, "Never")
+    assert {"name": "NCCL_DEBUG", "value": "INFO"} in first["env"]
+    assert {"name": "assay-load-0", "mountPath": "/b", "readOnly": True} in first["volumeMounts"]
+    assert {"name": "assay-load-0", "hostPath": {"path": "/a"}} in spec["volumes"]
+    waiting = {"name": "check", "state": {"waiting": {"reason": "ErrImageNeverPull"}}}
+    assert "is not on the node" in find_missing_image({"spec": spec, "status": {"containerStatuses": [waiting]}})
+    assert find_missing_image({"spec": spec, "status": {}}) == ""
+
+
+@pytest.mark.parametrize(("signals", "code"), [([], 3), (["TERM"], 143)])
+def test_the_shell_of_the_pod_ends_as_its_command_or_at_once_when_it_is_told_to(
+    signals: list[str], code: int, tmp_path: Path
+):
+    deaf = "trap '' TERM; echo begun; sleep 600" if signals else "cat; exit 3"
+    given, said = tmp_path / "given", tmp_path / "said"
+    given.write_text("input")
+    environment = {**os.environ, "ASSAY_GIVEN": str(given), "ASSAY_SAID": str(said)}
+    words = ["sh", "-c", RUN_SCRIPT, "sh", "sh", "-c", deaf]
+    shell = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert shell.stdout is not None
+    for name in signals:
+        assert shell.stdout.readline() == "begun\n"
+        shell.send_signal(getattr(signal, f"SIG{name}"))
+    assert shell.wait(60) == code
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(shell.pid, signal.SIGKILL)
 
 
 def test_the_documentation_names_every_key_and_every_right():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from slurm_cluster import needs_slurm, said, until
 from slurm_room import adapter, by_hand, job, python, submitted
 
+import assay
 from assay.model.errors import AssayError
+from assay.observe.relayed_load import read_relayed_load
 
 pytestmark = needs_slurm
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('begun', flush=True); time.sleep(300)"
@@ -45,6 +50,34 @@ def test_a_customer_gets_the_node_at_once_even_from_what_ignores_being_told(node
     assert spare.exit_code is None
     assert "llama-405b" in spare.preempted_by
     assert took < 20, "KillWait is 30 s: it was not waited for"
+
+
+UNITS = """#!/bin/sh
+echo '{"run": {"engine": "numpy 2", "backend": "cpu", "devices": [{"index": 0}]}}'
+seed=0
+while :; do
+  echo "{\\"test\\": \\"sort.int32\\", \\"seed\\": $seed, \\"ms\\": 1, \\"digests\\": [\\"aa\\"]}"
+  seed=$((seed + 1)); echo $seed > "$0.done"; sleep 0.05
+done
+"""
+
+
+def test_what_a_load_found_before_a_customer_came_is_kept(node: str, tmp_path: Path):
+    tool = tmp_path / "assay-load"
+    tool.write_text(UNITS)
+    tool.chmod(0o755)
+    done = tmp_path / "assay-load.done"
+    place = [f"PATH={tmp_path}:{os.environ['PATH']}", f"PYTHONPATH={Path(assay.__file__).parents[1]}"]
+    command = ["env", *place, sys.executable, "-m", "assay.probe", "--active", "battery", "--relay"]
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(adapter().run_spare, node, command, b"", 300)
+        until(lambda: done.exists() and int(done.read_text() or 0) > 20)
+        job("llama-405b", node)
+        spare = going.result(60)
+    assert "llama-405b" in spare.preempted_by
+    battery = read_relayed_load(spare.output).build_active("a customer came")["battery"]
+    assert len(battery["units"]["value"]["sort.int32"]) > 10
+    assert "killed after" in battery["ended"]["failed"]
 
 
 def test_nothing_begins_where_a_customer_is(node: str):

@@ -29,7 +29,7 @@ LoadOutcome = Literal["loaded", "yielded", "unknown"]
 class NodeLoadResult:
     """How loading a node ended: `loaded`, `yielded` to the jobs in `reason`, or `unknown` for the `reason`.
 
-    `active` is what the load found, if it yielded: until then. `gone_ms`: how long at most the customer waited for its
+    `active` is what the load found, if it did not end by itself: until then. `gone_ms`: how long at most the customer waited for its
     end, in milliseconds.
     """
 
@@ -81,7 +81,7 @@ def _load_in_spare_time(context: ControllerContext, visit: NodeVisit) -> Mapping
     if run.exit_code is None:
         stderr = " ".join(run.stderr.split())[-200:]
         reason = stderr or f"it did not start, or did not end by itself, within {how.within_minutes:g} min"
-        return NodeLoadResult(node.name, "unknown", reason)
+        return NodeLoadResult(node.name, "unknown", reason, relayed.build_active(reason))
     printed = relayed.document or (b"" if relayed.before else run.output)
     return _extract_load(node, parse_json_output(printed, run.stderr.encode(), run.exit_code))
 

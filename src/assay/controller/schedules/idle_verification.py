@@ -87,7 +87,7 @@ def _verify_nodes(
     visits = [NodeVisit(node, how, plans[node.name], statuses[node.name]) for node in nodes]
     loads = list(_load_nodes(context, visits, store, partial(_record_visit, context, task)))
     loaded = [load for load in loads if load.outcome == "loaded"]
-    cut = [load for load in loads if load.outcome == "yielded" and load.active]
+    cut = [load for load in loads if load.outcome != "loaded" and load.active]
     outcomes = list(judge_loaded(context, how.phase, loaded, store.folder / "latest"))
     failures = list(judge_cut(context, how.phase, cut, EvidenceStore(folder / f"{task.id}-cut")))
     if outcomes or failures:
