@@ -29,8 +29,8 @@ LoadOutcome = Literal["loaded", "yielded", "unknown"]
 class NodeLoadResult:
     """How loading a node ended: `loaded`, `yielded` to the jobs in `reason`, or `unknown` for the `reason`.
 
-    `active` is what the load found, if it did not end by itself: until then. `gone_ms`: how long at most the customer waited for its
-    end, in milliseconds.
+    `active` is what the load found, if it did not end by itself: until then. `gone_ms`: how long at most the customer
+    waited for its end, in milliseconds.
     """
 
     node: str
