@@ -128,6 +128,7 @@ def test_status_says_where_every_node_is_in_exactly_the_promised_words(ask):
         "opened",
         "returned",
         "jobs_unknown",
+        "burn_in",
         "because",
     ]
     assert {tuple(node) for node in told["nodes"]} == {tuple(names)}
