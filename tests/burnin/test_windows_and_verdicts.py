@@ -12,7 +12,7 @@ from written_lines import Journal
 
 from assay.burnin.node_plan import compute_shift, list_expected_work, make_node_plan
 from assay.burnin.verdicts import find_missing_work, find_verdict
-from assay.burnin.windows import cut_windows
+from assay.burnin.windows import cut_windows, has_ended
 from assay.controller.ingest.burn_in_verdicts import find_outvoted_gpu
 from assay.model.burnin.burn_in_spec import BurnIn
 from assay.model.burnin.window import BurnInWindow, PartWork
@@ -161,3 +161,11 @@ def test_a_gpu_that_gives_no_digest_has_no_result(journal: Any) -> None:
     journal.add(60, "heat", end="done")
     work = cut_windows(journal.lines, WINDOW_S)[0].window.parts["battery"]
     assert sorted(work.subjects) == ["gpu0", "gpu2", "gpu3"]
+
+
+def test_an_end_that_a_longer_plan_went_on_after_is_no_end(journal: Any) -> None:
+    journal.burn(100, "again").add(100, "again", end="done")
+    assert has_ended(journal.lines)
+    journal.add(100, "again", run={"boot": "b"}).burn(160, "held-longer")
+    assert not has_ended(journal.lines)
+    assert [cut.window.phase for cut in cut_windows(journal.lines, WINDOW_S)] == ["again"], "the other is not over"

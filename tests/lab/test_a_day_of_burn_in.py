@@ -142,7 +142,7 @@ def test_it_survives_a_killed_controller_and_a_reboot_and_holds_a_node_that_drif
 
     with losing_speed(home, gpu=5, percent_per_hour=2):
         held = reconcile_until(home, lambda found: found["held_hours"] > 0 or found["outcome"] != "running")
-    assert held["held_hours"] == 1, held
+    assert held["held_hours"] == 1, [held[name] for name in ("outcome", "reason", "drifts", "hours")]
     assert any(line.startswith("gpu5: Gflop/s") for line in held["drifts"])
     done = reconcile_until(home, lambda found: found["outcome"] != "running")
     assert (done["outcome"], done["hours"] >= 5) == ("done", True)

@@ -30,8 +30,12 @@ def cut_windows(lines: Sequence[Line], window_s: float) -> list[CutWindow]:
     """Return the windows that are over. A window ends with its time or its phase; the last one, with the burn-in."""
     working = [line for line in lines if "unit" in line or "watch" in line]
     groups = [list(group) for _, group in groupby(working, key=lambda line: (line["p"], int(line["t"] // window_s)))]
-    is_over = any("end" in line for line in lines)
-    return [_fold(group) for group in (groups if is_over else groups[:-1])]
+    return [_fold(group) for group in (groups if has_ended(lines) else groups[:-1])]
+
+
+def has_ended(lines: Sequence[Line]) -> bool:
+    """Whether the burn-in has ended. After its last line, a longer plan may have begun."""
+    return bool(lines) and "end" in lines[-1]
 
 
 def _fold(group: Sequence[Line]) -> CutWindow:

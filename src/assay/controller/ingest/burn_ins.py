@@ -16,7 +16,7 @@ from assay.burnin.fleet_comparison import compute_gpu_rates, list_slow_gpus
 from assay.burnin.node_orders import find_burn_in, make_plan_for
 from assay.burnin.node_plan import HOUR_S, list_expected_work, make_node_plan
 from assay.burnin.verdicts import find_missing_work, find_verdict
-from assay.burnin.windows import Line, cut_windows
+from assay.burnin.windows import Line, cut_windows, has_ended
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.burn_in_verdicts import find_outvoted_gpu
@@ -164,8 +164,8 @@ class BurnInFollower:
         self._store_windows(lines, answer)
         if verdict := find_verdict(lines, record.known_hard_counters) or find_outvoted_gpu(lines):
             self._stop("failed", verdict)
-        elif any(line.get("end") == "done" for line in lines):
-            self._judge_end()
+        elif has_ended(lines) and lines[-1]["end"] == "done" and not answer.running:
+            self._judge_end(answer)
         elif not answer.running or answer.id != record.id:
             self._go_on()
         return self._newest_results(lines, answer)
@@ -215,12 +215,11 @@ class BurnInFollower:
         ask_burn_in(self.node, "stop", self.transports)
         _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done)
 
-    def _judge_end(self) -> None:
+    def _judge_end(self, answer: BurnInAnswer) -> None:
         """All phases are over: note what is missing, hold a node that drifts, or note a good end."""
         record, spec = self.record, self.spec
         held = record.held_hours > 0
-        phases = len(make_node_plan(spec, "", held=held)["phases"])
-        if held and record.hours_done * HOUR_S < (spec.hours + 0.01) * HOUR_S and phases > len(spec.phases):
+        if answer.phases < len(make_node_plan(spec, "", held=held)["phases"]):  # the node does not know yet
             self._go_on()
             return
         found = find_drifts(spec, record.windows)
