@@ -121,3 +121,12 @@ def test_where_no_serial_number_was_read_the_node_is_covered_instead():
     history.visit({"memory": {"ended": "done"}})
     [only] = history.coverage()
     assert (only.serial, only.find("memory").visits) == ("unknown serials of n1", 1)
+
+
+@given(st.lists(st.floats(1, 400), max_size=12), st.integers(0, 12))
+def test_coverage_that_is_read_bit_by_bit_is_the_same(lasts: list[float], cut: int):
+    history = History()
+    for lasts_s in lasts:
+        history.run(history.plan(), lasts_s)
+    known = collect_coverage(history.entries[:cut])
+    assert collect_coverage(history.entries[cut:], known) == collect_coverage(history.entries)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from assay.controller.context import ControllerContext
 from assay.controller.schedules.due_slots import SlotTask
+from assay.ledger.store import Ledger
 from assay.lifecycle.coverage.load_coverage import GpuCoverage, collect_coverage, name_gpus
 from assay.lifecycle.coverage.visit_plan import VisitPlan, plan_visit
 from assay.lifecycle.faults.sightings import map_parts_by_pci
@@ -19,16 +23,36 @@ from assay.model.timestamps import format_time
 from assay.observe.serial_numbers import find_part_serials
 
 
+@dataclass(slots=True)
+class CoverageHistory:
+    """The coverage from the entries of one ledger up to the number `read_to`: a slot reads only newer ones."""
+
+    lock: Lock = field(default_factory=Lock)
+    read_to: int = 0
+    gpus: dict[str, GpuCoverage] = field(default_factory=dict)
+
+    def read_new(self, ledger: Ledger) -> None:
+        """Add what came since the last reading. The caller holds the lock."""
+        head = ledger.head()
+        entries = ledger.entries(kinds=[NodeLoadedEntry.kind], after=self.read_to)
+        collect_coverage(entries, self.gpus)
+        self.read_to = max([head, *(entry.seq for entry in entries[-1:])])
+
+
+_histories: WeakKeyDictionary[Ledger, CoverageHistory] = WeakKeyDictionary()
+_histories_lock = Lock()
+
+
 def plan_visits(context: ControllerContext, how: IdleVerificationSpec, nodes: Sequence[Node]) -> dict[str, VisitPlan]:
     """Return the plan of the next visit to each of these nodes."""
-    coverage = collect_coverage(context.ledger.entries(kinds=[NodeLoadedEntry.kind]))
     budget_s = None if how.budget_minutes is None else how.budget_minutes * 60
-    plans = {}
-    for node in nodes:
-        names = name_gpus(node.name, find_gpu_serials(context, node))
-        gpus = [coverage.get(name) or GpuCoverage(name) for name in names]
-        plans[node.name] = plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds)
-    return plans
+    names = {node.name: name_gpus(node.name, find_gpu_serials(context, node)) for node in nodes}
+    with _histories_lock:
+        history = _histories.setdefault(context.ledger, CoverageHistory())
+    with history.lock:
+        history.read_new(context.ledger)
+        known = {name: [history.gpus.get(one) or GpuCoverage(one) for one in own] for name, own in names.items()}
+        return {name: plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds) for name, gpus in known.items()}
 
 
 def find_gpu_serials(context: ControllerContext, node: Node) -> list[str]:

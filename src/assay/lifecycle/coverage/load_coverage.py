@@ -62,9 +62,14 @@ def name_gpus(node: str, serials: Iterable[str]) -> list[str]:
     return sorted({serial for serial in serials if serial}) or [f"{NO_SERIAL}{node}"]
 
 
-def collect_coverage(entries: Iterable[LedgerEntry]) -> dict[str, GpuCoverage]:
-    """Return the coverage by serial number from the entries of visits, oldest first. Others are left out."""
-    found: dict[str, GpuCoverage] = {}
+def collect_coverage(
+    entries: Iterable[LedgerEntry], known: dict[str, GpuCoverage] | None = None
+) -> dict[str, GpuCoverage]:
+    """Return the coverage by serial number from the entries of visits, oldest first. Others are left out.
+
+    `known` is the coverage of earlier entries, to which these are added.
+    """
+    found = {} if known is None else known
     for entry in entries:
         if entry.kind != NodeLoadedEntry.kind:
             continue
