@@ -28,6 +28,14 @@ def test_tensor_cores_at_speed(gpu, node, limits, measure):
 
 
 @pytest.mark.fault("gpu.slow")
+def test_tensor_cores_as_in_the_fleet(gpu, node, limits, measure):
+    """Compare the GPU's speed on tensor cores (ubergemm) with the median of other nodes of this kind."""
+    speed = node.active.ubergemm.devices[str(gpu.index)].gflops
+    below = 100 * (1 - speed / node.fleet.tensor_speed.median)
+    measure("below_fleet", below, at_most=limits.gpu_below_fleet, unit="%")
+
+
+@pytest.mark.fault("gpu.slow")
 def test_tensor_cores_alike(node, limits, measure):
     """Compare the slowest GPU with the fastest of the node, on tensor cores (ubergemm)."""
     speeds = [node.active.ubergemm.devices[str(gpu.index)].gflops for gpu in node.gpus]

@@ -144,6 +144,16 @@ def test_the_last_pass_is_found_behind_later_failures(ledger):
     assert ledger.last_pass("suites/p.py::test_heat", "a/n9") is None
 
 
+def test_the_newest_passes_of_a_check_are_one_for_each_subject(ledger):
+    record(ledger, outcome("pass", at="2026-11-21T10:00:00+00:00"), outcome(subject="a/n2", node="n2"))
+    newest = record(ledger, outcome("pass", at="2026-11-21T11:00:00+00:00"), outcome("fail", subject="a/n3", node="n3"))
+    record(ledger, outcome("fail", at="2026-11-21T12:00:00+00:00"))
+    found = {one.outcome.subject: one.run for one in ledger.newest_passes("suites/p.py::test_heat")}
+    assert set(found) == {"a/n1", "a/n2"}
+    assert found["a/n1"] == newest
+    assert ledger.newest_passes("suites/p.py::test_other") == []
+
+
 def test_many_outcomes_keep_their_own_numbers(ledger):
     run = record(ledger, *(outcome(subject=f"a/n1/gpu{i}", measurements=(Measurement("m", i),)) for i in range(1200)))
     assert all(one.outcome.measurements[0].value == i for i, one in enumerate(ledger.outcomes(run)))

@@ -104,6 +104,13 @@ def select_last_pass(check: int | None, subject: int | None) -> Select[Any]:
     return select_outcomes().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
 
 
+def select_newest_passes(check: int | None) -> Select[Any]:
+    """Return the query of the newest pass of a check on each subject."""
+    table = tables.newest.c
+    passed = (table.check == check, table.verdict == VERDICTS.index("pass"))
+    return select_outcomes().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
+
+
 def select_last_pass_before(run: str, check: int | None, subject: int | None) -> Select[Any]:
     """Return the query of the newest pass recorded before a run; for an unrecorded run, before its begin."""
     table, runs = tables.outcomes.c, tables.runs.c

@@ -196,6 +196,12 @@ class Ledger:
             found = outcomes.read_outcomes(connection, query, self._texts)
         return found[0] if found else None
 
+    def newest_passes(self, check: str) -> list[RecordedOutcome]:
+        """Return the newest pass of a check on each subject, in no order."""
+        with open_reader(self._engine) as connection:
+            query = outcomes.select_newest_passes(find_text_number(connection, check))
+            return outcomes.read_outcomes(connection, query, self._texts)
+
     def verify(self) -> list[str]:
         """Verify every line by the hash chains; return the problems, first lines first. A whole ledger has none."""
         with open_snapshot(self._engine) as connection:

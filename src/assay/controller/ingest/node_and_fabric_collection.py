@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.burn_ins import RunningBurnIn
+from assay.controller.ingest.fleet_speeds import read_fleet_speeds
 from assay.controller.ingest.silent_nodes import record_answers
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
@@ -46,6 +47,9 @@ def collect_node_evidence(
         context.fleet, names, clock=context.clock, active=active, store=context.evidence, after_entry=head
     )
     found |= {name: running.add_to(found[name], before[name]) for name, running in burning.items() if name in found}
+    for name in active:
+        speeds = read_fleet_speeds(context, context.fleet.nodes[name])
+        found[name] = replace(found[name], channels={**found[name].channels, "fleet": speeds})
     for evidence in found.values():
         context.evidence.store_latest(evidence)
         context.ledger.append(*_make_failure_entries(context, evidence, before[evidence.node]))

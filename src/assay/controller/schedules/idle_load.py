@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from assay.controller.context import ControllerContext
+from assay.controller.ingest.fleet_speeds import read_fleet_speeds
 from assay.lifecycle.coverage.visit_plan import VisitPlan
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -63,7 +64,8 @@ def load_idle_node(context: ControllerContext, visit: NodeVisit, store: Evidence
     if isinstance(answer, NodeLoadResult):
         return answer
     after = collect_evidence(context.fleet, [node.name], clock=context.clock, store=context.evidence)[node.name]
-    evidence = EvidenceDocument(node.name, after.at, {**after.channels, **answer}, head)
+    channels = {**after.channels, **answer, "fleet": read_fleet_speeds(context, node)}
+    evidence = EvidenceDocument(node.name, after.at, channels, head)
     context.evidence.store_latest(evidence)
     store.store_latest(evidence)
     return NodeLoadResult(node.name, "loaded", active=answer["active"])
