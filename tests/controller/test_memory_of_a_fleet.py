@@ -121,7 +121,7 @@ def test_what_another_process_stored_is_heard_and_told_as_news_once(site):
     assert [view.name for view in memory.build_snapshot().nodes] == [NODES[4]]
 
 
-def test_outcomes_are_asked_for_again_only_after_a_run(site, monkeypatch):
+def test_outcomes_are_asked_for_again_only_after_a_run_over_their_node(site, monkeypatch):
     memory, asked = FleetSnapshotCache(site.desk), list[set[str]]()
     latest = Ledger.latest
     monkeypatch.setattr(Ledger, "latest", lambda self, **some: asked.append(set(some["nodes"])) or latest(self, **some))
@@ -131,7 +131,9 @@ def test_outcomes_are_asked_for_again_only_after_a_run(site, monkeypatch):
     site.judge(NODES[0])
     assert memory.build_snapshot().nodes[0].latest
     assert memory.build_snapshot([NODES[5]]).nodes
-    assert asked == [{NODES[0]}, {NODES[0]}, {NODES[5]}]
+    site.judge(NODES[5])
+    assert memory.build_snapshot().nodes[0].latest
+    assert asked == [{NODES[0]}, {NODES[0]}, {NODES[5]}], "the last run judged another node"
 
 
 def test_a_decision_makes_its_node_one_on_which_there_is_work(site):

@@ -74,6 +74,15 @@ def test_the_head_of_outcomes_grows_with_each_run(ledger):
     assert ledger.outcomes_head() == heads[-1]
 
 
+def test_later_runs_name_the_nodes_that_they_judged(ledger):
+    ledger.record(SuiteRun("r1", AT), [Outcome("c", "a/n1", "n1", "pass"), Outcome("c", "a/n2", "n2", "pass")])
+    head = ledger.outcomes_head()
+    assert ledger.find_judged_nodes(head) == set()
+    ledger.record(SuiteRun("r2", AT), [Outcome("c", "a/n2", "n2", "fail", "hot"), Outcome("d", "a/n2", "n2", "pass")])
+    assert ledger.find_judged_nodes(head) == {"n2"}
+    assert ledger.find_judged_nodes(0) == {"n1", "n2"}
+
+
 def test_who_waits_is_told_as_soon_as_another_appends(ledger, place):
     told: list[tuple[int, float]] = []
 

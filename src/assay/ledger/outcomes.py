@@ -68,6 +68,14 @@ def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) 
     return [_recorded(row, measured[row["seq"]], texts, lists) for row in rows]
 
 
+def read_judged_nodes(connection: Connection, after: int, texts: TextCache) -> set[str]:
+    """Return the nodes of the outcomes in runs whose number is above `after`."""
+    table = tables.outcomes.c
+    numbers = set(connection.execute(select(table.node).where(table.run > after).distinct()).scalars())
+    texts.load(connection, numbers)
+    return {texts[number] for number in numbers}
+
+
 def select_outcomes() -> Select[Any]:
     """Return the first part of a query of outcomes with their runs."""
     runs = tables.runs

@@ -32,6 +32,9 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds
 
+NODES_AT_ONCE = 50
+"""Nodes whose outcomes are read at once. The database's rows take more memory than the outcomes made of them."""
+
 
 class Ledger:
     """An append-only history on SQLite or PostgreSQL. When a method returns, the ledger has stored what it wrote.
@@ -156,6 +159,11 @@ class Ledger:
         """Return a number that grows with each recorded run: while it does not change, `latest` returns the same."""
         return self._highest(tables.runs)
 
+    def find_judged_nodes(self, after: int) -> set[str]:
+        """Return the nodes with outcomes in runs that were recorded since `outcomes_head` was `after`."""
+        with open_reader(self._engine) as connection:
+            return outcomes.read_judged_nodes(connection, after, self._texts)
+
     def latest(self, node: str | None = None, nodes: Collection[str] | None = None) -> list[RecordedOutcome]:
         """Return the newest outcome of each check × subject, by the time of its evidence.
 
@@ -166,7 +174,7 @@ class Ledger:
             if wanted is None:
                 found = outcomes.read_outcomes(connection, outcomes.select_newest(), self._texts)
             else:
-                found = [one for some in split_batches(wanted, BATCH_SIZE) for one in self._latest(connection, some)]
+                found = [one for some in split_batches(wanted, NODES_AT_ONCE) for one in self._latest(connection, some)]
         return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
 
     def ages(self, nodes: Collection[str]) -> dict[str, dict[str, CheckAge]]:

@@ -101,7 +101,10 @@ def read_node_states(ledger: Ledger) -> dict[str, NodeState]:
 
 
 class LatestOutcomeCache:
-    """The newest outcomes of nodes that are read again and again, until the next run is recorded. Safe for threads."""
+    """The newest outcomes of nodes that are read again and again: read anew once a later run has judged the node.
+
+    Safe for threads.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._lock = ledger, Lock()
@@ -112,6 +115,10 @@ class LatestOutcomeCache:
         """Return the newest outcome of each check × subject of these nodes; cache those of the nodes `keep`."""
         head = self._ledger.outcomes_head()
         with self._lock:
+            if head > self._as_of:
+                judged = self._ledger.find_judged_nodes(self._as_of) if self._cached else ()
+                self._cached = {name: outcomes for name, outcomes in self._cached.items() if name not in judged}
+                self._as_of = head
             known = self._cached if head == self._as_of else {}
             missing = [name for name in nodes if name not in known]
             known = {name: known[name] for name in nodes if name in known}
