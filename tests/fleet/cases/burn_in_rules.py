@@ -31,4 +31,5 @@ CASES: dict[str, Case] = {
         {**named("night, day"), **burn_in(), **burn_in(name="night", node_specs="small")},
         f"{POLICY_FILE}:6:42",
     ),
+    "ASY0314": Case({**named(), **burn_in()}, {**named(more="entry: [burn-in], "), **burn_in()}, f"{POLICY_FILE}:6:27"),
 }

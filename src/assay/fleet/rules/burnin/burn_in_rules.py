@@ -101,3 +101,24 @@ def _list_named(draft: RepositoryDraft) -> Iterator[_NamedBurnIn]:
             for number, burn_in in enumerate(state.burn_in):
                 place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, "burn_in", number)
                 yield _NamedBurnIn(place, name, state, burn_in)
+
+
+@rule(
+    "ASY0314",
+    "a burn-in that nothing starts",
+    why="The state waits for a burn-in that never begins, or starts one that it does not name.",
+)
+def unstarted_burn_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find states with `burn_in` whose entry actions do not start it, and the other way round."""
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        for name, state in policy.states.items():
+            if bool(state.burn_in) == ("burn-in" in state.entry):
+                continue
+            field = "burn_in" if state.burn_in else "entry"
+            place = draft.find_position(f"LifecyclePolicy/{policy.name}", "states", name, field)
+            if state.burn_in:
+                yield RuleFinding(
+                    place, f"{name} names a burn-in, and its entry starts none", "add burn-in to its entry"
+                )
+            else:
+                yield RuleFinding(place, f"{name} starts a burn-in, and names none", "name one: burn_in: [NAME]")
