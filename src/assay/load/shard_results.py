@@ -12,35 +12,35 @@ POLL_S = 0.0002
 
 
 def collect_digests(result: Any, devices: Sequence[Any], begun: float, unit_s: float) -> UnitResult:
-    """Return each device's digest and when it came; None for a device that gave none within `unit_s`.
-
-    All devices are asked in turn until they are ready, so that a slow one does not make the next ones look slow.
-    """
+    """Return each device's digest and when it came; None for a device that gave none within `unit_s`."""
     parts = {shard.device: shard.data for shard in result.addressable_shards}
-    came_ms = _wait_for_each([parts[device] for device in devices], begun, begun + unit_s)
-    answers = [("gave nothing in time", None) if at is None else _take(parts[device])
-               for device, at in zip(devices, came_ms, strict=True)]  # fmt: skip
-    reasons = [f"device {device.id} {reason}" for device, (reason, _) in zip(devices, answers, strict=True) if reason]
-    times = [1e3 * unit_s if at is None else at for at in came_ms]
-    return UnitResult(max(times), [digest for _, digest in answers], times, "; ".join(reasons))
+    times = _wait([parts[device] for device in devices], begun, unit_s)
+    digests: list[int | None] = []
+    reasons = []
+    for device, ms in zip(devices, times, strict=True):
+        reason, digest = _take(parts[device]) if ms is not None else ("gave nothing in time", None)
+        digests.append(digest)
+        if reason:
+            reasons.append(f"device {device.id} {reason}")
+    took = [1e3 * unit_s if ms is None else ms for ms in times]
+    return UnitResult(max(took), digests, took, "; ".join(reasons))
 
 
-def _wait_for_each(parts: Sequence[Any], begun: float, until: float) -> list[float | None]:
-    """Return after how many milliseconds each part was ready, None for one that was not ready in time."""
-    came: list[float | None] = [None] * len(parts)
-    waiting = set(range(len(parts)))
-    while waiting and time.perf_counter() <= until:
-        for place in sorted(waiting):
-            if parts[place].is_ready():
-                came[place] = 1e3 * (time.perf_counter() - begun)
-        waiting -= {place for place, at in enumerate(came) if at is not None}
-        if waiting:
-            time.sleep(POLL_S)
-    return came
+def _wait(parts: Sequence[Any], begun: float, unit_s: float) -> list[float | None]:
+    """Return after how many milliseconds each device was ready, None if it was not in time. All are asked in turn."""
+    times: list[float | None] = [None] * len(parts)
+    while True:
+        now = time.perf_counter()
+        for place, part in enumerate(parts):
+            if times[place] is None and part.is_ready():
+                times[place] = 1e3 * (now - begun)
+        if None not in times or now > begun + unit_s:
+            return times
+        time.sleep(POLL_S)
 
 
 def _take(part: Any) -> tuple[str, int | None]:
-    """Return why a part that is ready is no number, "" if it is one; and the number."""
+    """Return why there is no number, "" if there is one; and the number."""
     try:
         return "", int(part.item())
     except RuntimeError as error:

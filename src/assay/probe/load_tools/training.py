@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, value
-from assay.probe.load_tools.device_battery import Lines, collect_units, parse_load, run_assay_load
+from assay.probe.load_tools.device_battery import Lines, collect_units, parse_load, run_assay_load, sum_busy_ms
 from assay.probe.load_tools.tool_call import LoadOrder
 from assay.probe.node_access import NodeRoot
 
@@ -29,6 +29,7 @@ def read_steps(lines: Lines) -> ReadingTree:
     return {
         "units": value(collect_units(steps)),
         "own": value(collect_units(own)),
+        "busy_ms": sum_busy_ms(steps),
         "steps": value(len(steps)),
         "loss": _read_losses(steps[-1]),
         "tokens_per_s": _read_speeds(steps),
