@@ -85,8 +85,14 @@ def test_the_real_tool_on_the_path_gives_evidence_with_a_planted_fault(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     found = run_battery(NodeRoot(), LoadOrder(5, after_unit="6:gone"))
     assert found["ended"] == {"value": "done"}
-    first, second, third = found["units"]["value"]["modulo.uint32"]["7"]
-    assert first == third != second
+    by_device = dict(
+        zip(
+            [one["index"] for one in found["devices"]["value"]],
+            found["units"]["value"]["modulo.uint32"]["7"],
+            strict=True,
+        )
+    )
+    assert by_device[0] == by_device[2] != by_device[1], "each run has another order of the devices"
 
 
 def test_a_run_that_hangs_is_ended_and_its_units_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
