@@ -12,8 +12,6 @@ from assay.correctness.vote import UnitVerdict, vote_on_unit
 from assay.model.text_lists import format_count, format_list
 
 SHOWN_TESTS = 3
-HIGH_SHIFT = 15
-"""A word of the result enters its digest as `u ^ u >> 15`: a wrong bit shows there, and 15 places below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +32,8 @@ class WrongUnits:
         """The GPUs that computed the first wrong unit right."""
         return self.first.right
 
-    @property
-    def lowest_bit(self) -> int:
-        """The lowest bit in which the first wrong digest differs from the right one."""
-        return find_lowest_bit(self.first.wrong[self.place], self.first.expected)
-
     def describe(self, names: Mapping[int, str]) -> str:
-        """Return what is wrong in one line. `names` of GPUs are by place."""
+        """Return what is wrong in one line. `names` of GPUs are by place. A digest does not tell which bits are wrong."""
         first, unit = self.first, self.first.unit
         golden = " and by the golden digest" if first.by_golden else ""
         tests = Counter(one.unit.test for one in self.units).most_common()
@@ -48,8 +41,7 @@ class WrongUnits:
         return (
             f"of {self.judged} ({format_share(len(self.units), self.judged)}); first {unit.test}, seed {unit.seed}: "
             f"{first.wrong[self.place]}, not {first.expected}; outvoted by "
-            f"{format_list((names[place] for place in self.outvoted_by), 9)}{golden}; {describe_bit(self.lowest_bit)}; "
-            f"wrong in {shares}"
+            f"{format_list(sorted(names[place] for place in self.outvoted_by), 9)}{golden}; wrong in {shares}"
         )
 
 
@@ -115,18 +107,6 @@ def describe_untold(votes: list[UnitVerdict]) -> str:
     first = votes[0]
     more = f" (and {format_count(len(votes) - 1, 'more unit')})" if len(votes) > 1 else ""
     return f"{first.unit.test}, seed {first.unit.seed}: {first.undecided}{more}"
-
-
-def find_lowest_bit(digest: str, expected: str) -> int:
-    """Return the lowest bit in which two digests differ."""
-    difference = int(digest, 16) ^ int(expected, 16)
-    return (difference & -difference).bit_length() - 1
-
-
-def describe_bit(bit: int) -> str:
-    """Return what a digest can say of the wrong bit: it is a sum, so only of a single wrong word."""
-    above = f" or {bit + HIGH_SHIFT}" if bit + HIGH_SHIFT < 32 else ""
-    return f"if one word was wrong, then from bit {bit}{above} on"
 
 
 def format_share(part: int, whole: int) -> str:
