@@ -33,7 +33,7 @@ class WrongUnits:
         return self.first.right
 
     def describe(self, names: Mapping[int, str]) -> str:
-        """Return what is wrong in one line. `names` of GPUs are by place. A digest does not tell which bits are wrong."""
+        """Return what is wrong in one line; no digest tells which bits. `names` of GPUs are by place."""
         first, unit = self.first, self.first.unit
         golden = " and by the golden digest" if first.by_golden else ""
         tests = Counter(one.unit.test for one in self.units).most_common()
