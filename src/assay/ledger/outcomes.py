@@ -13,7 +13,7 @@ from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert
 
 from assay.ledger import tables
 from assay.ledger.hash_chain import RunDigest
-from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, split_batches
+from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, find_text_numbers, split_batches
 from assay.ledger.outcome_dates import OutcomeDates
 from assay.ledger.tables import insert_or_update
 from assay.model.evidence import EvidenceBasis
@@ -28,6 +28,8 @@ _get_text_columns = itemgetter(*TEXT_COLUMNS)
 _columns = itemgetter(*tables.outcomes.columns.keys())
 NEWEST_COLUMNS = ("check", "subject", "verdict", "node", "measured_s", "outcome")
 """Columns of `select_newest`."""
+NODES_AT_ONCE = 50
+"""Nodes whose outcomes are read at once: the database's rows take more memory than the outcomes made of them."""
 
 
 def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int, dates: OutcomeDates) -> OutcomeRow:
@@ -66,6 +68,14 @@ def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) 
     texts.load(connection, {one["gauge"] for some in measured.values() for one in some})
     lists = _ParsedLists(texts)
     return [_recorded(row, measured[row["seq"]], texts, lists) for row in rows]
+
+
+def read_newest(connection: Connection, nodes: Collection[str] | None, texts: TextCache) -> list[RecordedOutcome]:
+    """Return the newest outcome of each check × subject, of these nodes or of all (None)."""
+    if nodes is None:
+        return read_outcomes(connection, select_newest(), texts)
+    batches = (find_text_numbers(connection, some) for some in split_batches(nodes, NODES_AT_ONCE))
+    return [one for some in batches for one in read_outcomes(connection, select_newest(some), texts)]
 
 
 def read_judged_nodes(connection: Connection, after: int, texts: TextCache) -> set[str]:

@@ -24,16 +24,13 @@ from assay.ledger.connection import (
     translate_errors,
 )
 from assay.ledger.hash_chain import ChainName, HashChain
-from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, find_text_numbers, split_batches
+from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.ledger.leases_and_locks import LedgerLease, hold_section
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
 from assay.ledger.outcome_dates import CheckAge, OutcomeDates, read_check_ages
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds
-
-NODES_AT_ONCE = 50
-"""Nodes whose outcomes are read at once. The database's rows take more memory than the outcomes made of them."""
 
 
 class Ledger:
@@ -171,10 +168,7 @@ class Ledger:
         """
         wanted = [node] if node is not None else nodes
         with open_reader(self._engine) as connection:
-            if wanted is None:
-                found = outcomes.read_outcomes(connection, outcomes.select_newest(), self._texts)
-            else:
-                found = [one for some in split_batches(wanted, NODES_AT_ONCE) for one in self._latest(connection, some)]
+            found = outcomes.read_newest(connection, wanted, self._texts)
         return sorted(found, key=lambda one: (one.outcome.check, one.outcome.subject))
 
     def ages(self, nodes: Collection[str]) -> dict[str, dict[str, CheckAge]]:
@@ -253,11 +247,6 @@ class Ledger:
         """
         with hold_section(self._engine, name, self._turns.setdefault(name, Lock()), patience_s):
             yield
-
-    def _latest(self, connection: Connection, nodes: Sequence[str]) -> list[RecordedOutcome]:
-        return outcomes.read_outcomes(
-            connection, outcomes.select_newest(find_text_numbers(connection, nodes)), self._texts
-        )
 
     def _highest(self, table: Table) -> int:
         with open_reader(self._engine) as connection:
