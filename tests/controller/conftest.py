@@ -16,6 +16,7 @@ from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "actions")]
 from quiet_site import Site
+from rolling_fleet import RollingFleet
 
 
 @pytest.fixture
@@ -31,6 +32,16 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def memory(site: Site) -> FleetSnapshotCache:
     """What a controller remembers of that site."""
     return FleetSnapshotCache(site.desk)
+
+
+@pytest.fixture
+def rolling(tmp_path: Path) -> Iterator[RollingFleet]:
+    """A fleet in git whose first commit a controller has adopted."""
+    made = RollingFleet(tmp_path / "fleet", tmp_path)
+    made.git.commit()
+    made.take_up()
+    yield made
+    made.ledger.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 import standin_world as world
-from rolling_fleet import RollingFleet
 
 from assay.actions.action import ActionContext, EffectIntent
 from assay.controller.effects import effect_attempt_and_verification as steps
@@ -15,15 +14,6 @@ from assay.model.entries.rollout_entries import CommitAdoptedEntry
 
 ZAP = EffectIntent("e1", "zap", "n1", "d1", "a merge")
 REBOOT = EffectIntent("e2", "reboot", "n1", "d1", "a fault")
-
-
-@pytest.fixture
-def rolling(tmp_path):
-    made = RollingFleet(tmp_path / "fleet", tmp_path)
-    made.git.commit()
-    made.take_up()
-    yield made
-    made.ledger.close()
 
 
 @pytest.fixture

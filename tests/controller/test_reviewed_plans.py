@@ -8,15 +8,6 @@ from rolling_fleet import RollingFleet
 from assay.controller.rollouts.reviewed_plans import find_reviewed_plan, read_plan_record, store_reviewed_plan
 
 
-@pytest.fixture
-def rolling(tmp_path):
-    made = RollingFleet(tmp_path / "fleet", tmp_path)
-    made.git.commit()
-    made.take_up()
-    yield made
-    made.ledger.close()
-
-
 def head(rolling: RollingFleet) -> str:
     return rolling.git.git("rev-parse", "HEAD").strip()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from rolling_fleet import RollingFleet
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
@@ -13,15 +12,6 @@ from assay.controller.rack_leases import WHOLE_FLEET
 from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.clock import SystemClock
-
-
-@pytest.fixture
-def rolling(tmp_path):
-    made = RollingFleet(tmp_path / "fleet", tmp_path)
-    made.git.commit()
-    made.take_up()
-    yield made
-    made.ledger.close()
 
 
 def finish(rolling: RollingFleet, turns: int = 40, failing: str = "") -> None:
