@@ -40,6 +40,7 @@ def test_every_action_that_a_managed_node_needs_is_missed(told: Told) -> None:
     by = "(faults.catastrophic-in-production) takes"
     assert told("managed", "drain-now, configure, reboot, powercycle", "reboot") == [
         f"managed does not allow drain-now, powercycle, which production → production-powercycle-test {by}",
+        "managed does not allow drain-now, which production → confirmation (faults.outvoted-in-production) takes",
         f"managed does not allow drain-now, which production → draining {by}",
         f"managed does not allow drain-now, which production → production-reboot {by}",
     ]
@@ -70,5 +71,5 @@ def test_a_profile_that_begins_to_act_on_faults_needs_what_they_take(told: Told)
 
 def test_an_escalation_counts_where_faults_are_acted_on(told: Told) -> None:
     assert told("managed", ", dossier]", "]") == [
-        "managed does not allow dossier, which triage → rma (escalate.0) takes"
+        "managed does not allow dossier, which confirmation → rma (fail_to) takes",
     ]

@@ -42,6 +42,22 @@ SPOILERS: dict[str, Callable[[Any], Any]] = {
 }
 
 RICHER = {
+    "GoldenDigests": {
+        "kind": "GoldenDigests",
+        "name": "h100",
+        "owner": "us",
+        "sources": ["recorded"],
+        "computed_by": {
+            "gpu": "H100",
+            "driver": "580.65.06",
+            "engine": "jax 0.10.2",
+            "backend": "cuda",
+            "runtime": "12.9",
+            "program": "ab12",
+        },
+        "nodes": ["n1", "n2"],
+        "digests": {"sort": {"0": ["0123abcd", "89abcdef"], "7": ["01234567"]}, "cast": {"0": ["fedcba98"]}},
+    },
     "KnownIssues": {
         "kind": "KnownIssues",
         "name": "known",

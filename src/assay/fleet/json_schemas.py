@@ -58,7 +58,17 @@ def _build_described_schema(model: type[BaseModel]) -> dict[str, Any]:
         for field, properties in part.get("properties", {}).items():
             if meanings.get(field):
                 properties.setdefault("description", meanings[field])
+    _refuse_other_keys(schema)
     return schema
+
+
+def _refuse_other_keys(schema: Any) -> None:
+    """Refuse keys that fit no pattern, as the model does: pydantic's schema lets them pass."""
+    for part in schema.values() if isinstance(schema, dict) else schema:
+        if isinstance(part, dict | list):
+            _refuse_other_keys(part)
+    if isinstance(schema, dict) and isinstance(schema.get("patternProperties"), dict):
+        schema.setdefault("additionalProperties", False)
 
 
 def _layer(schema: dict[str, Any]) -> dict[str, Any]:
