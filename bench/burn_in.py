@@ -8,7 +8,7 @@ from time import process_time
 
 from assay.burnin.drift import find_drifts
 from assay.fleet.fleet_loader import load_fleet
-from assay.model.burnin.burn_in_spec import BurnIn
+from assay.model.load.burn_in_spec import BurnIn
 from bench.burn_in_days import PlantedDrift, make_day
 from bench.measurement import Measurement
 from bench.programs import ROOT

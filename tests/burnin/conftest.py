@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # for bench; tests/bench wou
 from written_lines import Journal
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.model.burnin.burn_in_spec import BurnIn
+from assay.model.load.burn_in_spec import BurnIn
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.burnin.node_plan import make_node_plan
-from assay.model.burnin.burn_in_spec import BurnIn
+from assay.model.load.burn_in_spec import BurnIn
 from assay.probe.burnin.journal import JOURNAL, STOP, BurnInFolder, Journal, read_since
 from assay.probe.burnin.phases import find_phase, is_swung_low, time_to_edge, time_with_load
 from assay.probe.burnin.supervisor import Supervisor

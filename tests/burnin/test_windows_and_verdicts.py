@@ -14,8 +14,8 @@ from assay.burnin.node_plan import compute_shift, list_expected_work, make_node_
 from assay.burnin.verdicts import find_missing_work, find_verdict
 from assay.burnin.windows import cut_windows, has_ended
 from assay.controller.ingest.burn_in_verdicts import find_outvoted_gpu
-from assay.model.burnin.burn_in_spec import BurnIn
-from assay.model.burnin.window import BurnInWindow, PartWork
+from assay.model.load.burn_in_spec import BurnIn
+from assay.model.load.burn_in_window import BurnInWindow, PartWork
 
 WINDOW_S = 900.0
 

@@ -13,8 +13,8 @@ from assay.correctness.golden import find_golden, learn_golden, pack_digests
 from assay.correctness.golden_draft import format_golden_spec
 from assay.correctness.unit_results import LoadRun
 from assay.model.errors import AssayError
+from assay.model.load.golden_digests import GoldenDigests
 from assay.model.reading import failed, value
-from assay.model.specs.active.golden_digests import GoldenDigests
 
 UNITS = {"gemm": {"0": "12345678", "1": "1e234567", "2": "9f3a01bc", "9": "00000000"}, "exp": {"0": "22222222"}}
 

@@ -13,8 +13,8 @@ from statistics import NormalDist, median
 from typing import Any
 
 from assay.burnin.slopes import HOURS_OF_A_DAY, Point, estimate_slope
-from assay.model.burnin.burn_in_spec import BurnIn, DriftMeasure, DriftRules
-from assay.model.burnin.window import BurnInWindow
+from assay.model.load.burn_in_spec import BurnIn, DriftMeasure, DriftRules
+from assay.model.load.burn_in_window import BurnInWindow
 
 NEIGHBOURS_AT_LEAST = 2
 RISING: frozenset[DriftMeasure] = frozenset({"temperature", "memory_temperature", "corrected"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from assay.model.burnin.burn_in_spec import DriftRules
-from assay.model.burnin.window import BurnInWindow
+from assay.model.load.burn_in_spec import DriftRules
+from assay.model.load.burn_in_window import BurnInWindow
 
 
 def compute_gpu_rates(windows: Sequence[BurnInWindow]) -> dict[str, float]:

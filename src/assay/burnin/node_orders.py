@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from assay.burnin.node_plan import compute_shift, make_node_plan
-from assay.model.burnin.burn_in_spec import BurnIn
 from assay.model.fleet import Fleet
+from assay.model.load.burn_in_spec import BurnIn
 from assay.model.node import Node
 
 

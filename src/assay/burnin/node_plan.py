@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from assay.model.burnin.burn_in_spec import BurnIn, BurnInPhase
+from assay.model.load.burn_in_spec import BurnIn, BurnInPhase
 
 HELD_PHASE = "held-longer"
 HOUR_S = 3600.0

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.burnin.windows import Line
-from assay.model.burnin.burn_in_spec import BurnIn
-from assay.model.burnin.window import HARD_COUNTERS, PartWork
+from assay.model.load.burn_in_spec import BurnIn
+from assay.model.load.burn_in_window import HARD_COUNTERS, PartWork
 
 HardCounters = Mapping[str, Mapping[str, int]]
 

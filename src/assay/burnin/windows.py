@@ -8,7 +8,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from assay.model.burnin.window import HARD_COUNTERS, BurnInWindow, PartWork
+from assay.model.load.burn_in_window import HARD_COUNTERS, BurnInWindow, PartWork
 from assay.model.reading import parse_reading
 
 Line = Mapping[str, Any]

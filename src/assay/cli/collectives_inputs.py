@@ -14,7 +14,7 @@ from assay.collectives.fabric_map_building import add_routes, build_fabric_map, 
 from assay.collectives.free_nodes import FreeNodes, select_free_nodes
 from assay.collectives.runner.pair_command import CommandTemplate
 from assay.model.errors import AssayError
-from assay.model.specs.active.collective_workload import CollectiveCommand, CollectiveWorkload
+from assay.model.load.collective_workload import CollectiveCommand, CollectiveWorkload
 from assay.model.text_lists import suggest_nearest
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 from assay.schedulers.status_readings import StatusReadings, group_by_scheduler

@@ -8,7 +8,7 @@ from itertools import groupby
 from assay.correctness.run_verdict import describe_untold, judge_run
 from assay.correctness.unit_results import LoadRun, UnitName
 from assay.model.errors import AssayError
-from assay.model.specs.active.golden_digests import LEAST_NODES, GoldenDigests, GoldenKey
+from assay.model.load.golden_digests import LEAST_NODES, GoldenDigests, GoldenKey
 from assay.model.text_lists import format_list
 
 

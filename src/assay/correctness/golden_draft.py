@@ -9,7 +9,7 @@ from datetime import date
 
 from assay.correctness.golden import pack_digests
 from assay.correctness.unit_results import UnitName
-from assay.model.specs.active.golden_digests import GoldenKey
+from assay.model.load.golden_digests import GoldenKey
 from assay.model.text_lists import format_count
 
 LINE = 118

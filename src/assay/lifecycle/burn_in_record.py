@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from assay.model.burnin.window import BurnInWindow, PartWork
 from assay.model.entries.burn_in_entries import (
     BurnInEndedEntry,
     BurnInHeldEntry,
@@ -16,6 +15,7 @@ from assay.model.entries.burn_in_entries import (
 )
 from assay.model.entries.registry import decode_entry
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.load.burn_in_window import BurnInWindow, PartWork
 from assay.model.timestamps import format_time, parse_time
 
 

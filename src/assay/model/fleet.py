@@ -12,11 +12,11 @@ from assay.model.errors import AssayError
 from assay.model.node import Node
 
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
-    from assay.model.burnin.burn_in_spec import BurnIn
     from assay.model.fabric.fabric_design import FabricDesign
+    from assay.model.load.burn_in_spec import BurnIn
+    from assay.model.load.collective_workload import CollectiveWorkload
+    from assay.model.load.golden_digests import DigestRuns, GoldenDigests, GoldenKey
     from assay.model.load.load_parts import LoadPart
-    from assay.model.specs.active.collective_workload import CollectiveWorkload
-    from assay.model.specs.active.golden_digests import DigestRuns, GoldenDigests, GoldenKey
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
     from assay.model.specs.checklists import Checklists, TechnicianInspection

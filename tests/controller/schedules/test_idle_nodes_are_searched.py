@@ -23,7 +23,7 @@ from assay.controller.schedules.slot_runner import SlotResult
 from assay.controller.ticket_updates import update_tickets
 from assay.model.entries.schedule_entries import ScheduleRanEntry
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.specs.active.collective_workload import CollectiveWorkload
+from assay.model.load.collective_workload import CollectiveWorkload
 from assay.model.specs.schedules import FleetSchedule, find_previous_slot
 from assay.schedulers.no_scheduler import NoScheduler
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus

@@ -21,7 +21,7 @@ from assay.controller.schedules.collectives_search import CustomerWatch
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
-from assay.model.specs.active.collective_workload import CollectiveWorkload
+from assay.model.load.collective_workload import CollectiveWorkload
 from assay.observe.evidence_store import EvidenceStore
 
 pytestmark = [needs_slurm, pytest.mark.slow]

@@ -16,7 +16,7 @@ from assay.collectives.runner.pair_processes import FindTaker, PairRunner, find_
 from assay.collectives.runner.search_run import SearchRunners
 from assay.collectives.staged_search import StageSettings
 from assay.model.errors import AssayError
-from assay.model.specs.active.collective_workload import CollectiveCommand, CollectiveWorkload
+from assay.model.load.collective_workload import CollectiveCommand, CollectiveWorkload
 
 
 @dataclass(frozen=True, slots=True)

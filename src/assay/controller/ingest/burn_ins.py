@@ -22,7 +22,6 @@ from assay.controller.context import ControllerContext
 from assay.controller.ingest.burn_in_verdicts import find_outvoted_gpu
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.node_state import EffectRecord, NodeState
-from assay.model.burnin.burn_in_spec import BurnIn
 from assay.model.entries.burn_in_entries import (
     BurnInEndedEntry,
     BurnInHeldEntry,
@@ -33,6 +32,7 @@ from assay.model.entries.burn_in_entries import (
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import derive_id
+from assay.model.load.burn_in_spec import BurnIn
 from assay.model.timestamps import parse_time
 from assay.observe.transports.burn_in_query import BurnInAnswer, ask_burn_in
 from assay.observe.transports.transport_choice import TransportRegistry

@@ -31,8 +31,8 @@ from assay.controller.schedules.slot_runner import SlotResult, read_schedule_his
 from assay.fabric.topology.adapters import list_adapter_names
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.errors import AssayError
+from assay.model.load.collective_workload import CollectiveWorkload
 from assay.model.node import Node
-from assay.model.specs.active.collective_workload import CollectiveWorkload
 from assay.model.specs.schedules import CollectivesSearchSpec
 from assay.model.text_lists import fold_names, format_count, format_list
 from assay.schedulers.scheduler_adapter import SchedulerNodeStatus, format_jobs

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names, suggest_name
-from assay.model.specs.active.collective_workload import CollectiveWorkload
+from assay.model.load.collective_workload import CollectiveWorkload
 from assay.model.specs.check_catalog_and_gates import CheckCatalog
 from assay.model.specs.schedules import FleetSchedule, Schedules, find_next_slot
 

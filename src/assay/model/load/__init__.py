@@ -1,1 +1,1 @@
-"""Takes nothing and does no I/O. Names the parts of a load. Gives schedules, checks and the probe the same names."""
+"""Takes the YAML about loads, and does no I/O. Gives the names of parts, burn-ins, workloads and golden digests."""

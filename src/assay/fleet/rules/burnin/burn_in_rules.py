@@ -8,7 +8,7 @@ from typing import NamedTuple
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
-from assay.model.burnin.burn_in_spec import BurnIn
+from assay.model.load.burn_in_spec import BurnIn
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.specs.policy_sections import LifecycleState

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
-from assay.model.specs.active.golden_digests import GoldenDigests, GoldenKey
+from assay.model.load.golden_digests import GoldenDigests, GoldenKey
 from assay.model.specs.node.node_spec import NodeSpec
 
 

@@ -1,1 +1,0 @@
-"""Takes the YAML of what active checks compare with. Validates it. Gives golden digests."""
