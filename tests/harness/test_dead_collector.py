@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,14 @@ def leaves(tree: dict, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 EVERY_LEAF = leaves(WELL)
+
+
+def is_plain(path: tuple[str, ...]) -> bool:
+    """Whether the leaf's value is no mapping: a check reads the entries of a mapping, not the mapping."""
+    reading = parse_reading(reduce(getitem, path, WELL))
+    return reading is not None and not isinstance(reading.value, dict)
+
+
 silent = st.one_of(
     st.builds(lambda kind, why: {kind: why}, st.sampled_from(["absent", "unsupported", "failed"]), st.text()),
     st.just({"value": None}),
@@ -106,6 +116,6 @@ def test_a_reading_that_is_no_value_never_passes_even_when_the_check_swallows_it
         assert verdict in ("error", "skip")
 
 
-@given(st.sampled_from(EVERY_LEAF))
+@given(st.sampled_from([*filter(is_plain, EVERY_LEAF)]))
 def test_a_reading_that_is_a_value_is_that_plain_value(path):
     assert verdict_of_reading(WELL, path, swallow=False) == "pass"

@@ -48,6 +48,7 @@ def well(*_: object) -> SlotResult:
 def test_the_fleet_has_its_schedules_for_its_pools_and_fabrics(desk):
     parts = {(line.name, line.target) for line in list_schedule_lines(desk.fleet)}
     assert parts == {
+        ("collectives", "compute"),
         ("fabric-scan", "compute"),
         ("fabric-week", "compute"),
         ("stale", "byo-b"),

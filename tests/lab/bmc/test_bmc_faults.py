@@ -79,7 +79,7 @@ def test_a_silent_bmc_does_not_hold_up_its_neighbours(build: Any) -> None:
         assert lab.ask("GET", SYSTEM, node="n0004").status_code == 200
         assert not any(future.done() for future in hanging)
         build.stop()
-        assert all(isinstance(future.exception(), requests.ConnectionError) for future in hanging)
+        assert all(isinstance(future.exception(), requests.RequestException) for future in hanging)
 
 
 def test_images_that_never_come_do_not_hold_up_a_reset(lab: Any) -> None:

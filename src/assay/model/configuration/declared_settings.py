@@ -103,7 +103,7 @@ NOT_SETTABLE: Mapping[str, str] = {
     ),
     "host.root": "says how the node boots",
     "firmware": "names the firmware bundle, which playbooks/zap.yml brings",
-    "limits": "says what a measurement must reach",
+    **dict.fromkeys(("limits", "dcgm_optional_tests"), "says what a measurement must reach"),
 }
 NESTED = ("host", "boot", "bmc", "nics", "gpu_settings")
 """The fields of NodeSpec whose own fields are settings."""

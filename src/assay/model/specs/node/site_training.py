@@ -16,10 +16,12 @@ JsonPath = Annotated[str, Field(pattern=r"^[^.\s]+(\.[^.\s]+)*$")]
 class LineField(StrictModel):
     """Where a line of the output tells one thing: `json` in a JSON line, or `pattern` in any other.
 
-    `json`: names joined by dots, such as `metrics.loss`. `pattern`: a regular expression with one group.
+    `pattern`: a regular expression with one group.
     """
 
-    json_path: JsonPath | None = Field(default=None, alias="json")
+    json_path: JsonPath | None = Field(
+        default=None, alias="json", description="Names joined by dots, such as `metrics.loss`."
+    )
     pattern: str | None = Field(default=None, max_length=500)
 
     @model_validator(mode="after")
