@@ -54,7 +54,7 @@ RULE = """faults:
 """
 POLICY = (
     ("    entry: [zap]\n", "    entry: [cordon, drain-now, zap]\n"),
-    ("test, draining]\n", "test, draining, zap]\n"),
+    ("test, draining, confirmation]\n", "test, draining, confirmation, zap]\n"),
     ("faults:\n", RULE),
 )
 

@@ -7,12 +7,12 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.load.battery_run import RunPlan, find_start
+from assay.load.battery_run import RunPlan, find_start, parse_after
 
 
 def units(tests: list[str], after: str, count: int) -> list[tuple[int, str]]:
     """Return the first units of a run, as battery_run computes them."""
-    seed, place = find_start(tests, RunPlan(1.0, 0, 0, (), after))
+    seed, place = find_start(tests, RunPlan(1.0, 0, 0, (), parse_after(after)))
     order = ((later, test) for later in itertools.count(seed) for test in tests[place if later == seed else 0 :])
     return list(itertools.islice(order, count))
 

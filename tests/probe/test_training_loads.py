@@ -52,6 +52,12 @@ def test_a_loss_that_is_no_number_failed() -> None:
     found = read_steps([step])
     assert found["loss"] == {"failed": "step 4 has a loss that is no number: [None]"}
     assert found["tokens_per_s"] == {"value": [4000.0]}
+    assert found["loss_bits"] == {"value": {"train.gpt": {"0.4": [None]}}}
+
+
+def test_the_bits_of_a_loss_are_those_of_its_float32() -> None:
+    step = {"test": "train.gpt", "seed": 0, "step": 4, "digests": ["aa"], "loss": [0.5, 3.4584], "device_ms": [2]}
+    assert read_steps([step])["loss_bits"] == {"value": {"train.gpt": {"0.4": ["3f000000", "405d566d"]}}}
 
 
 def test_without_a_step_nothing_is_known() -> None:
@@ -59,11 +65,15 @@ def test_without_a_step_nothing_is_known() -> None:
 
 
 def test_a_log_is_read_by_patterns() -> None:
-    assert parse_steps(LOG, "", MEGATRON) == {
+    found = parse_steps(LOG, "", MEGATRON)
+    assert len(found.pop("program")["value"]) == 64
+    assert found == {
         "ended": {"value": "done"},
         "steps": {"value": 2},
         "loss": {"value": 10.21},
+        "losses": {"value": {"1": 10.83, "2": 10.21}},
         "tokens_per_s": {"value": 11750.5},
+        "digests": {"unsupported": "load_tools.training declares no digest"},
     }
 
 
@@ -73,7 +83,26 @@ def test_json_lines_are_read_by_paths_and_may_tell_digests() -> None:
     found = parse_steps(text, "", where)
     assert found["digests"] == {"value": {"7": "9f3a01bc"}}
     assert found["loss"] == {"value": 2.5}
-    assert found["tokens_per_s"] == {"failed": "no step tells its tokens per second"}
+    assert found["tokens_per_s"] == {"unsupported": "load_tools.training declares no tokens_per_s"}
+
+
+def test_what_decides_about_digests_decides_about_the_program() -> None:
+    programs = {
+        parse_steps(LOG, "", {**MEGATRON, **more})["program"]["value"]
+        for more in ({}, {"deadline_s": 9}, {"command": ["a"]}, {"command": ["b"]}, {"digest": {"json": "state"}})
+    }
+    assert len(programs) == 4, "a deadline decides about no digest"
+
+
+@pytest.mark.parametrize(
+    ("states", "says"),
+    [(["9f3a01bc", "9f3a01bd"], "step 7 tells two digests: 9f3a01bc and 9f3a01bd"), (["state"], "not 8 to 64 hex"),
+     ([], "no step tells its digest")],
+)  # fmt: skip
+def test_digests_that_cannot_be_compared_failed(states: list[str], says: str) -> None:
+    where = {"step": {"json": "step"}, "loss": {"json": "loss"}, "digest": {"json": "state"}}
+    text = "".join(json.dumps({"step": 7, "state": state}) + "\n" for state in states)
+    assert says in parse_steps(text + '{"step": 8}\n', "", where)["digests"]["failed"]
 
 
 @pytest.mark.parametrize("loss", ["nan", "inf", "-", "N/A"])

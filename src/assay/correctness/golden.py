@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 
 from assay.correctness.run_verdict import describe_untold, judge_run
 from assay.correctness.unit_results import LoadRun, UnitName
@@ -65,7 +64,7 @@ def learn_golden(runs: Mapping[str, LoadRun]) -> tuple[GoldenKey, dict[UnitName,
             )
     shared = _find_shared_digests(runs)
     if not shared:
-        raise AssayError("the nodes have no test and seed in common", fix="run the battery with the same seeds on both")
+        raise AssayError("the nodes have no test and seed in common", fix="run both with the same seeds")
     return keys[first], shared
 
 
@@ -75,9 +74,9 @@ def _require_sound_run(node: str, run: LoadRun) -> GoldenKey:
     if key is None:
         raise AssayError(f"{node}: the run names no single GPU, engine and program", fix=fix)
     if run.cut_short:
-        raise AssayError(f"{node}: the run did not end: {run.cut_short}", fix="run the battery again")
+        raise AssayError(f"{node}: the run did not end: {run.cut_short}", fix="run it again")
     if not run.computed:
-        raise AssayError(f"{node}: nothing was computed", fix="run the battery again")
+        raise AssayError(f"{node}: nothing was computed", fix="run it again")
     for place, device in enumerate(run.devices):
         if wrong := verdict.find_wrong_units(place):
             names = {at: one.uuid for at, one in enumerate(run.devices)}
@@ -110,15 +109,18 @@ def _find_shared_digests(runs: Mapping[str, LoadRun]) -> dict[UnitName, str]:
 
 
 def pack_digests(digests: Mapping[UnitName, str]) -> dict[str, dict[str, list[str]]]:
-    """Return digests as a spec holds them: by test, then by the first seed of each run of seeds."""
+    """Return digests as a spec holds them: by test, then by the first seed of each run of seeds, or of steps."""
     packed: dict[str, dict[str, list[str]]] = {}
-    for test, units in groupby(sorted(digests, key=lambda name: (name[0], int(name[1]))), key=lambda name: name[0]):
-        runs: dict[str, list[str]] = packed.setdefault(test, {})
-        first, last = "", -2
-        for _, seed in units:
-            if int(seed) != last + 1:
-                first = seed
-                runs[first] = []
-            runs[first].append(digests[test, seed])
-            last = int(seed)
+    last: tuple[str, tuple[int, ...]] = "", ()
+    for test, numbers in sorted((test, _read_numbers(seed)) for test, seed in digests):
+        seed, runs = ".".join(map(str, numbers)), packed.setdefault(test, {})
+        if last != (test, (*numbers[:-1], numbers[-1] - 1)):
+            runs[seed] = []
+        next(reversed(runs.values())).append(digests[test, seed])
+        last = test, numbers
     return packed
+
+
+def _read_numbers(seed: str) -> tuple[int, ...]:
+    """Return the seed, and the step if there is one."""
+    return tuple(map(int, seed.split(".")))

@@ -13,6 +13,7 @@ from assay.model.load.golden_digests import GoldenKey
 from assay.model.text_lists import format_count
 
 LINE = 118
+ROW = 64  # digits of digests in a line
 SCHEMA = "# yaml-language-server: $schema=../schemas/golden-digests.json"
 
 
@@ -48,6 +49,7 @@ def _list_tests(digests: Mapping[UnitName, str]) -> Iterator[str]:
         yield f"  {test}:"
         for first, found in runs.items():
             yield f"    {json.dumps(first)}:"
-            rows = [found[at : at + 8] for at in range(0, len(found), 8)]
+            most = max(1, ROW // len(max(found, key=len)))
+            rows = [found[at : at + most] for at in range(0, len(found), most)]
             text = ",\n       ".join(", ".join(json.dumps(one) for one in row) for row in rows)
             yield f"      [{text}]"

@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.model.reading import EvidenceReading, parse_reading
 
-DIGEST = re.compile(r"[0-9a-f]{8}")
+DIGEST = re.compile(r"[0-9a-f]{8,64}")
 Digest = str | None
 UnitName = tuple[str, str]
 """Test and seed."""
@@ -83,7 +83,7 @@ def read_load_run(branch: Mapping[str, Any]) -> LoadRun:
     devices = tuple(_read_devices(branch))
     return LoadRun(
         devices=devices,
-        units=tuple(_read_units(branch, len(devices))),
+        units=read_units(branch, "units", len(devices)),
         cut_short=_find_early_end(branch),
         busy_ms=_read_times(branch, len(devices)),
         **{name: _read_text(branch, name) for name in ("engine", "backend", "driver", "runtime", "program")},
@@ -103,15 +103,20 @@ def _read_devices(branch: Mapping[str, Any]) -> Iterator[LoadDevice]:
         raise UnreadableRun("devices", "failed", "has one GPU twice, so a vote would count it twice")
 
 
-def _read_units(branch: Mapping[str, Any], devices: int) -> Iterator[LoadUnit]:
-    for test, seeds in _require(branch, "units", Mapping).items():
+def read_units(branch: Mapping[str, Any], name: str, devices: int) -> tuple[LoadUnit, ...]:
+    """Return the units of one reading of a branch: a digest of each device. Raises UnreadableRun."""
+    return tuple(_read_units(branch, name, devices))
+
+
+def _read_units(branch: Mapping[str, Any], name: str, devices: int) -> Iterator[LoadUnit]:
+    for test, seeds in _require(branch, name, Mapping).items():
         if not isinstance(seeds, Mapping):
-            raise UnreadableRun(f"units.{test}", "failed", f"has no seeds: {seeds!r}")
+            raise UnreadableRun(f"{name}.{test}", "failed", f"has no seeds: {seeds!r}")
         for seed, said in seeds.items():
             digests = [said] * devices if isinstance(said, str) else said
             if not _are_digests(digests) or len(digests) != devices:
                 reason = f"has not one digest for each of {devices} GPUs: {said!r}"
-                raise UnreadableRun(f"units.{test}.{seed}", "failed", reason)
+                raise UnreadableRun(f"{name}.{test}.{seed}", "failed", reason)
             yield LoadUnit(test, seed, tuple(digests))
 
 

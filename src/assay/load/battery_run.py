@@ -24,14 +24,14 @@ class RunStoppedError(Exception):
 class RunPlan:
     """Which units: seeds from `first_seed`, at most `seeds` of them (0: no limit), for `seconds`.
 
-    `after`: the unit of an earlier run after which this one goes on, as `SEED:TEST`; then `first_seed` does not count.
+    `after`: seed and test of the unit of an earlier run after which this one goes on; then `first_seed` does not count.
     """
 
     seconds: float
     first_seed: int
     seeds: int
     faults: Sequence[PlantedFault]
-    after: str = ""
+    after: tuple[int, str] | None = None
 
 
 def run_battery(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, lines: RunLines) -> str:
@@ -75,20 +75,28 @@ def _run_units(engine: Engine, tests: Sequence[BatteryTest], plan: RunPlan, line
 
 
 def find_start(tests: Sequence[str], plan: RunPlan) -> tuple[int, int]:
-    """Return the first seed, and the place of its first test. Raises ValueError for nonsense in `after`.
+    """Return the first seed, and the place of its first test.
 
     A test that there is no longer counts as the last one: the next seed begins.
     """
-    if not plan.after:
+    if plan.after is None:
         return plan.first_seed, 0
-    seed, _, name = plan.after.partition(":")
+    seed, name = plan.after
     place = next((place for place, test in enumerate(tests) if test == name), len(tests)) + 1
-    return (int(seed), place) if place < len(tests) else (int(seed) + 1, 0)
+    return (seed, place) if place < len(tests) else (seed + 1, 0)
+
+
+def parse_after(text: str) -> tuple[int, str] | None:
+    """Return the unit that `SEED:TEST` names, None for "". Raises ValueError for anything else."""
+    seed, _, test = text.partition(":")
+    if text and not (seed.isdecimal() and test):
+        raise ValueError(f"--after {text}: write SEED:TEST, such as 17:modulo.uint32")
+    return (int(seed), test) if text else None
 
 
 def run_planted(engine: Engine, test: BatteryTest, seed: int, unit: int, faults: Sequence[PlantedFault]) -> UnitResult:
     """Run one unit with its planted faults, `unit` counted from 0 in this run."""
-    places = [device.index for device in engine.facts.devices]
+    places = engine.facts.indexes
     words = [find_fault_words(faults, index, test.name, unit) for index in places]
     result = engine.run_unit(test, make_key(test.name, seed), words)
     return plant_silence_and_slowness(result, places, test.name, unit, faults)

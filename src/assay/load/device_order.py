@@ -13,7 +13,10 @@ def parse_order(text: str) -> Sequence[int]:
     """Return the order that `3,1,0,2` or `shuffled` says; empty for "". Raises ValueError for anything else."""
     if text == "shuffled":
         return SHUFFLED
-    return [int(place) for place in text.split(",")] if text else []
+    try:
+        return [int(place) for place in text.split(",")] if text else []
+    except ValueError:
+        raise ValueError(f"--order {text}: write places, such as 3,1,0,2, or shuffled") from None
 
 
 def settle_order(order: Sequence[int], count: int) -> list[int]:

@@ -35,6 +35,11 @@ class EngineFacts:
     flags: str
     devices: tuple[DeviceFacts, ...]
 
+    @property
+    def indexes(self) -> list[int]:
+        """The places of the devices on the node."""
+        return [device.index for device in self.devices]
+
 
 @dataclass
 class UnitResult:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from assay.load.cpu_facts import list_made_devices
 from assay.load.engine import Engine, LoadError
-from assay.load.jax_mesh import ALONE, JaxMesh, TrainingNodes
+from assay.load.jax_mesh import JaxMesh
+from assay.load.training.training_nodes import ALONE, TrainingNodes
 
 
 @dataclass(frozen=True)

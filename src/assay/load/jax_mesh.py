@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay.load.device_order import settle_order
@@ -12,18 +11,7 @@ from assay.load.engine import EngineFacts, LoadError
 from assay.load.jax_arithmetic import AXIS, JaxArithmetic
 from assay.load.jax_start import describe_jax, join_nodes, start_jax
 from assay.load.planted_faults import HEALTHY, FaultWords
-
-
-@dataclass(frozen=True)
-class TrainingNodes:
-    """Several nodes that train together. `coordinator`: HOST:PORT of the first; `node`: which one this is, from 0."""
-
-    coordinator: str = ""
-    nodes: int = 1
-    node: int = 0
-
-
-ALONE = TrainingNodes()
+from assay.load.training.training_nodes import TrainingNodes
 
 
 class JaxMesh:

@@ -89,6 +89,18 @@ def parse_plant(text: str) -> PlantedFault:
     return fault
 
 
+def refuse_misses(faults: Sequence[PlantedFault], devices: Sequence[int], tests: Sequence[str]) -> None:
+    """Raise ValueError for a fault that can hit nothing in this run: no such device, or no such test."""
+    for fault in faults:
+        if fault.device not in devices:
+            raise ValueError(
+                f"--plant device={fault.device}: the run has the devices {', '.join(map(str, sorted(devices)))}"
+            )
+        if not any(map(fault.covers, tests)):
+            begin = ", ".join(sorted({test.partition(".")[0] for test in tests}))
+            raise ValueError(f"--plant test={fault.test}: no test of the run is called so; they begin with {begin}")
+
+
 _CONVERT: dict[str, Any] = {"int": int, "float": float, "str": str}
 
 

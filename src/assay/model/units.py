@@ -47,6 +47,7 @@ _DIMENSIONS: dict[str, dict[str, float]] = {
     "a number of memory rows": {"rows": 1},
     "a generation": {"generation": 1},
     "a rate of transfers": {"MT/s": 1},
+    "a speed of training": {"tokens/s": 1},
 }  # fmt: skip
 UNITS = {
     symbol: MeasurementUnit(symbol, dimension, factor)
@@ -59,7 +60,7 @@ READING_SUFFIXES = {
     "gb_s": "GB/s", "mb_s": "MB/s", "gib_s": "GiB/s", "gbps": "Gb/s", "mbps": "Mb/s",
     "bytes": "B", "gb": "GB", "gib": "GiB", "tb": "TB", "gflops": "Gflop/s", "tflops": "Tflop/s",
     "us": "µs", "ms": "ms", "s": "s", "mhz": "MHz", "w": "W", "mv": "mV", "v": "V", "ma": "mA", "a": "A",
-    "dbm": "dBm", "c": "°C", "mts": "MT/s",
+    "dbm": "dBm", "c": "°C", "mts": "MT/s", "tokens_per_s": "tokens/s",
     "rpm": "rpm", "percent": "%",
 }  # fmt: skip
 _WORDS = {
@@ -77,7 +78,7 @@ _PER_SECOND = (("bits/s", "b/s"), ("bit/s", "b/s"), ("bytes/s", "B/s"), ("byte/s
 def find_unit_in_name(name: str) -> str:
     """Return the unit at the end of a reading's name: `W` for `limit_w`; "" if it has none."""
     words = name.split("_")
-    suffixes = ("_".join(words[-2:]), words[-1])
+    suffixes = ("_".join(words[-3:]), "_".join(words[-2:]), words[-1])
     return next((READING_SUFFIXES[suffix] for suffix in suffixes if suffix in READING_SUFFIXES), "")
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from assay.correctness.golden import learn_golden
+from assay.correctness.golden_runs import read_golden_run
 from assay.correctness.run_verdict import RunVerdict, judge_run
+from assay.correctness.training_run import read_training_run
+from assay.correctness.training_verdict import compare_training
 from assay.correctness.unit_results import read_load_run
 from assay.lab.faults.injection import inject_fault
+from assay.model.evidence import EvidenceDocument
 
 
-def verdict_of(node: Any) -> RunVerdict:
-    battery = node.document("--active", "battery")["active"]["battery"]
-    return judge_run(read_load_run(battery))
+def verdict_of(node: Any, part: str = "battery") -> RunVerdict:
+    return judge_run(read_load_run(node.document("--active", part)["active"][part]))
 
 
 def test_the_gpus_of_a_healthy_node_agree(node: Any) -> None:
@@ -58,6 +63,30 @@ def test_a_gpu_that_computes_slowly_takes_longer_than_its_peers(node: Any) -> No
 def test_a_lost_gpu_takes_no_part(node: Any) -> None:
     node.change(lambda state: state["gpus"][0].update(lost=True))
     assert len(verdict_of(node).run.devices) == 7
+
+
+def test_a_gpu_that_trains_wrong_is_named_and_its_peers_train_alike(node: Any) -> None:
+    inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 5, "kind": "flip", "bit": 28})
+    inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 2, "test": "gemm"})  # no test of training
+    verdict = verdict_of(node, "training")
+    assert verdict.run.cut_short == ""
+    assert len(verdict.run.computed) == 24
+    assert [one.index for place, one in enumerate(verdict.run.devices) if verdict.find_wrong_units(place)] == [5]
+
+
+def test_a_gpu_that_trains_wrong_is_found_by_the_golden_run_of_two_healthy_visits(node: Any) -> None:
+    def visit() -> EvidenceDocument:
+        return EvidenceDocument(node.name, datetime.now(UTC), node.document("--active", "training"))
+
+    _, golden = learn_golden({name: read_golden_run(visit(), "training") for name in ("n1", "n2")})
+    inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 5, "kind": "flip", "bit": 28})
+    verdict = compare_training(read_training_run(visit().channels["active"]["training"]), golden)
+    assert (verdict.began, verdict.steps) == ((5,), 21)
+
+
+def test_training_that_needs_several_devices_says_that_the_lab_cannot(node: Any) -> None:
+    reading = node.document("--active", "training_data_parallel")["active"]["training_data_parallel"]
+    assert "data-parallel cannot run here: numpy has one device" in reading["failed"]
 
 
 def test_without_numpy_the_lab_makes_results_up_and_says_so(node: Any) -> None:

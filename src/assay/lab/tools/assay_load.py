@@ -1,4 +1,4 @@
-"""assay-load on a virtual node: the real battery, computed by numpy for each GPU, with the faults of the node planted.
+"""assay-load on a virtual node: the real one, computed by numpy for each GPU, with the faults of the node planted.
 
 A virtual node has no CUDA, so the run says what its GPUs are and, as `runtime`, what really computed. Without numpy,
 digests are made up from the names of the units: they agree where no fault is planted, and prove nothing else.
@@ -16,21 +16,21 @@ from importlib.util import find_spec
 
 from assay.lab.tools.state_reader import State, load_node_state, working_gpus
 from assay.load.battery.battery_test import BatteryTest
-from assay.load.battery.catalog import choose_tests, hash_program, list_tests
-from assay.load.battery.sizes import SIZES
-from assay.load.battery_run import RunPlan, run_battery
+from assay.load.command_line import parse_command_line
 from assay.load.cpu_facts import list_made_devices
 from assay.load.device_order import parse_order
 from assay.load.engine import Engine, EngineFacts, LoadError, TrainingSteps, UnitResult
 from assay.load.numpy_engine import NumpyEngine
-from assay.load.planted_faults import HEALTHY, FaultWords, parse_plant
+from assay.load.ordered_run import run_order
+from assay.load.planted_faults import HEALTHY, FaultWords, PlantedFault, parse_plant
 from assay.load.run_lines import RunLines
+from assay.load.training.numpy_training import NumpyTraining
 from assay.load.training.workloads import TrainingWorkload
 
-SEEDS = 1
-"""A visit of the lab is one seed of every test: a few hundredths of a second of CPU for a node."""
+SEEDS, STEPS = 1, 24
+"""A visit of the lab is one seed of every test, or so many steps: some tenths of a second of CPU for a node."""
 BACKEND = "cuda"
-NO_GPU, STOPPED = 2, 3
+NOT_STARTED, STOPPED = 2, 3
 
 
 class LabEngine(NumpyEngine):
@@ -39,7 +39,19 @@ class LabEngine(NumpyEngine):
     def run_unit(self, test: BatteryTest, key: int, faults: Sequence[FaultWords]) -> UnitResult:
         """Return the unit's digests, and one millisecond for each GPU. A planted fault makes it more."""
         result = super().run_unit(test, key, faults)
-        return UnitResult(1.0, result.digests, [1.0] * len(faults), result.reason)
+        return replace(result, ms=1.0, device_ms=[1.0] * len(faults))
+
+    def start_training(self, workload: TrainingWorkload, key: int) -> LabTraining:
+        """Return training whose steps tell one millisecond for each GPU."""
+        return LabTraining(workload, key, self.device_count)
+
+
+class LabTraining(NumpyTraining):
+    """Training of numpy, with told times."""
+
+    def run_step(self, key: int, faults: Sequence[FaultWords]) -> UnitResult:
+        """Take one step on each GPU in turn."""
+        return replace(super().run_step(key, faults), ms=1.0, device_ms=[1.0] * len(faults))
 
 
 class MadeUpEngine:
@@ -86,40 +98,37 @@ def make_lab_engine(state: State, gpus: Sequence[State], order: Sequence[int]) -
     return engine
 
 
-def run_lab_battery(state: State, options: argparse.Namespace, began: float) -> str:
-    """Run the battery on the node's GPUs and print its lines. Return how it ended."""
-    gpus = working_gpus(state)
-    engine = make_lab_engine(state, gpus, parse_order(options.order))
-    faults = [
-        parse_plant(f"device={place},{text}") for place, gpu in enumerate(gpus) for text in gpu.get("computes", [])
-    ]
-    sizes = SIZES["small"]
-    chosen = choose_tests(list_tests(sizes), options.tests)
-    without = {test.name: lack for test in chosen if (lack := engine.find_lack(test))}
-    lines = RunLines(sys.stdout)
-    lines.write_start(engine.facts, hash_program(sizes, engine.facts.flags), sizes.name, without)
-    left_s = max(1.0, options.seconds - (time.monotonic() - began))
-    plan = RunPlan(left_s, options.first_seed, min(options.seeds or SEEDS, SEEDS), faults, options.after)
-    return run_battery(engine, [test for test in chosen if test.name not in without], plan, lines)
+def list_injected(gpus: Sequence[State]) -> list[PlantedFault]:
+    """Return the faults that were injected into the GPUs."""
+    return [parse_plant(f"device={place},{text}") for place, gpu in enumerate(gpus) for text in gpu.get("computes", [])]
+
+
+def shorten(options: argparse.Namespace, began: float) -> None:
+    """Let a visit take one seed of the battery or a few steps, and the battery's small sizes."""
+    options.size, options.seconds = "small", max(1.0, options.seconds - (time.monotonic() - began))
+    if options.verb == "train":
+        options.steps = min(options.steps or STEPS, STEPS)
+    else:
+        options.seeds = min(options.seeds or SEEDS, SEEDS)
 
 
 def main() -> None:
-    """Run the battery as the words say. The lab shortens a visit to `SEEDS` seeds."""
+    """Run what the words say, as assay-load does, on the node's GPUs."""
     began = time.monotonic()
-    parser = argparse.ArgumentParser("assay-load")
-    parser.add_argument("verb", choices=("battery",))
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=0)
-    parser.add_argument("--order", default="")
-    parser.add_argument("--after", default="")
-    parser.add_argument("--tests", nargs="+", default=[])
-    options, _ = parser.parse_known_args()
+    options = parse_command_line(None)
     state = load_node_state()
-    if not working_gpus(state):
+    gpus = working_gpus(state)
+    if not gpus:
         sys.stderr.write("assay-load: CUDA sees no GPU\n")
-        sys.exit(NO_GPU)
-    sys.exit(0 if run_lab_battery(state, options, began) == "done" else STOPPED)
+        sys.exit(NOT_STARTED)
+    shorten(options, began)
+    try:
+        engine = make_lab_engine(state, gpus, parse_order(options.order))
+        ended = run_order(options, engine, RunLines(sys.stdout), list_injected(gpus))
+    except (LoadError, ValueError) as error:
+        sys.stderr.write(f"assay-load: {error}\n")
+        sys.exit(NOT_STARTED)
+    sys.exit(0 if ended == "done" else STOPPED)
 
 
 if __name__ == "__main__":

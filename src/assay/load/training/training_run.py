@@ -40,7 +40,7 @@ def run_training(engine: Engine, workload: TrainingWorkload, plan: TrainingPlan,
 def _run_steps(
     engine: Engine, training: TrainingSteps, workload: TrainingWorkload, plan: TrainingPlan, lines: RunLines
 ) -> None:
-    places = [device.index for device in engine.facts.devices]
+    places = engine.facts.indexes
     ends_at = time.monotonic() + plan.seconds
     step = 0
     while (plan.steps == 0 or step < plan.steps) and time.monotonic() < ends_at:

@@ -26,7 +26,8 @@ def run_fio_verify(root: NodeRoot, order: LoadOrder) -> ReadingTree:
 def build_verify_command(path: str, size: str, *, is_written: bool = False, direct: bool = True) -> list[str]:
     """Return fio's command. A file that `is_written` is only read; without that, fio would create and fill it."""
     job = ["fio", "--name=verify", f"--filename={path}", f"--size={size}", "--bs=1M", "--ioengine=psync"]
-    how = ["--rw=write", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", f"--direct={int(direct)}"]
+    how = ["--rw=write", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--verify_state_save=0"]
+    how.append(f"--direct={int(direct)}")
     only = ["--verify_only", "--allow_file_create=0"] if is_written else []
     return [*job, *how, *only, "--output-format=json"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -9,7 +10,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from assay.model.reading import ReadingTree, absent, failed, value
+from assay.model.reading import ReadingTree, absent, failed, unsupported, value
 from assay.probe.load_tools.tool_call import LoadOrder, ToolOutput, call_tool
 from assay.probe.node_access import NodeRoot
 
@@ -18,6 +19,9 @@ MAX_LINE = 4096
 SITE_TRAINING_S = 4 * 3600
 NUMBERS = ("step", "loss", "tokens_per_s")
 FIELDS = (*NUMBERS, "digest")
+DIGEST = re.compile(r"[0-9a-f]{8,64}")
+WHAT_COMPUTES = ("command", *FIELDS)
+"""The parts of the declaration that decide about digests and losses."""
 
 
 def run_site_training(root: NodeRoot, order: LoadOrder) -> ReadingTree:
@@ -44,18 +48,36 @@ def parse_output(output: ToolOutput, declared: Mapping[str, Any]) -> ReadingTree
 
 def parse_steps(text: str, reason: str, declared: Mapping[str, Any]) -> ReadingTree:
     """Parse lines as declared. `reason`: why the run was no whole one, "" if it was."""
-    steps = [found for line in text.splitlines() if "step" in (found := _read_line(line[:MAX_LINE], declared))]
+    lines = (_read_line(line[:MAX_LINE], declared) for line in text.splitlines())
+    steps = [found for found in lines if math.isfinite(found.get("step", math.nan))]
     least = int(declared.get("least_steps", 1))
     ended = failed(f"{len(steps)} steps, then: {reason}") if reason else value("done")
     if not reason and len(steps) < least:
         ended = failed(f"{len(steps)} steps were found in the output, and {least} are needed")
     return {
+        "program": value(_hash_declaration(declared)),
         "ended": ended,
         "steps": value(len(steps)),
         "loss": _read_loss(steps),
-        "tokens_per_s": _read_speed(steps),
-        **({"digests": value(_read_digests(steps))} if "digest" in declared else {}),
+        "losses": value(
+            {_name_step(step): step["loss"] for step in steps if math.isfinite(step.get("loss", math.nan))}
+        ),
+        "tokens_per_s": _read_speed(steps) if "tokens_per_s" in declared else _not_declared("tokens_per_s"),
+        "digests": _read_digests(steps) if "digest" in declared else _not_declared("digest"),
     }
+
+
+def _hash_declaration(declared: Mapping[str, Any]) -> str:
+    text = json.dumps({name: declared[name] for name in WHAT_COMPUTES if name in declared}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _not_declared(name: str) -> ReadingTree:
+    return unsupported(f"load_tools.training declares no {name}")
+
+
+def _name_step(step: Mapping[str, Any]) -> str:
+    return f"{step['step']:.0f}"
 
 
 def _read_line(line: str, declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,5 +132,14 @@ def _read_speed(steps: list[dict[str, Any]]) -> ReadingTree:
     return value(statistics.median(speeds)) if speeds else failed("no step tells its tokens per second")
 
 
-def _read_digests(steps: list[dict[str, Any]]) -> dict[str, str]:
-    return {f"{step['step']:g}": step["digest"] for step in steps if "digest" in step}
+def _read_digests(steps: list[dict[str, Any]]) -> ReadingTree:
+    digests: dict[str, str] = {}
+    for step in steps:
+        if "digest" not in step:
+            continue
+        name, digest = _name_step(step), step["digest"].lower()
+        if not DIGEST.fullmatch(digest):
+            return failed(f"the digest of step {name} is not 8 to 64 hexadecimal digits: {digest[:80]!r}")
+        if digests.setdefault(name, digest) != digest:
+            return failed(f"step {name} tells two digests: {digests[name]} and {digest}")
+    return value(digests) if digests else failed("no step tells its digest")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, value
@@ -24,11 +26,16 @@ def read_steps(lines: Lines) -> ReadingTree:
     """Return the readings of steps; a unit is a test and SEED.STEP. Losses and speeds are in the order of devices."""
     steps = [{**line, "seed": f"{line['seed']}.{line['step']}"} for line in lines if "step" in line]
     if not steps:
-        return {name: failed("no step was computed") for name in ("units", "steps", "loss", "tokens_per_s")}
-    own = [{**step, "digests": step.get("own", [])} for step in steps]
+        return {
+            name: failed("no step was computed")
+            for name in ("units", "own", "loss_bits", "steps", "loss", "tokens_per_s")
+        }
     return {
         "units": value(collect_units(steps)),
-        "own": value(collect_units(own)),
+        "own": value(_collect(steps, "own")),
+        "loss_bits": value(
+            _collect([{**step, "loss": _format_losses(step.get("loss", []))} for step in steps], "loss")
+        ),
         "busy_ms": sum_busy_ms(steps),
         "steps": value(len(steps)),
         "loss": _read_losses(steps[-1]),
@@ -36,9 +43,23 @@ def read_steps(lines: Lines) -> ReadingTree:
     }
 
 
+def _collect(steps: Lines, name: str) -> dict[str, dict[str, Any]]:
+    """Return another part of the steps in the form of units."""
+    return collect_units([{**step, "digests": step.get(name, [])} for step in steps])
+
+
+def _format_losses(losses: list[Any]) -> list[str | None]:
+    """Return the bits of float32 losses in hexadecimal, None for one that is no number."""
+    return [struct.pack(">f", loss).hex() if _is_finite(loss) else None for loss in losses]
+
+
+def _is_finite(loss: Any) -> bool:
+    return isinstance(loss, (int, float)) and math.isfinite(loss)
+
+
 def _read_losses(last: dict[str, Any]) -> ReadingTree:
     losses = last.get("loss")
-    if not isinstance(losses, list) or not losses or not all(isinstance(loss, (int, float)) for loss in losses):
+    if not isinstance(losses, list) or not losses or not all(map(_is_finite, losses)):
         return failed(f"step {last['step']} has a loss that is no number: {losses!r}")
     return value(losses)
 

@@ -1,0 +1,36 @@
+"""The site's own training ends well, at its usual speed, with the numbers that it always had."""
+
+from math import isfinite
+
+import pytest
+
+pytestmark = [pytest.mark.phase("test"), pytest.mark.active]
+
+
+@pytest.mark.fault("gpu.burn.failed")
+def test_site_training_ends_well(node, measure):
+    """Require that the site's own training ended by itself after enough steps, with losses that are numbers."""
+    trained = node.active.site_training
+    measure("site_training_steps", trained.steps, at_least=1, unit="count")
+    assert trained.ended == "done", trained.ended
+    assert isfinite(trained.loss), f"the last loss is {trained.loss}"
+
+
+@pytest.mark.fault("collective.wrong")
+def test_site_trains_as_golden(site_training, measure):
+    """Compare the digests and losses of the site's own training with golden ones, where the spec has some."""
+    measure("golden_steps", site_training.golden.steps, at_least=1, unit="count")
+    measure("wrong_golden_steps", site_training.wrong_steps, at_most=0, unit="count", place=site_training.first_wrong)
+
+
+@pytest.mark.fault("gpu.burn.failed")
+def test_site_training_tells_its_speed(node, measure):
+    """Record the tokens per second of the site's own training, where its declaration says how they are told."""
+    measure("site_training_speed", node.active.site_training.tokens_per_s)
+
+
+@pytest.mark.fault("collective.slow")
+def test_site_trains_as_fast_as_the_fleet(node, limits, measure):
+    """Compare the tokens per second of the site's own training with the median of other nodes of this kind."""
+    below = 100 * (1 - node.active.site_training.tokens_per_s / node.fleet.site_training_speed.median)
+    measure("below_fleet", below, at_most=limits.gpu_below_fleet, unit="%")
