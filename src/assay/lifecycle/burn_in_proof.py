@@ -23,15 +23,20 @@ def describe_missing_burn_in(snapshot: FleetSnapshot, view: NodeSnapshot) -> str
     return "" if record.outcome in ("done", "none") else record.describe()
 
 
-def find_failed_burn_in(snapshot: FleetSnapshot, view: NodeSnapshot) -> DecisionCause | None:
-    """Return the verdict that ended the burn-in of this stay, None if there is none."""
+def find_failed_burn_in(snapshot: FleetSnapshot, view: NodeSnapshot) -> BurnInRecord | None:
+    """Return the burn-in of this stay if a verdict ended it, else None."""
     record = find_burn_in_of_stay(view)
     if record is None or record.outcome != "failed" or not snapshot.policy_state_of(view).burn_in:
         return None
+    return record
+
+
+def make_burn_in_cause(record: BurnInRecord) -> DecisionCause:
+    """Return a burn-in that ended as a cause."""
     return DecisionCause("burn-in", record.id, record.describe())
 
 
-def make_burn_in_cause(view: NodeSnapshot) -> tuple[DecisionCause, ...]:
-    """Return the burn-in that ended well as a cause, if there is one."""
+def list_good_burn_in(view: NodeSnapshot) -> tuple[DecisionCause, ...]:
+    """Return the burn-in of this stay as a cause, if it ended well."""
     record = find_burn_in_of_stay(view)
-    return (DecisionCause("burn-in", record.id, record.describe()),) if record and record.outcome == "done" else ()
+    return (make_burn_in_cause(record),) if record and record.outcome == "done" else ()

@@ -25,7 +25,8 @@ class BurnInRecord:
 
     `hours` are planned, `hours_done` are over at the time `at`. `work`: what ran, by phase and load part. `log` and
     `line`: how far the node's journal has been read. `held_hours`: what was added because of drift. `outcome` is ""
-    while it runs. `rates`: Gflop/s by GPU. `reboots`: how often the node started again meanwhile.
+    while it runs. `fault`: the class of the verdict that ended it, if it has one. `rates`: Gflop/s by GPU.
+    `reboots`: how often the node started again meanwhile.
     """
 
     id: str
@@ -48,6 +49,7 @@ class BurnInRecord:
     rates: Mapping[str, float] = field(default_factory=dict)
     outcome: BurnInOutcome | None = None
     reason: str = ""
+    fault: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -137,6 +139,7 @@ def _end(record: BurnInRecord, ended: BurnInEndedEntry, at: str) -> BurnInRecord
         hours_done=max(record.hours_done, ended.hours),
         outcome=ended.outcome,
         reason=ended.reason,
+        fault=ended.fault,
         drifts=ended.drifts,
         rates=ended.rates,
         windows=(),

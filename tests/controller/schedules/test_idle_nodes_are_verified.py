@@ -132,6 +132,13 @@ def test_each_visit_says_what_it_covered_and_the_next_one_runs_what_it_left_out(
     assert sorted(second.body["parts"]) == ["memory", "nvme_read"]
     checks = {recorded.outcome.check.rpartition("::")[2] for recorded in desk.ledger.latest(NODE)}
     assert {"test_gpu_burn", "test_memory_verifies"} <= checks, "each visit judges what it ran"
+    covered = [one.outcome for one in desk.ledger.latest(NODE) if one.outcome.phases == ("idle",)]
+    assert {outcome.subject: outcome.verdict for outcome in covered} == {
+        f"h100-a/{NODE}/gpu{n}": "pass" for n in range(8)
+    }
+    assert {one.name for one in covered[0].measurements} == {
+        f"{part}_age" for part in short.line.schedule.verification.parts
+    }
 
 
 def test_what_cannot_be_loaded_is_told_and_counts_for_nothing(desk, room):

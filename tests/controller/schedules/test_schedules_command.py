@@ -15,6 +15,7 @@ from assay.cli.app import app
 from assay.controller.schedules.due_slots import SLOT_BEGUN, SLOT_RAN
 from assay.ledger.store import Ledger
 from assay.model.entries.schedule_entries import NodeLoadedEntry
+from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 
 LAST = {
@@ -88,7 +89,7 @@ def test_the_coverage_of_each_gpu_and_its_cost_are_shown(root):
     [cost] = found["visits"]
     assert (cost["visits"], cost["made_room"], cost["gone_ms"]["p99"]) == (2, 1, 200)
     text = asked(root, "coverage")
-    assert "n0003  1650923001  battery 2 h ago (43 units), memory 30 h ago (1 times)" in text
+    assert "n0003  1650923001  battery 2 h ago (43 units), memory 30 h ago (1 time)" in text
     assert "idle of h100-a: 2 visits, 1 made room; customers waited at most: p50 0.2 s" in text
 
 
@@ -101,3 +102,8 @@ def test_a_fleet_without_schedules_is_told_how_to_get_some(root):
     shutil.rmtree(root / "specs/schedules")
     assert "assay init" in asked(root)
     assert json.loads(asked(root, "--format", "json")) == {"schedules": []}
+
+
+def test_the_coverage_of_a_node_that_nobody_knows_is_refused(root):
+    with pytest.raises(AssayError, match="there is no node n9999"):
+        asked(root, "coverage", "n9999")

@@ -10,6 +10,8 @@ from assay.correctness.unit_results import UnreadableRun, read_load_run
 
 VOTED_PARTS = frozenset({"battery", "training", "training_data_parallel", "training_tensor_parallel"})
 """The load parts whose results hold digests of each GPU."""
+OUTVOTED_FAULT = "gpu.sdc"
+"""The fault of such a GPU, as of the checks that compare digests: the policy may ask its GPUs again."""
 
 
 def find_outvoted_gpu(lines: Sequence[Line]) -> str:

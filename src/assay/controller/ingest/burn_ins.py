@@ -19,7 +19,7 @@ from assay.burnin.verdicts import find_missing_work, find_verdict
 from assay.burnin.windows import Line, cut_windows, has_ended
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.burn_in_verdicts import find_outvoted_gpu
+from assay.controller.ingest.burn_in_verdicts import OUTVOTED_FAULT, find_outvoted_gpu
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.node_state import EffectRecord, NodeState
 from assay.model.entries.burn_in_entries import (
@@ -119,8 +119,9 @@ def _append_end(
     hours: float,
     drifts: Sequence[str] = (),
     rates: Mapping[str, float] | None = None,
+    fault: str = "",
 ) -> None:
-    ended = BurnInEndedEntry(burn_in, outcome, reason, round(hours, 3), tuple(drifts), rates or {})
+    ended = BurnInEndedEntry(burn_in, outcome, reason, round(hours, 3), tuple(drifts), rates or {}, fault)
     context.ledger.append(ended.make_entry(derive_id(ended.kind, node, burn_in), context.now, node))
 
 
@@ -162,7 +163,9 @@ class BurnInFollower:
             return {}
         lines, answer = self._read_lines()
         self._store_windows(lines, answer)
-        if verdict := find_verdict(lines, record.known_hard_counters) or find_outvoted_gpu(lines):
+        if outvoted := find_outvoted_gpu(lines):
+            self._stop("failed", outvoted, OUTVOTED_FAULT)
+        elif verdict := find_verdict(lines, record.known_hard_counters):
             self._stop("failed", verdict)
         elif has_ended(lines) and lines[-1]["end"] == "done" and not answer.running:
             self._judge_end(answer)
@@ -209,11 +212,11 @@ class BurnInFollower:
         ask_burn_in(self.node, "start", self.transports, plan=plan, cursor=f"{record.log}:{record.line}")
         self.context.progress(f"{self.node.name}: its burn-in goes on after {record.hours_done:.1f} h")
 
-    def _stop(self, outcome: BurnInOutcome, reason: str) -> None:
+    def _stop(self, outcome: BurnInOutcome, reason: str, fault: str = "") -> None:
         """Stop the burn-in on the node, and then note its end: a kill in between stops it twice."""
         record = self.record
         ask_burn_in(self.node, "stop", self.transports)
-        _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done)
+        _append_end(self.context, self.node.name, record.id, outcome, reason, record.hours_done, fault=fault)
 
     def _judge_end(self, answer: BurnInAnswer) -> None:
         """All phases are over: note what is missing, hold a node that drifts, or note a good end."""

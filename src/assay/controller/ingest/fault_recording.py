@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
 from assay.controller.context import ControllerContext
@@ -17,32 +17,41 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import RecordedOutcome
 from assay.model.timestamps import format_time
 
-NODES_PER_TRANSACTION = 200
+NODES_PER_TRANSACTION = 50
 
 
 def record_faults(context: ControllerContext, evidence: Mapping[str, EvidenceDocument]) -> None:
     """Append the faults that newly collected evidence shows, and the ends of those that it proves gone.
 
     `evidence` is by node. The same evidence again appends nothing. Works on a batch of nodes at a time, so that
-    neither outcomes nor the fault lock are held for long.
+    neither documents nor outcomes nor the fault lock are held for long.
     """
-    latest_at = context.clock.now() + MAX_CLOCK_SKEW
-    for name, document in evidence.items():
-        if document.at > latest_at:
-            context.progress(f"{name}: its evidence is of {document.at:%Y-%m-%d %H:%M:%S} UTC, in the future: left out")
-    current = [name for name, document in evidence.items() if document.at <= latest_at]
-    for names in split_batches(current, NODES_PER_TRANSACTION):
-        latest = read_latest_outcomes(context.ledger, names)
+    for names in split_batches(evidence, NODES_PER_TRANSACTION):
+        documents = _leave_out_future(context, [evidence[name] for name in names])
+        latest = read_latest_outcomes(context.ledger, [document.node for document in documents])
         with context.hold_fault_lock():
             states, now = read_node_states(context.ledger), context.clock.now()
             context.ledger.append(
                 *(
                     entry
-                    for name in names
-                    if name in states
-                    for entry in make_fault_entries(context.fleet, states[name], now, evidence[name], latest[name])
+                    for document in documents
+                    if (name := document.node) in states
+                    for entry in make_fault_entries(context.fleet, states[name], now, document, latest[name])
                 )
             )
+
+
+def _leave_out_future(context: ControllerContext, documents: Iterable[EvidenceDocument]) -> list[EvidenceDocument]:
+    """Return the documents that are not of the future; name the others in the progress."""
+    latest_at = context.clock.now() + MAX_CLOCK_SKEW
+    current: list[EvidenceDocument] = []
+    for document in documents:
+        if document.at <= latest_at:
+            current.append(document)
+            continue
+        when = f"{document.at:%Y-%m-%d %H:%M:%S} UTC"
+        context.progress(f"{document.node}: its evidence is of {when}, in the future: left out")
+    return current
 
 
 def record_outcome_faults(context: ControllerContext, outcomes: Sequence[RecordedOutcome]) -> None:

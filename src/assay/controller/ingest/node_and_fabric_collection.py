@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -12,6 +13,7 @@ from assay.controller.ingest.fleet_speeds import read_fleet_speeds
 from assay.controller.ingest.silent_nodes import record_answers
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
+from assay.ledger.interned_texts import split_batches
 from assay.lifecycle.decisions.required_checks import judge_state_requirements, list_due_phases
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.entries.fault_entries import ObservationFailedEntry
@@ -20,8 +22,12 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.load.load_parts import LoadPart
-from assay.observe.evidence_collector import collect_evidence
+from assay.observe.evidence_collector import stream_evidence
+from assay.observe.evidence_store import StoredDocuments
 from assay.observe.unanswered_channels import find_unanswered_branches
+
+NODES_AT_ONCE = 50
+"""A document of a node with eight GPUs takes about a megabyte of memory."""
 
 
 def collect_node_evidence(
@@ -29,32 +35,58 @@ def collect_node_evidence(
     snapshot: FleetSnapshot,
     names: Sequence[str],
     burning: Mapping[str, RunningBurnIn] = MappingProxyType({}),
-) -> dict[str, EvidenceDocument]:
+) -> StoredDocuments:
     """Collect and keep the evidence of the nodes `names`; append `observe.failed` for channels that stopped answering.
 
     Nodes whose state waits for active checks run their load first. Nodes that the snapshot only counts are in
     service, and run none. `burning`: nodes that a burn-in loads, which run no other load.
     """
-    before, selected = {name: context.evidence.latest(name) for name in names}, set(names)
+    selected = set(names)
     views = [view for view in snapshot.nodes if view.name in selected]
     views = [view for view in views if view.name not in burning]
     active = {view.name: parts for view in views if (parts := find_due_parts(snapshot, view))}
     for name, parts in active.items():
         context.progress(f"{name}: loading it with {', '.join(parts)} …")
     context.progress(f"observing {len(names)} nodes …")
-    head = context.ledger.head()
-    found = collect_evidence(
-        context.fleet, names, clock=context.clock, active=active, store=context.evidence, after_entry=head
+    digests: dict[str, str] = {}
+    documents = stream_evidence(
+        context.fleet,
+        names,
+        clock=context.clock,
+        active=active,
+        store=context.evidence,
+        after_entry=context.ledger.head(),
     )
-    found |= {name: running.add_to(found[name], before[name]) for name, running in burning.items() if name in found}
-    for name in active:
-        speeds = read_fleet_speeds(context, context.fleet.nodes[name])
-        found[name] = replace(found[name], channels={**found[name].channels, "fleet": speeds})
-    for evidence in found.values():
-        context.evidence.store_latest(evidence)
-        context.ledger.append(*_make_failure_entries(context, evidence, before[evidence.node]))
-    record_answers(context, found.values())
-    return found
+    with closing(documents):
+        for batch in split_batches(documents, NODES_AT_ONCE):
+            before = {evidence.node: context.evidence.latest(evidence.node) for evidence in batch}
+            complete = [_complete(context, evidence, before[evidence.node], burning, active) for evidence in batch]
+            digests |= {evidence.node: _keep(context, evidence, before[evidence.node]) for evidence in complete}
+            record_answers(context, complete)
+    return StoredDocuments(context.evidence, {name: digests[name] for name in dict.fromkeys(names)})
+
+
+def _complete(
+    context: ControllerContext,
+    evidence: EvidenceDocument,
+    before: EvidenceDocument | None,
+    burning: Mapping[str, RunningBurnIn],
+    active: Collection[str],
+) -> EvidenceDocument:
+    """Return the evidence with what a burn-in of the node found, or, after a load, with the speeds of other nodes."""
+    if evidence.node in burning:
+        return burning[evidence.node].add_to(evidence, before)
+    if evidence.node in active:
+        speeds = read_fleet_speeds(context, context.fleet.nodes[evidence.node])
+        return replace(evidence, channels={**evidence.channels, "fleet": speeds})
+    return evidence
+
+
+def _keep(context: ControllerContext, evidence: EvidenceDocument, before: EvidenceDocument | None) -> str:
+    """Store the evidence as the newest of its node, and append which channels stopped answering; return its digest."""
+    digest = context.evidence.store_latest(evidence)
+    context.ledger.append(*_make_failure_entries(context, evidence, before))
+    return digest
 
 
 def find_due_parts(snapshot: FleetSnapshot, view: NodeSnapshot) -> tuple[LoadPart, ...]:

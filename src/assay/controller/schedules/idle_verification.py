@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
@@ -18,6 +19,7 @@ from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.fault_recording import record_outcome_faults
 from assay.controller.schedules.due_slots import ScheduleLine, SlotTask
+from assay.controller.schedules.idle_coverage import judge_coverage
 from assay.controller.schedules.idle_judging import judge_cut, judge_loaded
 from assay.controller.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
 from assay.controller.schedules.idle_node_selection import OUTCOME_WORDS, IdleNodeResult, find_exclusion, is_in_service
@@ -40,6 +42,7 @@ from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStat
 from assay.schedulers.status_readings import group_by_scheduler
 
 VERIFICATION_MISSED = "verification.missed"
+VISITED = ("passed", "failed", "unjudged", "yielded")
 PROBE_ALLOWANCE_S = 120.0
 """The most time that a node's readings after its load, and the connections, may take."""
 
@@ -65,6 +68,8 @@ def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
     passed = {result.node: statuses[result.node].cordon for result in results if result.outcome == "passed"}
     cordons = {name: cordon for name, cordon in passed.items() if cordon}
     context.ledger.append(*_give_back_nodes(context, task, cordons, started))
+    visited = {result.node for result in results if result.outcome in VISITED}
+    judge_coverage(context, how.parts, nodes, visited, states, _find_folder(context, task) / "coverage")
     used = [states[result.node] for result in results if result.outcome in ("busy", "yielded")]
     missed = find_missed_verifications(context, task, used)
     context.ledger.append(*missed)
@@ -79,7 +84,7 @@ def _verify_nodes(
     statuses: Mapping[str, SchedulerNodeStatus],
 ) -> list[IdleNodeResult]:
     """Load nodes, `how.at_once` at a time, and judge what the loads found. The ledger gets an entry for each visit."""
-    folder = context.home / "verification" / f"{task.line.name}.{task.line.target}"
+    folder = _find_folder(context, task)
     store = EvidenceStore(folder / task.id)
     for earlier in folder.glob("*") if task.attempt == 1 else ():
         rmtree(earlier)
@@ -99,6 +104,11 @@ def _verify_nodes(
     results = [one for one in not_loaded if one.node not in failed]
     results += [_classify_outcomes(name, failures) for name in sorted(failed)]
     return results + [_classify_outcomes(load.node, outcomes) for load in loaded]
+
+
+def _find_folder(context: ControllerContext, task: SlotTask) -> Path:
+    """Return the folder of the slot's own evidence; it is deleted at its end."""
+    return context.home / "verification" / f"{task.line.name}.{task.line.target}"
 
 
 def _record_visit(context: ControllerContext, task: SlotTask, visit: NodeVisit, load: NodeLoadResult) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -43,23 +44,42 @@ _histories: WeakKeyDictionary[Ledger, CoverageHistory] = WeakKeyDictionary()
 _histories_lock = Lock()
 
 
-def plan_visits(context: ControllerContext, how: IdleVerificationSpec, nodes: Sequence[Node]) -> dict[str, VisitPlan]:
-    """Return the plan of the next visit to each of these nodes."""
-    budget_s = None if how.budget_minutes is None else how.budget_minutes * 60
-    names = {node.name: name_gpus(node.name, find_gpu_serials(context, node)) for node in nodes}
+@contextmanager
+def open_coverage(context: ControllerContext) -> Iterator[Mapping[str, GpuCoverage]]:
+    """Give the coverage of all GPUs by name, as the ledger has it; nobody changes it meanwhile."""
     with _histories_lock:
         history = _histories.setdefault(context.ledger, CoverageHistory())
     with history.lock:
         history.read_new(context.ledger)
-        known = {name: [history.gpus.get(one) or GpuCoverage(one) for one in own] for name, own in names.items()}
+        yield history.gpus
+
+
+def plan_visits(context: ControllerContext, how: IdleVerificationSpec, nodes: Sequence[Node]) -> dict[str, VisitPlan]:
+    """Return the plan of the next visit to each of these nodes."""
+    budget_s = None if how.budget_minutes is None else how.budget_minutes * 60
+    names = {node.name: name_gpus(node.name, find_gpu_serials(context, node)) for node in nodes}
+    with open_coverage(context) as covered:
+        known = {name: [covered.get(one) or GpuCoverage(one) for one in own] for name, own in names.items()}
         return {name: plan_visit(how.seconds_by_part, budget_s, gpus, how.seeds) for name, gpus in known.items()}
 
 
 def find_gpu_serials(context: ControllerContext, node: Node) -> list[str]:
     """Return the serial numbers of a node's GPUs as its newest evidence has them, in order of their places."""
+    return list(_read_gpu_serials(context, node).values())
+
+
+def find_gpu_slots(context: ControllerContext, node: Node) -> dict[str, str]:
+    """Return each GPU slot of the node's spec with the name under which its GPU is covered."""
+    serials, spec = _read_gpu_serials(context, node), context.fleet.spec_of(node.name)
+    (unknown,) = name_gpus(node.name, ())
+    return {f"gpu{index}": serials.get(f"gpu{index}", unknown) for index in range(spec.gpus.count)}
+
+
+def _read_gpu_serials(context: ControllerContext, node: Node) -> dict[str, str]:
+    """Return the serial numbers of a node's GPUs by place."""
     evidence = context.evidence.latest(node.name)
     parts = find_part_serials(evidence, map_parts_by_pci(context.fleet.spec_of(node.name))) if evidence else []
-    return [part.serial for part in sorted(parts, key=lambda part: part.place) if part.kind == "gpu"]
+    return {part.place: part.serial for part in sorted(parts, key=lambda part: part.place) if part.kind == "gpu"}
 
 
 def make_visit_entry(

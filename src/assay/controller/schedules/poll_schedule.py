@@ -17,6 +17,8 @@ MIN_SLICE_NODES = 256
 """So many nodes are polled together. Only larger fleets are spread over the interval."""
 MAX_SLICES = 10
 """The most rounds in an interval."""
+MAX_GAP_S = 60.0
+"""Nodes with news wait no longer for a round, however long the interval is: a rollout waits for their readings."""
 
 
 class PollSchedule:
@@ -40,7 +42,7 @@ class PollSchedule:
     @property
     def gap_s(self) -> float:
         """The seconds between two rounds, so that a round is worth its start."""
-        return min(self._intervals.values(), default=60.0) / self.slices
+        return min(min(self._intervals.values(), default=MAX_GAP_S) / self.slices, MAX_GAP_S)
 
     def due(self, now: float) -> list[str]:
         """Return the nodes that are due. After a clock went back, no node waits longer than its interval."""

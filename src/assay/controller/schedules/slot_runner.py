@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from assay.controller.context import ControllerContext
+from assay.controller.pass_log import records_pass
 from assay.controller.rack_leases import CONTROLLER_LEASE_PREFIX
 from assay.controller.schedules.due_slots import (
     MAX_SLOT_ATTEMPTS,
@@ -59,6 +60,7 @@ def list_due_tasks(context: ControllerContext, now: datetime) -> list[SlotTask]:
     return [task for task in tasks if (task.line.name, task.line.target) not in held]
 
 
+@records_pass("jobs")
 def run_slot_task(context: ControllerContext, task: SlotTask, jobs: Mapping[ScheduledWork, SlotJob]) -> bool:
     """Run a slot by the job of its name; return whether it was ours to run. Safe for threads.
 

@@ -52,7 +52,10 @@ class BurnInHeldEntry(EntryContent):
 
 @dataclass(frozen=True, slots=True)
 class BurnInEndedEntry(EntryContent):
-    """The burn-in ended after `hours`: how, and why. `drifts`: lines for people. `rates`: Gflop/s by GPU."""
+    """The burn-in ended after `hours`: how, and why. `drifts`: lines for people. `rates`: Gflop/s by GPU.
+
+    `fault`: the class of what ended it, for a verdict that a rule of the policy may name; else "".
+    """
 
     kind = "burnin.ended"
     burn_in: str
@@ -61,3 +64,4 @@ class BurnInEndedEntry(EntryContent):
     hours: float
     drifts: tuple[str, ...] = field(default=(), metadata=stored_list(missing=()))
     rates: Mapping[str, float] = field(default_factory=dict, metadata=stored_as(omit_empty=True, missing={}))
+    fault: str = field(default="", metadata=stored_as(omit_empty=True, missing=""))

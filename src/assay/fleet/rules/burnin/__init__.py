@@ -1,1 +1,1 @@
-"""Takes a draft of the repository. Gives the mistakes in burn-ins, for `assay check`."""
+"""Takes a draft of the repository. Gives the mistakes in burn-ins and in the times of loads, for `assay check`."""

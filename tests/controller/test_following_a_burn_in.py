@@ -1,0 +1,139 @@
+"""The controller follows a burn-in by what the node says, over a transport that is a list of lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from quiet_site import Site
+
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.ingest.burn_ins import BurnInFollower
+from assay.model.entries.burn_in_entries import BurnInEndedEntry, BurnInStartedEntry, BurnInWindowEntry
+from assay.model.entries.node_entries import TransitionEntry
+from assay.model.node import Node
+from assay.observe.transports.transport_choice import TransportRegistry
+
+NODE = "n0001"
+RIGHT, WRONG = "9f3a01bc", "00000001"
+
+
+@dataclass
+class ToldNode:
+    """A node that answers from its list of lines, a page at a time, and notes the orders that it gets."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    burn_in: str = "day-1"
+    running: bool = True
+    page: int = 2
+    orders: list[str] = field(default_factory=list)
+    plans: list[dict[str, Any]] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+
+    def transport_for(self, node: Node) -> ToldNode:
+        assert node.name == NODE
+        return self
+
+    def ask(self, node: Node, arguments: Sequence[str], deadline_s: float) -> dict[str, Any]:
+        del node, deadline_s
+        said = dict(zip(arguments[::2], arguments[1::2], strict=True))
+        self.orders.append(said["--burn-in"])
+        if "--plan" in said:
+            self.plans.append(json.loads(said["--plan"]))
+        since = int(said["--lines-since"].partition(":")[2] or 0)
+        new = [line for line in self.lines if line["n"] > since]
+        self.read += [line["n"] for line in new[: self.page]] if said["--burn-in"] == "read" else []
+        facts = {"id": self.burn_in, "phases": 7, "running": self.running, "t": 0.0, "boot": "b1", "m": 0.0, "log": "a"}
+        return {"burn_in": {**facts, "error": "", "lines": new[: self.page], "more": len(new) > self.page}}
+
+    def add(self, t: float, **content: Any) -> None:
+        self.lines.append({"n": len(self.lines) + 1, "t": t, "p": "heat", "m": t, **content})
+
+    def battery(self, t: float, *digests: str) -> None:
+        devices = [{"index": index, "uuid": f"GPU-{index}", "kind": "H100"} for index in range(len(digests))]
+        units = {"gemm.float32.ones": {"0": list(digests)}}
+        result = {"devices": {"value": devices}, "ended": {"value": "done"}, "units": {"value": units}}
+        self.add(t, unit="battery", s=60, result=result)
+
+
+@pytest.fixture
+def far(site: Site) -> ToldNode:
+    """A node in the state `test`, whose burn-in has begun."""
+    entries = (TransitionEntry("production", "test", "d"), BurnInStartedEntry("day-1", "day", 24))
+    site.ledger.append(*(one.make_entry(one.kind, site.desk.now, NODE) for one in entries))
+    return ToldNode()
+
+
+def look(memory: FleetSnapshotCache, far: ToldNode) -> Any:
+    """Let the controller look once; return the newest results."""
+    states = memory.node_states()
+    return BurnInFollower(memory, states[NODE], cast("TransportRegistry", far), states).follow()
+
+
+def entries_of(site: Site, kind: Any) -> list[Any]:
+    return [kind.read(entry) for entry in site.ledger.entries(NODE, kinds=[kind.kind])]
+
+
+def test_what_is_in_the_ledger_is_read_once_and_the_open_window_again(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode
+) -> None:
+    far.add(0, run={"boot": "b1", "serials": {"gpu0": "777"}})
+    for t in (60, 120, 1000):
+        far.battery(t, *[RIGHT] * 4)
+    assert set(look(memory, far)) == {"battery"}
+    look(memory, far)
+    assert far.read == [1, 2, 3, 4, 4], "two pages, and then only the window that is not over"
+    (window,) = entries_of(site, BurnInWindowEntry)
+    assert (window.line, window.window["parts"]["battery"]["units"], window.serials) == (3, 2, {"gpu0": "777"})
+    assert set(far.orders) == {"read"}
+
+
+def test_an_outvoted_gpu_ends_it_with_its_fault(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:
+    far.battery(60, RIGHT, RIGHT, WRONG, RIGHT)
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.fault) == ("failed", "gpu.sdc")
+    assert ended.reason.startswith("gpu2: battery computed 1 units wrong")
+    assert far.orders[-1] == "stop"
+
+
+def test_another_verdict_ends_it_without_a_fault(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:
+    far.add(60, unit="memory", s=60, result={"errors": {"value": 3}})
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (ended.outcome, ended.reason, ended.fault) == ("failed", "memory found 3 wrong bits", "")
+
+
+@pytest.mark.parametrize(("burn_in", "running"), [("day-1", False), ("", False), ("older", True)])
+def test_a_node_that_does_not_run_it_goes_on_where_the_ledger_is(
+    memory: FleetSnapshotCache, far: ToldNode, burn_in: str, running: bool
+) -> None:
+    far.battery(1800, *[RIGHT] * 4)
+    far.battery(2800, *[RIGHT] * 4)
+    look(memory, far)
+    far.burn_in, far.running = burn_in, running
+    look(memory, far)
+    assert far.orders[-1] == "start"
+    assert (far.plans[-1]["id"], far.plans[-1]["done_s"]) == ("day-1", 1800)
+
+
+def test_a_node_that_has_left_the_state_is_told_to_stop(site: Site, memory: FleetSnapshotCache, far: ToldNode) -> None:
+    site.ledger.append(TransitionEntry("test", "triage", "d2").make_entry("left", site.desk.now, NODE))
+    assert look(memory, far) == {}
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert (far.orders, ended.outcome, ended.reason) == (["stop"], "stopped", "the node is in triage")
+
+
+def test_a_day_that_is_over_without_its_work_is_incomplete(
+    site: Site, memory: FleetSnapshotCache, far: ToldNode
+) -> None:
+    far.add(60, unit="battery", s=60, result={"absent": "assay-load is not installed"})
+    far.add(24 * 3600, end="done")
+    far.running = False
+    look(memory, far)
+    (ended,) = entries_of(site, BurnInEndedEntry)
+    assert ended.outcome == "incomplete"
+    assert ended.reason.startswith("arrival: all_reduce never ran to its end; ")
