@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -338,6 +339,30 @@ def test_the_command_prints_the_draft_of_the_last_evidence(fleet: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("part", "golden"),
+    [("training", "gpt"), ("training_data_parallel", "data-parallel"), ("training_tensor_parallel", "tensor-parallel"),
+     ("site_training", "site")],
+)  # fmt: skip
+def test_golden_digests_of_the_example_are_what_two_nodes_trained_alike(part: str, golden: str, fleet: Path) -> None:
+    for node in ("n0003", "n0004"):
+        latest = fleet / ".assay" / "evidence" / "latest" / f"{node}.json"
+        latest.parent.mkdir(parents=True, exist_ok=True)
+        latest.write_text(json.dumps({**recorded("hgx-h100"), "node": node}))
+    words = ["learn", "--golden", "--part", part, "n0003", "n0004", "--fleet", str(fleet)]
+    answer = CliRunner().invoke(specs_app, words)
+    assert answer.exit_code == 0, answer.output
+    draft, kept = yaml.safe_load(answer.stdout), FLEET.golden_digests[f"lab-h100-{golden}"]
+    assert (draft["digests"], draft["computed_by"]) == (kept.digests, kept.computed_by.model_dump())
+
+
+def test_a_part_without_digests_cannot_be_golden(fleet: Path) -> None:
+    words = ["learn", "--golden", "--part", "gpu_burn", "n0003", "n0004", "--fleet", str(fleet)]
+    answer = CliRunner().invoke(specs_app, words)
+    assert isinstance(answer.exception, AssayError)
+    assert answer.exception.what == "there is no part with digests gpu_burn"
+
+
+@pytest.mark.parametrize(
     ("node", "what", "fix"),
     [
         ("n0003", "there is no evidence of n0003", "run: assay observe n0003"),
@@ -348,3 +373,10 @@ def test_without_evidence_there_is_nothing_to_learn(node: str, what: str, fix: s
     answer = CliRunner().invoke(specs_app, ["learn", node, "--fleet", str(fleet)])
     assert isinstance(answer.exception, AssayError)  # `assay` prints it and exits with 2
     assert (answer.exception.what, answer.exception.fix) == (what, fix)
+
+
+def test_golden_digests_can_go_straight_into_the_folder_of_specs(fleet: Path) -> None:
+    (fleet / "specs/golden/new.yaml").touch()  # as the shell does for `> specs/golden/new.yaml`, before assay starts
+    answer = CliRunner().invoke(specs_app, ["learn", "--golden", "n0003", "n0004", "--fleet", str(fleet)])
+    assert isinstance(answer.exception, AssayError)
+    assert answer.exception.what == "there is no evidence of n0003"

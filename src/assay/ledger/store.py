@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from threading import Lock
 
-from sqlalchemy import Connection, Engine, Table, bindparam, func, insert, select, text
+from sqlalchemy import Engine, Table, func, insert, select, text
 
 from assay.ledger import chain_verification, leases_and_locks, outcomes, tables
 from assay.ledger.check_standings import read_check_standings
@@ -23,10 +23,12 @@ from assay.ledger.connection import (
     parse_ledger_url,
     translate_errors,
 )
+from assay.ledger.entry_insertion import find_known_ids, insert_entries
 from assay.ledger.hash_chain import ChainName, HashChain
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.ledger.leases_and_locks import LedgerLease, hold_section
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
+from assay.ledger.outcome_counts import OutcomeCounts, count_outcomes, read_oldest_passes
 from assay.ledger.outcome_dates import CheckAge, OutcomeDates, read_check_ages
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
@@ -80,16 +82,19 @@ class Ledger:
             return []
         with open_writer(self._engine) as connection:
             chain = HashChain(connection, "entry")
-            added = {one for some in split_batches(entries, BATCH_SIZE) for one in _append(connection, chain, some)}
+            batches = split_batches(entries, BATCH_SIZE)
+            added = {one for some in batches for one in insert_entries(connection, chain, some)}
             chain.save()
             if added and connection.dialect.name == "postgresql":
                 connection.execute(text(f"NOTIFY {NOTIFY_CHANNEL}"))
         return [_take_new(added, entry.id) for entry in entries]
 
-    def entries(self, node: str | None = None, kinds: Collection[str] = (), after: int = 0) -> list[LedgerEntry]:
-        """Return entries in order: of one node, of some kinds, or with numbers above `after`."""
+    def entries(
+        self, node: str | None = None, kinds: Collection[str] = (), after: int = 0, most: int | None = None
+    ) -> list[LedgerEntry]:
+        """Return entries in order: of one node, of some kinds, or with numbers above `after`; the first `most`."""
         table = tables.entries.c
-        query = select(*tables.ENTRY_COLUMNS).where(table.seq > after).order_by(table.seq)
+        query = select(*tables.ENTRY_COLUMNS).where(table.seq > after).order_by(table.seq).limit(most)
         if node is not None:
             query = query.where(table.node == node)
         if kinds:
@@ -121,7 +126,7 @@ class Ledger:
         `now` is the fleet's time, None if the run was long ago: no outcome gets a date later than that.
         """
         with open_writer(self._engine) as connection:
-            if _find_known_ids(connection, tables.runs, [run.id]):
+            if find_known_ids(connection, tables.runs, [run.id]):
                 return False
             chain = HashChain(connection, "run")
             brought = outcomes.write_outcomes(connection, told, chain.seq + 1, OutcomeDates(connection, run.at, now))
@@ -179,6 +184,16 @@ class Ledger:
                 for some in split_batches(nodes, BATCH_SIZE)
                 for name, age in read_check_ages(connection, self._texts, some).items()
             }
+
+    def count_outcomes(self, after: int) -> OutcomeCounts:
+        """Return the counts of the runs that were recorded since `outcomes_head` was `after`."""
+        with open_reader(self._engine) as connection:
+            return count_outcomes(connection, self._texts, after)
+
+    def oldest_passes(self, checks: Collection[str], nodes: Collection[str] | None = None) -> dict[str, float]:
+        """Return when the oldest of the newest passes of these checks was, by node; see `read_oldest_passes`."""
+        with open_reader(self._engine) as connection:
+            return read_oldest_passes(connection, self._texts, checks, nodes)
 
     def standings(self, checks: Collection[str], nodes: Collection[str] | None = None) -> CheckStandings:
         """Return how these checks stand on nodes: their newest outcomes, passes counted. Others may be among them."""
@@ -254,42 +269,8 @@ class Ledger:
             return number
 
 
-def _append(connection: Connection, chain: HashChain, entries: Sequence[LedgerEntry]) -> Collection[str]:
-    """Insert many entries at once, in order; return the new ids. If an id occurs twice, the first entry counts."""
-    known = _find_known_ids(connection, tables.entries, [entry.id for entry in entries])
-    new: dict[str, tables.TableRow] = {}
-    for entry in entries:
-        if entry.id not in known and entry.id not in new:
-            new[entry.id] = chain.add(tables.entry_to_row(entry))
-    if new:
-        _insert(connection, list(new.values()))
-    return new.keys()
-
-
 def _take_new(added: set[str], one: str) -> bool:
     """Whether this id was added and is asked for the first time."""
     new = one in added
     added.discard(one)
     return new
-
-
-def _find_known_ids(connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:
-    """Return the ids that the table already has."""
-    return set(connection.execute(_SELECT_KNOWN[table.name], {"ids": ids}).scalars())
-
-
-_SELECT_KNOWN = {
-    table.name: select(table.c.id).where(table.c.id.in_(bindparam("ids", expanding=True)))
-    for table in (tables.entries, tables.runs)
-}
-
-
-def _insert(connection: Connection, lines: Sequence[tables.TableRow]) -> None:
-    """Insert entries by one statement of the driver: SQLAlchemy's statement takes longer per entry than its hash."""
-    marks = ", ".join([_PLACEHOLDER[connection.dialect.name]] * len(_ENTRY_COLUMNS))
-    statement = f"INSERT INTO entry ({', '.join(_ENTRY_COLUMNS)}) VALUES {', '.join([f'({marks})'] * len(lines))}"  # noqa: S608
-    connection.exec_driver_sql(statement, tuple(line[name] for line in lines for name in _ENTRY_COLUMNS))
-
-
-_PLACEHOLDER = {"sqlite": "?", "postgresql": "%s"}
-_ENTRY_COLUMNS = tables.entries.columns.keys()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +23,7 @@ rule_files: [rules.yml]
 alerting: {{alertmanagers: [{{static_configs: [{{targets: ['127.0.0.1:{alertmanager}']}}]}}]}}
 scrape_configs:
 - {{job_name: dcgm, static_configs: [{{targets: ['127.0.0.1:{exporter}']}}]}}
+- {{job_name: assay, scheme: https, tls_config: {{ca_file: {ca}}}, static_configs: [{{targets: ['{assay}']}}]}}
 - {{job_name: node, static_configs: [{{targets: ['127.0.0.1:{node}'], labels: {{node: n0003}}}}]}}
 """
 RULES = """
@@ -85,10 +88,15 @@ class Monitored:
     def has(self, metric: str) -> bool:
         """Whether Prometheus has a sample of a metric."""
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v1/query?query={metric}", timeout=PATIENCE_S) as answer:
-                return b'"value"' in answer.read()
+            return bool(self.query(metric))
         except (urllib.error.URLError, OSError):
             return False
+
+    def query(self, expression: str) -> list[float]:
+        """Return the values of all series of a PromQL expression."""
+        words = urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(f"{self.url}/api/v1/query?{words}", timeout=PATIENCE_S) as answer:
+            return [float(series["value"][1]) for series in json.load(answer)["data"]["result"]]
 
     def end(self) -> None:
         self.exporter.shutdown()
@@ -99,9 +107,9 @@ class Monitored:
         self.site.end()
 
     def _configure(self) -> None:
-        ports = {**self.ports, "exporter": self.exporter.server_port}
+        ports = {**self.ports, "exporter": self.exporter.server_port, "assay": f"127.0.0.1:{self.site.port}"}
         (self.home / "token").write_text(TOKEN)
-        (self.home / "prometheus.yml").write_text(PROMETHEUS.format(**ports))
+        (self.home / "prometheus.yml").write_text(PROMETHEUS.format(**ports, ca=self.home / "ca.pem"))
         (self.home / "rules.yml").write_text(RULES)
         told = {"url": self.site.url, "ca": self.home / "ca.pem", "token": self.home / "token"}
         (self.home / "alertmanager.yml").write_text(ALERTMANAGER.format(**told))

@@ -83,5 +83,16 @@ def test_an_alert_that_nobody_mapped_is_noted(monitored: Any) -> None:
     monitored.gauges["DCGM_FI_DEV_GPU_TEMP"] = 41
 
 
+def test_prometheus_reads_the_metrics_of_assay_itself(monitored: Any) -> None:
+    monitored.site.wait_for(lambda: monitored.query('up{job="assay"} == 1'), "assay is scraped")
+    assert monitored.query("sum(assay_nodes)") == [len(load_fleet(monitored.site.fleet).nodes)]
+    assert monitored.query("assay_ledger_up") == [1]
+    assert monitored.query("count by (version) (assay_build_info)") == [1]
+    monitored.gauges["DCGM_FI_DEV_GPU_TEMP"] = 202
+    found = 'sum(assay_faults_total{fault="alert.strange-light"}) >= 1'
+    monitored.site.wait_for(lambda: monitored.query(found), "a fault is counted a scrape later")
+    monitored.gauges["DCGM_FI_DEV_GPU_TEMP"] = 41
+
+
 def _with_lines(tree: dict[str, Any]) -> dict[str, Any] | None:
     return tree if tree.get("metric_events", {}).get("lines", {}).get("value") else None

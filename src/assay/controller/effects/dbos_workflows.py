@@ -26,6 +26,8 @@ from assay.controller.background_worker import IntervalThrottle
 from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects import effect_journal
 from assay.controller.effects.workflow_queues import (
+    DBOS_FILE,
+    DBOS_SCHEMA,
     QUEUE_POLL_S,
     QueueLimits,
     find_engine_stack,
@@ -37,7 +39,6 @@ from assay.ledger.leases_and_locks import current_process
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 
-DBOS_SCHEMA = "assay_dbos"
 STOP_CHECK_S = 0.5
 WORKFLOW_RETENTION = timedelta(days=30)
 """How long ended workflows stay, to show who ran an effect and how often. Our own choice: the ledger keeps effects."""
@@ -111,7 +112,7 @@ def hold_engine(context: ActionContext, limits: Collection[QueueLimits]) -> Iter
 
 @contextmanager
 def _launch_engine(context: ActionContext, limits: Collection[QueueLimits]) -> Iterator[None]:
-    file = f"sqlite:///{context.home / 'dbos.sqlite'}"
+    file = f"sqlite:///{context.home / DBOS_FILE}"
     settings: DBOSConfig = {
         "name": "assay",
         "system_database_url": context.ledger.server_url if context.ledger.is_shared else file,

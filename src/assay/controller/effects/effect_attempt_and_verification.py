@@ -21,6 +21,7 @@ from assay.controller.effects import effect_journal
 from assay.controller.effects.adopted_commit_gate import describe_wait, find_newer_commit
 from assay.controller.effects.effect_journal import find_journaled_effect, is_same_machine
 from assay.controller.effects.foreign_cordon_gate import must_attempt_wait
+from assay.controller.tracing import trace_effect
 from assay.ledger.leases_and_locks import hold_node_lease
 from assay.model.decision import DECLARED_ACTIONS
 from assay.model.entries.effect_entries import EffectIntentEntry
@@ -53,6 +54,7 @@ def must_wait_to_begin(context: ActionContext, intent: EffectIntent) -> bool:
     return (known is None or known.status == "tried") and must_attempt_wait(context, intent)
 
 
+@trace_effect("effect")
 def run_action(
     context: ActionContext, action: ActionModule, intent: EffectIntent, *, taken_up: bool = False
 ) -> AttemptResult:
@@ -95,6 +97,7 @@ def _attempt(context: ActionContext, action: ActionModule, intent: EffectIntent)
     return AttemptResult()
 
 
+@trace_effect("verify")
 def verify_effect(
     context: ActionContext, action: ActionModule, intent: EffectIntent, attempt: AttemptResult = AttemptResult()
 ) -> EffectVerification:

@@ -15,6 +15,8 @@ from assay.controller.effects import effect_journal
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
 from assay.controller.effects.foreign_cordon_gate import select_undisturbing
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
+from assay.controller.pass_log import records_pass
+from assay.controller.tracing import trace_batch
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 
@@ -73,6 +75,7 @@ def list_pending_effects(context: ControllerContext, node_state: NodeState) -> I
         yield PendingEffect(known.intent if known else intent, known)
 
 
+@records_pass("act")
 def run_effects(
     context: ControllerContext,
     names: Collection[str] | None = None,
@@ -155,7 +158,8 @@ class _EffectRun:
         """Run what is done to many nodes together; return these nodes."""
         batch = [(effect.intent, effect.recorded) for effect in pending if effect.is_batched]
         if batch:
-            run_cordon_batch(self._context, batch)
+            with trace_batch([intent for intent, _ in batch]):
+                run_cordon_batch(self._context, batch)
         return {intent.node for intent, _ in batch}
 
     def _enqueue_workflows(self, stack: ExitStack, pending: Sequence[PendingEffect]) -> set[str]:

@@ -14,6 +14,8 @@ from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
+DBOS_SCHEMA, DBOS_FILE = "assay_dbos", "dbos.sqlite"
+"""Where DBOS keeps its tables: a schema beside a ledger on PostgreSQL, else a file in `.assay/`."""
 QUEUE_POLL_S = 0.2
 """Seconds between two looks into a queue. One look costs about 1 ms of CPU time."""
 _engine_stacks: list[ExitStack] = []

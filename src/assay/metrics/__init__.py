@@ -1,0 +1,4 @@
+"""Takes the fleet, the ledger and assay's own files; counts them.
+
+Gives Prometheus' metric families, and the traces of passes and effects.
+"""

@@ -1,0 +1,44 @@
+"""The list of metric families: named by Prometheus' rules, and documented."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from assay.metrics.families import FAMILIES
+from assay.metrics.family import LABELS, Family
+from assay.metrics.reference import format_reference
+
+ROOT = Path(__file__).parents[2]
+EVERY = list(chain.from_iterable(FAMILIES.values()))
+
+
+def test_the_page_lists_every_family() -> None:
+    assert (ROOT / "docs/metrics.md").read_text() == format_reference(), (
+        "generate it again: .venv/bin/python -m assay.metrics.reference > docs/metrics.md"
+    )
+
+
+def test_a_name_is_used_once() -> None:
+    assert [name for name, count in Counter(one.name for one in EVERY).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("family", EVERY, ids=lambda one: one.name)
+def test_a_name_says_unit_and_type(family: Family) -> None:
+    assert re.fullmatch(r"assay(_[a-z]+)+", family.name)
+    assert family.name.endswith("_total") == (family.type == "counter")
+    assert not family.unit or family.name.removesuffix("_total").endswith(f"_{family.unit}")
+    assert bool(family.edges) == (family.type == "histogram")
+    assert list(family.edges) == sorted(family.edges)
+
+
+def test_every_label_is_in_use() -> None:
+    assert {label for one in EVERY for label in one.labels} == set(LABELS)
+
+
+def test_only_families_of_single_nodes_have_the_node_as_a_label() -> None:
+    assert all(one.name.startswith("assay_node_") == ("node" in one.labels) for one in EVERY)
