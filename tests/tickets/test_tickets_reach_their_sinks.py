@@ -13,102 +13,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from forked_assay import run_assay
 from hypothesis import given
 from hypothesis import strategies as st
+from ticket_room import SMALLEST, Room, ticket
 from ticket_sinks import GitHub, Jira, Trouble, Webhook
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.controller.context import ControllerContext
-from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.repository_check import list_problems
-from assay.ledger.store import Ledger
-from assay.model.fleet import Fleet
-from assay.model.ledger_entry import derive_id
-from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
-from assay.observe.evidence_store import EvidenceStore
+from assay.model.ticket import Ticket, TicketEvent, TicketRecord
 from assay.tickets import sink_http_client
 from assay.tickets.delivery_backoff import PostponedDeliveries
-from assay.tickets.ticket_delivery import UndeliveredTicket, compute_ticket_version, deliver_tickets
-from assay.tickets.ticket_diff import TICKET_KINDS, diff_tickets, list_tickets, read_ticket_statuses
+from assay.tickets.ticket_delivery import compute_ticket_version
+from assay.tickets.ticket_diff import list_tickets
 from assay.tickets.ticket_markdown import find_ticket_mark, format_ticket_markdown, format_ticket_title
 
-SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 TOKEN = "canary-7f3a9c51e2"
-ENDS = (
-    TicketPlace("n1", "lab", "r1", 1, "mlx5_0", "r1-n1-p1"),
-    TicketPlace("leaf-1", "lab", "r9", 40, "7", "r9-l1-p7"),
-)
-
-
-def ticket(key: str = "fabric/compute/missing/1", seen: str = "no link") -> Ticket:
-    told = {"expected": "n1/mlx5_0 – leaf-1/7 at 4xNDR", "cause": "a loose plug", "steps": "reseat it\nscan again"}
-    return Ticket(
-        derive_id("ticket", key), key, f"No link: {key}", "n1", ENDS, seen=seen, verify="fabric scan compute", **told
-    )
-
-
-@dataclass
-class Clock:
-    at: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.at
-
-    def sleep(self, seconds: float) -> None:
-        self.at += timedelta(seconds=seconds)
-
-
-@dataclass
-class Room:
-    """A small fleet with routes, whose tickets a test opens and closes."""
-
-    root: Path
-    clock: Clock = field(default_factory=Clock)
-    said: list[str] = field(default_factory=list)
-    pauses: list[float] = field(default_factory=list)
-
-    def route(self, name: str, **where: Any) -> None:
-        spec = {"kind": "TicketRoute", "name": name, **where}
-        (self.root / "specs" / f"route-{name}.yaml").write_text(yaml.safe_dump(spec))
-
-    @property
-    def desk(self) -> ControllerContext:
-        home = self.root / ".assay"
-        home.mkdir(exist_ok=True)
-        ledger, evidence = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
-        declared = tuple(sorted((file, file.read_text()) for file in self.root.glob("*/*.y*ml")))
-        fleet = _load_unchanged(self.root, declared)
-        return ControllerContext(
-            fleet, ledger, evidence, self.clock, home, self.root / "reports", progress=self.said.append
-        )
-
-    def wants(self, *tickets: Ticket) -> None:
-        """Have exactly these open: whatever else is open is proved fixed."""
-        self.clock.sleep(60)
-        desk = self.desk
-        known = read_ticket_statuses(desk.ledger.entries(kinds=TICKET_KINDS))
-        desk.ledger.append(*diff_tickets(known, tickets, lambda *_: "scan 7", desk.now, timedelta(days=30)))
-
-    def deliver(self, *, immediately: bool = False) -> list[UndeliveredTicket]:
-        return deliver_tickets(self.desk, immediately=immediately, pause=self.pauses.append)
-
-    def delivered(self) -> list[dict[str, Any]]:
-        return [entry.body for entry in self.desk.ledger.entries(kinds=["ticket.delivered"])]
-
-
-@lru_cache(maxsize=1)
-def _load_unchanged(root: Path, _: tuple[tuple[Path, str], ...]) -> Fleet:
-    return load_fleet(root)
 
 
 @pytest.fixture

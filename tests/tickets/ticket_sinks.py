@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import trustme
 
 
 @dataclass
@@ -58,10 +61,16 @@ class Service:
         return [one for one in self.requests if one.method == method]
 
     @contextmanager
-    def up(self) -> Iterator[Any]:
+    def up(self, authority: trustme.CA | None = None) -> Iterator[Any]:
+        """Serve, over TLS with a certificate of the `authority` if there is one."""
         server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         server.daemon_threads = True
         self.url = f"http://127.0.0.1:{server.server_port}"
+        if authority:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+            self.url = self.url.replace("http:", "https:")
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         try:
             yield self

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.load.burn_in_spec import BurnIn
     from assay.model.load.collective_workload import CollectiveWorkload
     from assay.model.load.golden_digests import DigestRuns, GoldenDigests, GoldenKey
-    from assay.model.load.load_parts import LoadPart
+    from assay.model.load.load_parts import GoldenKind, LoadPart
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
     from assay.model.specs.checklists import Checklists, TechnicianInspection
@@ -162,9 +162,9 @@ class Fleet:
         model = self.node_specs[spec].gpus.model
         return [golden for golden in self.golden_digests.values() if golden.computed_by.gpu == model]
 
-    def list_golden_values(self, spec: str) -> list[tuple[GoldenKey, dict[str, DigestRuns]]]:
-        """Return what of these golden digests decides about a verdict."""
-        return [(golden.computed_by, golden.digests) for golden in self.list_golden(spec)]
+    def list_golden_values(self, spec: str, kind: GoldenKind) -> list[tuple[GoldenKey, dict[str, DigestRuns]]]:
+        """Return what of the golden digests of a kind decides about a verdict."""
+        return [(golden.computed_by, golden.digests) for golden in self.list_golden(spec) if golden.of_kind == kind]
 
     def nodes_in_pool(self, name: str) -> list[Node]:
         """Return the nodes of a pool, in inventory order."""

@@ -76,10 +76,17 @@ CHECK_RULES = PluginGroup("assay.check_rules", "module of check rules")
 """Each is a module of functions with `@rule` (fleet/repository_check.py)."""
 TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model", "is_local", "deliver", "holds"))
 """Each is a class that implements TicketSink (tickets/sink_protocol.py)."""
+DIGEST_SINKS = PluginGroup("assay.digest_sinks", "digest sink", ("settings_model", "is_local", "announce"))
+"""Each is a class that implements DigestSink (tickets/digests/digest_sink.py)."""
 TRANSPORTS = PluginGroup("assay.transports", "transport", ("settings_name", "settings_model", "ask"))
 """Each is a class that implements ProbeTransport (observe/transports/transport_protocol.py)."""
 LOG_FORMS = PluginGroup("assay.log_forms", "log form", ("name", "is_bmc_log", "rate", "read"))
 """Each is an object that implements LogForm (observe/logs/log_form_protocol.py)."""
+
+
+def load_sink_class(name: str) -> Any:
+    """Return the class of the ticket sink or digest sink `name`: a TicketRoute may name either."""
+    return (DIGEST_SINKS if name in DIGEST_SINKS.names() else TICKET_SINKS).load(name)
 
 
 @cache

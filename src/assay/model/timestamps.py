@@ -54,6 +54,11 @@ def hours(count: float) -> timedelta:
     return timedelta(hours=count)
 
 
+def format_ago(at: str, now: datetime) -> str:
+    """Return how long ago an ISO 8601 time was, for people: `6 h ago`."""
+    return f"{format_duration(max(now - parse_time(at), timedelta()))} ago"
+
+
 def format_duration(span: timedelta) -> str:
     """Return a duration for people: `40 min`, `6 h`, `3 days`."""
     minutes = span.total_seconds() / 60

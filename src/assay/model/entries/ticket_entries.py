@@ -1,7 +1,8 @@
-"""Entries about tickets: opened, updated, reopened, closed, and delivered to a sink."""
+"""Entries about tickets: opened, updated, reopened, closed, and delivered to a sink, alone or in a digest."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -70,6 +71,32 @@ class TicketDeliveredEntry(EntryContent):
     destination: str = field(metadata=stored_as("to", missing=""))
     ticket_version: str = field(metadata=stored_as("version", missing=""))
     external: str = field(metadata=stored_as(missing=""))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestStartedEntry(EntryContent):
+    """A digest is about to be sent. After a crash, the same digest is sent again, under the same id.
+
+    `tickets` gives the time of the change that it tells of each ticket (ISO 8601). `settled` are the earlier digests
+    whose tickets are all closed now.
+    """
+
+    kind = "digest.started"
+    digest: str
+    route: str
+    destination: str
+    tickets: Mapping[str, str]
+    settled: tuple[str, ...] = field(metadata=stored_as(missing=(), parse=tuple, encode=list))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestSentEntry(EntryContent):
+    """The sink took a digest, which tells of so many tickets."""
+
+    kind = "digest.sent"
+    digest: str
+    route: str
+    count: int
 
 
 def _parse_ticket(body: EntryBody) -> Ticket:

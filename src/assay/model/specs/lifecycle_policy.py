@@ -21,6 +21,7 @@ from assay.model.decision import (
     find_rule_name,
 )
 from assay.model.errors import ConflictError, FieldConflict
+from assay.model.specs.access_rules import AccessRules
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits, SilenceLimits
 from assay.model.specs.known_issues import ExcuseLimits
@@ -64,7 +65,8 @@ class LifecyclePolicy(SpecDocument):
     `corrections`: settings that a node gets in service. `flapping`: faults that come and go. `lemon`: nodes that cost
     too much. `limits`: what automation may do at once. `breaker`: when it stops in a pool. `holds`, `waiting`: when
     people are reminded. `excuses`: bounds of known issues. `cordons`: how cordons of others are treated. `silence`:
-    when a node counts as silent. `intake`: bounds of `assay serve`. `commits`: which commits are accepted.
+    when a node counts as silent. `intake`: bounds of `assay serve`. `access`: who may use its pages and API.
+    `commits`: which commits are accepted.
     """
 
     kind: Literal["LifecyclePolicy"]
@@ -88,6 +90,7 @@ class LifecyclePolicy(SpecDocument):
     settle_minutes: float = Field(ge=0)
     silence: SilenceLimits = Field(default_factory=SilenceLimits)
     intake: IntakeLimits = Field(default_factory=IntakeLimits)
+    access: AccessRules | None = None
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: CommitTrust | None = None
     rollouts: RolloutRules = Field(default_factory=RolloutRules)

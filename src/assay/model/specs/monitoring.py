@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.credential_reference import CredentialReference, TokenReference
+from assay.model.specs.credential_reference import CredentialReference, TokenReference, TokenReferences
 from assay.model.specs.kernel_log_and_xid_patterns import RegexText
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
@@ -98,6 +98,8 @@ class Monitoring(SpecDocument):
     """Maps metrics to readings and alerts to faults. A site with other names writes a document that `extends` this.
 
     `groups`: metrics by part of the node. `xid`: the gauge of the last XID. `alerts`: how alerts become faults.
+    `metrics_token`: what a Prometheus on another machine must present at assay's own `/metrics`; one token or two.
+    Without it, only this machine may read them.
     """
 
     kind: Literal["Monitoring"]
@@ -105,6 +107,7 @@ class Monitoring(SpecDocument):
     groups: dict[SpecName, MetricGroup] = Field(default={})
     xid: XidGauge | None = None
     alerts: AlertMapping | None = None
+    metrics_token: TokenReferences = Field(default=[])
 
     @model_validator(mode="after")
     def _each_reading_once(self) -> Monitoring:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, model_validator
 
-from assay.model.load.load_parts import LoadPart
+from assay.model.load.load_parts import LoadPart, find_least_seconds
 from assay.model.specs.check_catalog_and_gates import Phase
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
@@ -61,8 +61,8 @@ class IdleVerificationSpec(StrictModel):
 
     @property
     def seconds_by_part(self) -> dict[str, float]:
-        """How long each part loads a node."""
-        return {part: float(self.part_seconds.get(part, self.seconds)) for part in self.parts}
+        """How long each part loads a node, or takes at least."""
+        return {part: find_least_seconds(part, self.part_seconds.get(part, self.seconds)) for part in self.parts}
 
 
 class CollectivesSearchSpec(StrictModel):

@@ -1,8 +1,8 @@
-"""What the settings of every ticket sink have in common. Each sink's own settings are in its module."""
+"""What the settings of every ticket sink and digest sink have in common. Each sink's own settings are in its module."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,7 +10,8 @@ from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.spec_document import StrictModel
 
 LOCAL_URL = r"^http://(localhost|127\.0\.0\.1)(:[0-9]+)?(/[^\s@]*)?$"
-SinkUrl = Annotated[str, Field(pattern=rf"^https://[^\s/@]+(/[^\s@]*)?$|{LOCAL_URL}")]
+SECURE_URL = rf"^https://[^\s/@]+(/[^\s@]*)?$|{LOCAL_URL}"
+SinkUrl = Annotated[str, Field(pattern=SECURE_URL)]
 """HTTPS, or plain HTTP to this machine: credentials do not travel in the clear."""
 
 
@@ -31,3 +32,20 @@ class SinkSettings(StrictModel):
         """Return where the secret of this sink is found, None if it needs none."""
         found = getattr(self, "credentials", None)
         return found if isinstance(found, CredentialReference) else None
+
+
+class DigestSettings(SinkSettings):
+    """The settings of one digest sink: which tickets it hears of, and how often.
+
+    - `events`: the changes of tickets that people are told.
+    - `severities`, `pools`: tell only of tickets of these; empty for all. With `pools`, tickets about no single node
+      are left out.
+    - `every_minutes`: how long after a digest the next one may follow. The changes between are in that one.
+    """
+
+    events: list[Literal["opened", "reopened", "closed"]] = Field(
+        default=["opened", "reopened", "closed"], min_length=1
+    )
+    severities: list[Literal["catastrophic", "degraded", "informational"]] = Field(default_factory=list)
+    pools: list[str] = Field(default_factory=list)
+    every_minutes: float = Field(default=10, ge=1, le=1440)

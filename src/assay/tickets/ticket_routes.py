@@ -1,0 +1,61 @@
+"""Says which routes tickets take, where each leads, and opens the sink of a route with its secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.fleet.secret_lookup import describe_reference, read_secret
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import derive_id
+from assay.model.plugins import load_sink_class
+from assay.model.specs.spec_document import load_spec_model
+from assay.tickets.route_attempts import DeliveryContext
+from assay.tickets.sink_protocol import SinkContext
+
+if TYPE_CHECKING:
+    from assay.model.specs.ticket_route import TicketRoute
+
+DEFAULT_ROUTE = {"kind": "TicketRoute", "name": "files", "markdown": {}}
+
+
+def list_ticket_routes(fleet: Fleet, home: Path) -> list[TicketRoute]:
+    """Return the declared routes, or the default route to Markdown files if there is none.
+
+    A fleet in a lab (`home` is its `.assay/`) has local routes only: nobody must be sent to a simulated node.
+    """
+    in_lab = (home / "lab" / "clock.json").exists()
+    routes = [one for one in fleet.ticket_routes.values() if not in_lab or load_sink_class(one.sink).is_local]
+    if routes:
+        return routes
+    model: Any = load_spec_model("TicketRoute")
+    return [model.model_validate(DEFAULT_ROUTE)]
+
+
+def derive_destination_id(route: TicketRoute) -> str:
+    """Return an id of the place that a route leads to. It changes when the route is pointed elsewhere."""
+    return derive_id(*route.settings.destination())
+
+
+def open_sink(route: TicketRoute, context: DeliveryContext) -> Any:
+    """Return the sink of a route. Raises AssayError if its secret cannot be read."""
+    root = context.fleet.root
+    given = SinkContext(f"TicketRoute {route.name}", _read_secret(route, root), root, context.home)
+    return load_sink_class(route.sink)(route.settings, given)
+
+
+def _read_secret(route: TicketRoute, root: Path) -> str:
+    reference = route.credentials
+    if reference is None:
+        return ""
+    where = f"TicketRoute {route.name} credentials"
+    try:
+        text = read_secret(reference, root)
+    except AssayError as error:
+        raise AssayError(error.what, where=where, fix=error.fix) from None
+    if not text or not text.isprintable() or not text.isascii():
+        state = "holds characters that an HTTP header cannot carry" if text else "is not set, or gives nothing"
+        fix = "put the token there, and nothing else"
+        raise AssayError(f"{describe_reference(reference)} {state}", where=where, fix=fix)
+    return text
