@@ -47,6 +47,14 @@ class Site:
         self.server: subprocess.Popen[str] | None = None
         self.port, self.scheme = 0, "https"
 
+    @classmethod
+    def of_fleet(cls, home: Path) -> Site:
+        """Return a site whose fleet is in `home/fleet` already, with no agents, which speaks plain HTTP."""
+        site = cls.__new__(cls)
+        site.home, site.fleet, site.running, site.server = home, home / "fleet", [], None
+        site.port, site.scheme = 0, "http"
+        return site
+
     def declare(self, *names: str) -> None:
         """Let these nodes have agents."""
         declared = {name: {"agent_token": {"sha256": digest(TOKENS[name])}} for name in names}

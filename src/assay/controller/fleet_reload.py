@@ -108,6 +108,11 @@ class CurrentContext:
         """The context as of the last refresh."""
         return self._context
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the fleet's files, as they are now, make the fleet of the context."""
+        return self._reloader is None or self._reloader.is_usable
+
     def look_again(self) -> None:
         """Let the next refresh look at the files, even if the last look was a moment ago."""
         with self._lock:

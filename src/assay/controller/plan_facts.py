@@ -91,6 +91,10 @@ def _policy_revision(revision: FleetRevision) -> PolicyRevision:
     return PolicyRevision(revision.fleet, revision.policy, revision.catalog)
 
 
+DURATION_KINDS = (EffectIntentEntry.kind, EffectVerifiedEntry.kind, NodeEnrolledEntry.kind, TransitionEntry.kind)
+"""The entries from which the durations of actions and stays follow."""
+
+
 def median_action_durations(entries: Iterable[LedgerEntry]) -> dict[str, MedianDuration]:
     """Return the median hours from intent to verification of an effect, by action. Failed effects do not count."""
     started: dict[str, tuple[str, str]] = {}

@@ -14,6 +14,7 @@ from assay.controller.ingest.node_and_fabric_collection import collect_node_evid
 from assay.controller.ingest.part_replacements import record_parts
 from assay.controller.ingest.silent_nodes import record_silence
 from assay.controller.ingest.suite_runs import run_due_suites
+from assay.controller.pass_log import records_pass
 from assay.controller.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_assignment
 from assay.controller.rollouts.commit_adoption import take_up_fleet
 from assay.controller.rollouts.rollout_advance import advance_rollout
@@ -50,6 +51,7 @@ class PassReport:
         return not self.entries
 
 
+@records_pass("once")
 def reconcile_once(
     context: ControllerContext, nodes: Sequence[str] | None = None, *, scan_fabric: bool = True
 ) -> PassReport:
@@ -98,6 +100,7 @@ def _run_pass(
     return PassReport(at, context.ledger.entries(after=start), runs, held)
 
 
+@records_pass("observe")
 def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, validate: bool = True) -> list[str]:
     """Collect the evidence of nodes, `validate` it with the suites, and record its faults; return the run ids."""
     context = fleet_state.context
@@ -109,6 +112,7 @@ def observe_nodes(fleet_state: FleetSnapshotCache, names: Sequence[str], *, vali
     return runs
 
 
+@records_pass("decide")
 def record_decisions(
     fleet_state: FleetSnapshotCache,
     names: Collection[str] | None = None,

@@ -8,6 +8,7 @@ from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.collective_link_tickets import find_links, make_link_tickets
 from assay.controller.context import ControllerContext
 from assay.controller.desired_tickets import TechnicianNotes, list_desired_tickets
+from assay.controller.pass_log import records_pass
 from assay.controller.rollouts.paused_rollout_ticket import make_paused_ticket
 from assay.controller.schedules.due_slots import list_schedule_lines
 from assay.controller.schedules.slot_runner import read_schedule_history
@@ -16,6 +17,7 @@ from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_p
 from assay.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
 
 
+@records_pass("tickets")
 def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache | None = None) -> None:
     """Append the entries that open, update, close and reopen tickets, so that they match the work that there is."""
     fleet_state = fleet_state or FleetSnapshotCache(context)

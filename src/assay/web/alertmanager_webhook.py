@@ -17,13 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from assay.controller.ingest.alertmanager_alerts import AlertCounts, record_alerts
-from assay.fleet.secret_lookup import read_secret
 from assay.model.errors import AssayError
 from assay.model.specs.monitoring import AlertMapping
 from assay.observe.prometheus.alert_mapping import AlertmanagerPayload, map_alert, parse_alertmanager_payload
 from assay.web.app_state import AppState
 from assay.web.request_bodies_and_refusals import make_refusal, read_body
-from assay.web.tokens_and_rate_limits import RateLimiter, read_bearer_token, token_digest
+from assay.web.tokens_and_rate_limits import RateLimiter, read_bearer_token, read_expected_digest
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 ALERTMANAGER_BURST, ALERTMANAGER_RATE = 200, 20.0
@@ -85,7 +84,7 @@ class AlertmanagerWebhook:
         if alerts.token is None:
             return ""
         try:
-            return alerts.token.sha256 or token_digest(read_secret(alerts.token, self._state.context.fleet.root))
+            return read_expected_digest(alerts.token, self._state.context.fleet.root)
         except AssayError as error:
             self._state.report(f"Monitoring {name} alerts.token: {error.what}")
             return ""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Event
 
 from starlette.requests import Request
 
 from assay.controller.context import ControllerContext
 from assay.controller.fleet_reload import CurrentContext
 from assay.model.specs.intake_limits import IntakeLimits
+from assay.views.live_records import LiveRecords
+from assay.web.access.sessions import Sessions
 from assay.web.batch_writer import BatchWriter
 from assay.web.connection_table import ConnectionTable, group_address
 from assay.web.refusal_log import RefusalLog
@@ -23,7 +27,7 @@ UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
 class AppState:
     """The current context, the agents' tokens, the intake of their batches, the connections, and who was refused.
 
-    `report` shows a line to people.
+    `report` shows a line to people. `ending` is set when the server is told to end: streams then end by themselves.
     """
 
     current: CurrentContext
@@ -32,6 +36,17 @@ class AppState:
     connections: ConnectionTable
     refusals: RefusalLog
     report: Callable[[str], None] = lambda _: None
+    ending: Event = field(default_factory=Event)
+
+    @cached_property
+    def records(self) -> LiveRecords:
+        """What views are made from."""
+        return LiveRecords(self.current.refresh)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The logins of visitors."""
+        return Sessions(self.context.fleet.root, self.report)
 
     @property
     def context(self) -> ControllerContext:

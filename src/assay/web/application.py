@@ -14,12 +14,13 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
-from assay.web import agent_routes, alertmanager_webhook
+from assay.web import agent_routes, alertmanager_webhook, health_routes, metrics_routes
+from assay.web.access import login_routes
+from assay.web.api import api_routes, order_routes
 from assay.web.app_state import AppState
+from assay.web.pages import page_routes
 from assay.web.request_bodies_and_refusals import reply_internal_error, reply_refusal
 from assay.web.server_certificate import ServerCertificate
 
@@ -27,20 +28,15 @@ SWEEP_S = 0.5
 CERTIFICATE_LOOK_S = 10.0
 
 
-def health_routes(state: AppState) -> Sequence[BaseRoute]:
-    """Return the route `/healthz`: 200 while batches can be written, else 503."""
-
-    async def health(_request: Request) -> Response:
-        alive = state.intake.alive()
-        return JSONResponse({"ok": alive}, 200 if alive else 503)
-
-    return [Route("/healthz", health)]
-
-
 ROUTE_BUILDERS: Sequence[Callable[[AppState], Sequence[BaseRoute]]] = (
-    health_routes,
+    health_routes.routes,
+    metrics_routes.routes,
     agent_routes.routes,
     alertmanager_webhook.routes,
+    page_routes.routes,
+    login_routes.routes,
+    api_routes.routes,
+    order_routes.routes,
 )
 
 
@@ -71,6 +67,7 @@ def read_again(state: AppState, certificate: ServerCertificate) -> None:
     state.report("SIGHUP: reads the certificate, the tokens and the fleet again")
     certificate.reload()
     state.tokens.forget()
+    state.sessions.forget()
     state.current.look_again()
 
 

@@ -7,6 +7,7 @@ import gc
 import signal
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
@@ -45,7 +46,20 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
         report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         report(ONLY_RECORDS)
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(_make_config(state, certificate)).run(sockets=[listener])
+            _EndingServer(_make_config(state, certificate), state).run(sockets=[listener])
+
+
+class _EndingServer(uvicorn.Server):
+    """uvicorn's server, which tells its streams to end before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, state: AppState) -> None:
+        super().__init__(config)
+        self._ending = state.ending
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM and SIGINT."""
+        self._ending.set()
+        super().handle_exit(sig, frame)
 
 
 def _make_state(current: CurrentContext, report: Callable[[str], None]) -> AppState:

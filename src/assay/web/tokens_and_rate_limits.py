@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,7 +68,7 @@ DIGEST_PREFIX = "sha256:"
 
 
 class CachedDigests(NamedTuple):
-    """The digests of a node's tokens: when they were read, and from which references."""
+    """The digests of a name's tokens: when they were read, and from which references."""
 
     read_at: float
     references: tuple[TokenReference, ...]
@@ -93,36 +93,38 @@ class AgentTokens:
             return "the node has no agent_token"
         if not token:
             return "no token"
+        return "" if await self.is_token_of(node.name, references, token) else "not a token of the node"
+
+    async def is_token_of(self, name: str, references: Sequence[TokenReference], token: str) -> bool:
+        """Return whether a token is one of those that belong to a name."""
         presented = hashlib.sha256(token.encode()).hexdigest()
         if any(_equal_digests(presented, reference.sha256) for reference in references):
-            return ""
+            return True
         secrets = tuple(reference for reference in references if not reference.sha256)
-        if secrets and await self._is_one_of(node, secrets, presented):
-            return ""
-        return "not a token of the node"
+        return bool(secrets) and await self._is_one_of(name, secrets, presented)
 
     def forget(self) -> None:
         """Read every secret again when it is next needed."""
         self._cached.clear()
         forget_command_answers()
 
-    async def _is_one_of(self, node: Node, references: tuple[TokenReference, ...], presented: str) -> bool:
-        cached, now = self._cached.get(node.name), time.monotonic()
+    async def _is_one_of(self, name: str, references: tuple[TokenReference, ...], presented: str) -> bool:
+        cached, now = self._cached.get(name), time.monotonic()
         if cached is not None and cached.references == references:
             fresh_s = COMMAND_CACHE_S if all(one.command or one.vault for one in references) else FILE_CACHE_S
             if now - cached.read_at < fresh_s and _is_any(presented, cached.digests):
                 return True
             if now - cached.read_at < TOKEN_RETRY_S:
                 return False
-        digests = await run_in_threadpool(lambda: tuple(self._read_digest(node, one) for one in references))
-        self._cached[node.name] = CachedDigests(now, references, digests)
+        digests = await run_in_threadpool(lambda: tuple(self._read_digest(name, one) for one in references))
+        self._cached[name] = CachedDigests(now, references, digests)
         return _is_any(presented, digests)
 
-    def _read_digest(self, node: Node, reference: TokenReference) -> str:
+    def _read_digest(self, name: str, reference: TokenReference) -> str:
         try:
             return token_digest(read_secret(reference, self._root))
         except (AssayError, ValueError) as error:
-            self._report(f"{node.name} agent_token: {error}")
+            self._report(f"{name}: {error}")
             return ""
 
 
@@ -130,6 +132,11 @@ def read_bearer_token(request: Request) -> str:
     """Return the bearer token of a request, "" without one."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def read_expected_digest(reference: TokenReference, root: Path) -> str:
+    """Return the SHA-256 that a presented token must have, "" where the place is empty. Raises AssayError."""
+    return reference.sha256 or token_digest(read_secret(reference, root))
 
 
 def _equal_digests(presented: str, expected: str) -> bool:

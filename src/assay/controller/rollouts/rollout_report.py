@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes
-from assay.controller.plan_facts import median_action_durations, median_state_durations
+from assay.controller.plan_facts import DURATION_KINDS, median_action_durations, median_state_durations
 from assay.controller.rollouts.rollout_advance import add_proof
 from assay.fabric.topology.node_cables import digest_node_cables
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.ledger.store import Ledger
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state_projection import project_node_states
+from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.decide_rollouts import RolloutStep, decide_rollouts, forecast_waves
 from assay.lifecycle.rollouts.rollout_history import Rollout
 from assay.lifecycle.rollouts.rollout_waves import RolloutWave
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.fleet import Fleet
-from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.repair_routes import estimate_stays, find_shortest_route
+
+RECENT_ENTRIES = 50_000
+"""Estimates are from the newest entries of the ledger: a page must not read all of a large one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +41,35 @@ class RolloutReport:
     hours_left: float | None = None
 
 
-def report_rollout(
-    fleet: Fleet, ledger: Ledger, entries: Sequence[LedgerEntry], rollout: Rollout, now: datetime
-) -> RolloutReport:
-    """Return the report on a rollout. `entries` are all of the ledger. Nothing is written."""
-    if not rollout.is_active:
-        return RolloutReport(rollout)
-    states = project_node_states(entries)
+def find_next_step(
+    fleet: Fleet, ledger: Ledger, states: Iterable[NodeState], rollout: Rollout, now: datetime
+) -> tuple[FleetSnapshot, RolloutStep]:
+    """Return the nodes as they are now, and the next step of an active rollout. Nothing is written."""
+    by_node = {state.node: state for state in states}
     views = tuple(
-        NodeSnapshot(node, fleet.profile_of(name), states[name], jobs=None)
+        NodeSnapshot(node, fleet.profile_of(name), by_node[name], jobs=None)
         for name, node in fleet.nodes.items()
-        if name in states
+        if name in by_node
     )
     snapshot = FleetSnapshot(
         now, fleet.policy, views, fleet.lines, fleet.known_issues, fleet.observed_checks, rolling_nodes=rollout.unproven
     )
-    step = decide_rollouts(
-        add_proof(
-            partial(read_latest_outcomes, ledger), lambda: JudgingHashes(fleet, digest_node_cables), snapshot, rollout
-        ),
-        rollout,
-    )
+    read_outcomes = partial(read_latest_outcomes, ledger)
+    proven = add_proof(read_outcomes, lambda: JudgingHashes(fleet, digest_node_cables), snapshot, rollout)
+    return snapshot, decide_rollouts(proven, rollout)
+
+
+def report_rollout(
+    fleet: Fleet, ledger: Ledger, states: Collection[NodeState], rollout: Rollout, now: datetime
+) -> RolloutReport:
+    """Return the report on a rollout. `states` are those of all nodes. Nothing is written."""
+    if not rollout.is_active:
+        return RolloutReport(rollout)
+    snapshot, step = find_next_step(fleet, ledger, states, rollout, now)
     waves = forecast_waves(snapshot, step.progress).waves
-    facts = FleetFacts(states, median_action_durations(entries), median_state_durations(entries))
+    entries = ledger.entries(kinds=DURATION_KINDS, after=max(0, ledger.head() - RECENT_ENTRIES))
+    by_node = {state.node: state for state in states}
+    facts = FleetFacts(by_node, median_action_durations(entries), median_state_durations(entries))
     is_out = any(one.kind in ("out", "leaving") for one in step.progress)
     hours = _estimate_wave(fleet.policy, facts, rollout) * (len(waves) + is_out)
     return RolloutReport(rollout, step, waves, hours)

@@ -1,0 +1,53 @@
+"""Why a node is in its state: what `assay explain --format json` prints, but for what differs from git."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.controller.cache.unknown_jobs import read_unknown_jobs
+from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.lifecycle.node_state import NodeState
+from assay.views.code_meanings import add_code_meanings
+from assay.views.customer.customer_situation import find_fault_catalog
+from assay.views.node_explanation import (
+    JsonObject,
+    build_decision_chain,
+    describe_lemon_score,
+    describe_recent_news,
+    describe_requirements,
+)
+from assay.views.node_rollout import find_node_rollout, node_rollout_as_json
+from assay.views.node_status import node_status_as_json
+from assay.views.record_source import RecordSource
+
+
+def describe_node_status(source: RecordSource, state: NodeState) -> dict[str, Any]:
+    """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
+    assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
+    returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
+    return node_status_as_json(state, returned, read_unknown_jobs(source.data_dir).get(state.node))
+
+
+def explain_node(source: RecordSource, state: NodeState, last: int) -> dict[str, Any]:
+    """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
+    chain, requirements, news = explain_decisions(source, state, last)
+    rollout = find_node_rollout(source, state.node)
+    return {
+        **describe_node_status(source, state),
+        "chain": chain,
+        **requirements,
+        **news,
+        "rollout": rollout and node_rollout_as_json(rollout),
+        "lemon": describe_lemon_score(source, state),
+    }
+
+
+def explain_decisions(
+    source: RecordSource, state: NodeState, last: int
+) -> tuple[list[JsonObject], JsonObject, JsonObject]:
+    """Return the last decisions about a node (0: all), what its state requires, and its news; codes have meanings."""
+    chain = build_decision_chain(source.ledger_for_reading, state, last)
+    requirements, news = describe_requirements(source, state), describe_recent_news(source, state)
+    causes = [cause for decision in chain for cause in decision["because"]]
+    add_code_meanings(find_fault_catalog(source), [*causes, *news["told"], *requirements["undecided"]])
+    return chain, requirements, news

@@ -1,0 +1,74 @@
+"""The records of a server, kept warm: node states, rollouts and tickets, each entry of the ledger read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import RLock
+
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
+from assay.controller.cache.rollout_cache import RolloutCache
+from assay.controller.context import ControllerContext
+from assay.ledger.store import Ledger
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.rollouts.rollout_history import RolloutHistory
+from assay.model.clock import Clock
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.ticket import TicketRecord
+from assay.tickets.ticket_diff import TICKET_KINDS, list_tickets
+
+RecordStamp = tuple[int, int, str, int]
+
+
+class LiveRecords:
+    """A `RecordSource` whose fleet is the newest good one: `refresh` returns the context with it. Safe for threads."""
+
+    def __init__(self, refresh: Callable[[], ControllerContext]) -> None:
+        self._refresh, self._lock = refresh, RLock()
+        self._rollouts = RolloutCache(refresh().ledger)
+        self._ticket_entries: list[LedgerEntry] = []
+        self._tickets_seq = 0
+
+    @property
+    def fleet(self) -> Fleet:
+        """The declared fleet."""
+        return self._refresh().fleet
+
+    @property
+    def ledger_for_reading(self) -> Ledger:
+        """The ledger; nothing here writes to it."""
+        return self._refresh().ledger
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder `.assay/` of the fleet."""
+        return self._refresh().home
+
+    @property
+    def clock(self) -> Clock:
+        """The fleet's time."""
+        return self._refresh().clock
+
+    def read_stamp(self) -> RecordStamp:
+        """Return what a view depends on: the last entry, the last run, the commit, and which reading of the files."""
+        ledger, fleet = self.ledger_for_reading, self.fleet
+        return ledger.head(), ledger.outcomes_head(), fleet.commit, id(fleet)
+
+    def read_node_states(self) -> list[NodeState]:
+        """Return the state of every enrolled node, by pool and name."""
+        states = read_node_states(self.ledger_for_reading)
+        return sorted(states.values(), key=lambda state: (state.pool, state.node))
+
+    def read_rollouts(self) -> RolloutHistory:
+        """Return the rollouts as they are now."""
+        return self._rollouts.read()
+
+    def read_tickets(self) -> list[TicketRecord]:
+        """Return every ticket, in the order in which they were first opened."""
+        with self._lock:
+            head = self.ledger_for_reading.head()
+            if head > self._tickets_seq:
+                self._ticket_entries += self.ledger_for_reading.entries(kinds=TICKET_KINDS, after=self._tickets_seq)
+                self._tickets_seq = max(head, *(entry.seq for entry in self._ticket_entries[-1:]))
+            return list_tickets(self._ticket_entries)

@@ -1,0 +1,78 @@
+"""Tells open pages and programs that the ledger has grown: one look at it, however many wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from threading import Event
+
+from starlette.concurrency import run_in_threadpool
+
+LOOK_S = 5.0
+"""How long one look waits for an entry. A new entry ends it at once."""
+REST_S = 1.0
+"""Seconds between two messages: a burst of entries is one change."""
+MAX_WATCHERS = 256
+
+
+class LedgerChanges:
+    """Waits for new entries in one thread while anybody watches. Works on the event loop's thread only.
+
+    `wait` returns the number of the newest entry as soon as it is above a number, or after so many seconds.
+    """
+
+    def __init__(self, wait: Callable[[int, float], int], ending: Event) -> None:
+        self._wait_for_entry, self._ending = wait, ending
+        self._head, self.watchers = 0, 0
+        self._grown = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many watch as may."""
+        return self.watchers >= MAX_WATCHERS
+
+    async def watch(self, after: int) -> AsyncGenerator[int, None]:
+        """Yield the number of the newest entry whenever it is above the last one, else 0 every few seconds.
+
+        Ends when the server does.
+        """
+        self.watchers += 1
+        self._task = self._task or asyncio.create_task(self._follow())
+        try:
+            while not self._ending.is_set():
+                if self._head > after:
+                    after = self._head
+                    yield after
+                else:
+                    await self._wait()
+                    if self._head <= after:
+                        yield 0
+        finally:
+            self.watchers -= 1
+
+    async def _wait(self) -> None:
+        grown = self._grown
+        try:
+            async with asyncio.timeout(LOOK_S):
+                await grown.wait()
+        except TimeoutError:
+            return
+
+    async def _follow(self) -> None:
+        """Follow the ledger until nobody watches."""
+        try:
+            while self.watchers and not self._ending.is_set():
+                head = await run_in_threadpool(self._wait_for_entry, self._head, LOOK_S)
+                if head > self._head:
+                    self._head = head
+                    self._wake()
+                    await asyncio.sleep(REST_S)
+        finally:
+            self._task = None
+            self._wake()
+
+    def _wake(self) -> None:
+        """Let all who wait look."""
+        self._grown.set()
+        self._grown = asyncio.Event()

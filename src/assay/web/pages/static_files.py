@@ -1,0 +1,61 @@
+"""The stylesheet and the scripts of pages. Their addresses hold the hash of their content, so browsers keep them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from assay.web.request_bodies_and_refusals import make_refusal
+
+FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+HASH_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """One file that pages load: its content, its media type, and its address."""
+
+    content: bytes
+    media_type: str
+    url: str
+
+
+@cache
+def load_static_files() -> dict[str, StaticFile]:
+    """Return the files by name. The stylesheet is the one of all pages, and what only live pages add to it."""
+    ours = resources.files(__package__) / "static"
+    shared = resources.files("assay.pages") / "style.css"
+    style = shared.read_bytes() + b"\n" + (ours / "live.css").read_bytes()
+    script = "text/javascript"
+    return {
+        "style.css": _make_file("style.css", style, "text/css"),
+        "htmx.min.js": _make_file("htmx.min.js", (ours / "htmx.min.js").read_bytes(), script),
+        "icon.svg": _make_file("icon.svg", (ours / "icon.svg").read_bytes(), "image/svg+xml"),
+        "hx-sse.min.js": _make_file("hx-sse.min.js", (ours / "hx-sse.min.js").read_bytes(), script),
+    }
+
+
+def _make_file(name: str, content: bytes, media_type: str) -> StaticFile:
+    digest = hashlib.sha256(content).hexdigest()[:HASH_LENGTH]
+    return StaticFile(content, media_type, f"/static/{digest}/{name}")
+
+
+def list_urls() -> dict[str, str]:
+    """Return the address of each file by its name."""
+    return {name: file.url for name, file in load_static_files().items()}
+
+
+async def _send(request: Request) -> Response:
+    file = load_static_files().get(str(request.path_params["name"]))
+    if file is None or file.url != request.url.path:
+        raise make_refusal(404, "there is no such file")
+    return Response(file.content, media_type=file.media_type, headers=FOREVER)
+
+
+STATIC_ROUTE = Route("/static/{digest}/{name}", _send)

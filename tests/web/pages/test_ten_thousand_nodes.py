@@ -1,0 +1,74 @@
+"""The page of a fleet of 10,000 nodes: cheap to render, and drawn by rack so that people can read it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.fleet.fleet_loader import load_fleet
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.lifecycle.rollouts.rollout_history import RolloutHistory
+from assay.model.clock import SystemClock
+from assay.model.entries.node_entries import NodeEnrolledEntry
+from assay.web.pages.fleet_page import render_fleet_page
+from assay.web.pages.page_frame import PageRequest
+
+NODES, PER_RACK = 10_000, 8
+AT = "2026-11-22T12:00:00+00:00"
+
+
+class BigFleet:
+    """Records of 10,000 nodes, of which each hundredth waits for people."""
+
+    def __init__(self) -> None:
+        small = load_fleet(Path(__file__).parents[3])
+        one = next(iter(small.nodes.values()))
+        names = [f"n{number:05}" for number in range(NODES)]
+        nodes = {
+            name: replace(one, name=name, rack=f"r{number // PER_RACK:04}", u=number % PER_RACK * 5 + 1, serial=name)
+            for number, name in enumerate(names)
+        }
+        self.fleet = replace(small, nodes=nodes)
+        entries = (
+            NodeEnrolledEntry(one.pool, "triage" if number % 100 == 0 else "production", name).make_entry(
+                f"e{number}", AT, name
+            )
+            for number, name in enumerate(names)
+        )
+        self._states = list(project_node_states(entries).values())
+
+    def read_node_states(self) -> Any:
+        return self._states
+
+    def read_tickets(self) -> Any:
+        return []
+
+    def read_rollouts(self) -> RolloutHistory:
+        return RolloutHistory()
+
+
+@pytest.fixture(scope="module")
+def records() -> Any:
+    return BigFleet()
+
+
+def ask(**query: str) -> PageRequest:
+    return PageRequest("/", {}, query, NODES, SystemClock().now())
+
+
+def test_the_fleet_is_drawn_by_rack_and_its_parts_by_node(records: Any) -> None:
+    whole = render_fleet_page(records, ask())
+    assert whole.count('class="tile-rack') == NODES // PER_RACK
+    assert "cell people" not in whole
+    assert render_fleet_page(records, ask(standing="people")).count("cell people") == NODES // 100
+
+
+def test_the_page_of_the_fleet_takes_less_than_a_second(records: Any) -> None:
+    render_fleet_page(records, ask())  # compiles the templates
+    began = time.process_time()
+    render_fleet_page(records, ask())
+    assert time.process_time() - began < 1.0
