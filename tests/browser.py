@@ -11,16 +11,23 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not ins
 
 
 @contextmanager
-def show(html: str, width: int = 1280, height: int = 800) -> Iterator:
-    """Yield the Playwright page of a window of this size that shows `html`."""
+def open_browser() -> Iterator:
+    """Yield a Chromium of Playwright."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def show(html: str, width: int = 1280, height: int = 800) -> Iterator:
+    """Yield the Playwright page of a window of this size that shows `html`."""
+    with open_browser() as browser:
         page = browser.new_page(viewport={"width": width, "height": height})
         page.set_content(html)
         yield page
-        browser.close()
 
 
 def measure_overflow(html: str, width: int) -> int:

@@ -66,6 +66,13 @@ def test_breaker_status_and_explain_say_what_is_held_why_and_how_to_clear_it(ask
     assert "holds its answer back, with 4 nodes; to clear it: assay breaker clear h100-a --reason '…'" in explained
 
 
+def test_the_metrics_count_what_is_held_and_name_the_breaker_as_what_it_waits_for(ask):
+    lines = ask("metrics").splitlines()
+    assert 'assay_breaker_open{pool="h100-a"} 1.0' in lines
+    assert 'assay_breaker_held_nodes{pool="h100-a"} 4.0' in lines
+    assert 'assay_pending_decisions{blocker="breaker",pool="h100-a",to_state="production"} 2.0' in lines
+
+
 def test_as_json_both_verbs_say_the_same(ask):
     (told,) = json.loads(ask("breaker", "--format", "json"))["breakers"]
     assert told == {

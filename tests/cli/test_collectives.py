@@ -89,9 +89,16 @@ def test_results_of_other_tools_are_explained_without_a_fleet(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["run", "r.jsonl"], "does not say where"),
+        (["run", "r.jsonl"], "nothing says how to run a collective"),
+        (["run", "r.jsonl", "--command", "x {b}"], "does not say where"),
         (["run", "r.jsonl", "--command", "x {a} {b}", "--plant", "n0001=slow"], "this machine only"),
         (["run", "r.jsonl", "--cpu", "--plant", "n0001=tired"], "plants no fault"),
+        (["run", "r.jsonl", "--cpu", "--plant", "n9999=slow"], "no node in this search called n9999"),
+        (["run", "r.jsonl", "--cpu", "--plant", "n0001:2=slow"], "no run is of this rail"),
+        (["run", "r.jsonl", "--command", "x {a} {b}", "--rails"], "it is for --cpu"),
+        (["run", "r.jsonl", "--cpu", "--scratch", "/none"], "no such folder"),
+        (["run", "/", "--cpu"], "this is a folder"),
+        (["explain", "/dev/null"], "no result in it"),
         (["run", "r.jsonl", "--cpu", "n9999"], "no node of this fabric n9999"),
         (["run", "r.jsonl", "--cpu", "n0001"], "two free nodes"),
         (["plan", "--allocated"], "which nodes"),

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.hold_expiry import parse_hold_end
+from assay.controller.orders.hold_end import parse_hold_end
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.lifecycle.decisions.holds import propose_hold_actions
@@ -68,7 +68,7 @@ def test_what_is_typed_twice_happens_once_and_says_so(words, ann):
 def test_two_people_who_type_at_the_same_moment_add_one_line(ann, monkeypatch):
     ann.types("move", "n0003", "draining", *BECAUSE)
     before = list(project_node_states(ann.ledger().entries(kinds=["node.enrolled"])).values())
-    monkeypatch.setattr("assay.cli.recorded_node_states.load_node_states", lambda desk: before)
+    monkeypatch.setattr("assay.cli.workspace.Workspace.read_node_states", lambda desk: before)
     monkeypatch.setattr("assay.cli.verbs.operate.move_zap_certify._last_request", lambda desk, story: "")
     assert "nothing was added" in ann.types("move", "n0003", "draining", *BECAUSE)
 

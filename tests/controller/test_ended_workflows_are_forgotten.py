@@ -20,7 +20,8 @@ from assay.controller.context import ControllerContext
 from assay.controller.effects import dbos_workflows
 from assay.controller.effects.effect_journal import EFFECT_KINDS
 from assay.controller.effects.pending_effect_runner import run_effects
-from assay.controller.effects.workflow_queues import keep_engine_running
+from assay.controller.effects.workflow_counts import count_unfinished_workflows
+from assay.controller.effects.workflow_queues import format_queue_name, keep_engine_running
 from assay.model.errors import AssayError
 
 NODES = 5
@@ -76,6 +77,18 @@ def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(tmp_path, monkey
         assert dbos_workflows.delete_old_workflows(desk.ledger) == 0, "they have only just ended"
         monkeypatch.setattr(dbos_workflows, "WORKFLOW_RETENTION", timedelta(0))
         assert (dbos_workflows.delete_old_workflows(desk.ledger), standings()) == (3, {"ENQUEUED": 2})
+
+
+def test_unfinished_workflows_are_counted_without_the_engine(tmp_path):
+    desk = sent_to_zap(tmp_path, per_minute=3)
+    assert count_unfinished_workflows(desk) == []
+    with keep_engine_running():
+        run_effects(desk, wait=False)
+        until(standings, {"SUCCESS": 3, "ENQUEUED": 2})
+    (found,) = count_unfinished_workflows(desk)
+    pool = next(iter(desk.fleet.nodes.values())).pool
+    assert (found.queue, found.status, found.count) == (format_queue_name(pool), "ENQUEUED", 2)
+    assert 0 <= time.time() - found.oldest_s < 600
 
 
 def test_a_controller_that_starts_forgets_and_keeps_every_line_of_the_ledger(tmp_path, monkeypatch):

@@ -56,3 +56,21 @@ def test_itself_other_kinds_strangers_and_old_passes_do_not_count() -> None:
 
 def test_a_fleet_without_passes_has_nothing_to_compare_with() -> None:
     assert read([]) == {}
+
+
+def test_what_is_measured_of_whole_nodes_is_compared_with_twenty_nodes() -> None:
+    whole = CHECK.model_copy(update={"id": "suites/test/test_x.py::test_all", "subject": "node"})
+    nodes = {f"n{number}": SimpleNamespace(name=f"n{number}", spec="h100") for number in range(22)}
+    found = [
+        replace(one, outcome=replace(one.outcome, measurements=(Measurement("speed", 100.0 + number, "tokens/s"),)))
+        for number in range(22)
+        for one in [passed(f"n{number}", 0, 1.0)]
+    ]
+    target: Any = nodes["n0"]
+    enough = {"median": {"value": 111.0}, "low": {"value": 101.1}, "nodes": {"value": 21}}
+    too_few = {"unsupported": "19 nodes of this kind have passed with speed; 20 are needed"}
+    for count, told in ((22, enough), (20, too_few)):
+        fleet = SimpleNamespace(check_catalogs={"c": SimpleNamespace(checks=[whole])}, nodes=nodes)
+        ledger = SimpleNamespace(newest_passes=lambda _, count=count: found[:count])
+        context: Any = SimpleNamespace(fleet=fleet, ledger=ledger, now=NOW.isoformat())
+        assert read_fleet_speeds(context, target) == {"speed": told}

@@ -43,14 +43,14 @@ class Hands:
 
 
 class Nodes:
-    """What the nodes answer, instead of `collect`: `channels`, dated `ahead` of the controller's clock."""
+    """What the nodes answer, instead of `stream_evidence`: `channels`, dated `ahead` of the controller's clock."""
 
     def __init__(self, desk: ControllerContext) -> None:
         self.desk, self.channels, self.ahead = desk, WELL, timedelta()
 
-    def __call__(self, fleet: Any, names: list[str], **_: Any) -> dict[str, EvidenceDocument]:
+    def __call__(self, fleet: Any, names: list[str], **_: Any) -> Iterator[EvidenceDocument]:
         at = self.desk.clock.now() + self.ahead
-        return {name: EvidenceDocument(name, at, self._of(name)) for name in names}
+        yield from (EvidenceDocument(name, at, self._of(name)) for name in names)
 
     def _of(self, name: str) -> dict[str, Any]:
         """Return the channels as this node's, with its own serial number and GUIDs."""
@@ -82,7 +82,7 @@ def memory(tmp_path: Path) -> Iterator[FleetSnapshotCache]:
 @pytest.fixture
 def nodes(memory: FleetSnapshotCache, monkeypatch: pytest.MonkeyPatch) -> Nodes:
     nodes = Nodes(memory.context)
-    monkeypatch.setattr(looking, "collect_evidence", nodes)
+    monkeypatch.setattr(looking, "stream_evidence", nodes)
     return nodes
 
 

@@ -69,15 +69,31 @@ def test_a_channel_that_falls_silent_is_told_when_it_does_and_not_again(site: Si
 
     def collect(_fleet, names, **_):
         channels = {"probe": next(answers)}
-        return {name: EvidenceDocument(name, site.clock.now(), channels) for name in names}
+        yield from (EvidenceDocument(name, site.clock.now(), channels) for name in names)
 
-    monkeypatch.setattr("assay.controller.ingest.node_and_fabric_collection.collect_evidence", collect)
+    monkeypatch.setattr("assay.controller.ingest.node_and_fabric_collection.stream_evidence", collect)
     told = []
     for _ in range(3):
         site.later(minutes=5)
         collect_node_evidence(site.desk, memory.build_snapshot(), [ONE])
         told.append([(one.kind, one.body["channel"]) for one in memory.take_new_entries()])
     assert told == [[], [("observe.failed", "probe")], []]
+
+
+def test_documents_are_kept_as_they_arrive_so_that_a_large_fleet_fills_no_memory(site: Site, monkeypatch):
+    memory, kept = FleetSnapshotCache(site.desk), list[int]()
+    latest, names = site.desk.evidence.folder / "latest", list(site.desk.fleet.nodes)
+
+    def collect(_fleet, names, **_):
+        for name in names:
+            kept.append(len(list(latest.glob("*.json"))))
+            yield EvidenceDocument(name, site.clock.now(), {"probe": {"v": {"value": 1}}})
+
+    monkeypatch.setattr("assay.controller.ingest.node_and_fabric_collection.stream_evidence", collect)
+    monkeypatch.setattr("assay.controller.ingest.node_and_fabric_collection.NODES_AT_ONCE", 1)
+    found = collect_node_evidence(site.desk, memory.build_snapshot(), names)
+    assert kept == list(range(len(names)))
+    assert {name: found[name].node for name in found} == {name: name for name in names}
 
 
 def test_passes_are_repeated_until_one_changes_nothing():

@@ -46,6 +46,11 @@ def test_news_make_it_a_nodes_turn():
     assert rota.due(NOW) == ["n00002"]
 
 
+def test_news_wait_no_longer_than_a_minute_for_a_round():
+    assert PollSchedule(of(3, every_s=1800.0), {}, NOW).gap_s == 60.0
+    assert PollSchedule(of(3, every_s=5.0), {}, NOW).gap_s == 5.0
+
+
 @given(back=st.floats(0, 10 * 86400), slices=st.sampled_from([1, 4 * MIN_SLICE_NODES]))
 def test_a_clock_that_is_put_back_keeps_nobody_waiting_for_longer_than_an_interval(back, slices):
     every = of(slices)

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cases.case import pool
+from cases.case import POLICY, pool
 
 from assay.fleet.repository_check import list_problems
 
@@ -27,6 +27,11 @@ def test_a_token_for_prometheus_that_git_keeps_is_found(fleet_with: Write) -> No
     with_token = pool("u: 2", f"u: 2, transport: prometheus, {token}")
     monitoring = {"specs/monitoring.yaml": "kind: Monitoring\nname: exporters\nsources: [us]\n"}
     assert codes(fleet_with({**with_token, **monitoring, "specs/token": "x\n"})) == ["ASY0095"]
+
+
+def test_a_visitors_token_that_git_keeps_is_found(fleet_with: Write) -> None:
+    access = "access: {visitors: {ann: {role: viewer, token: {file: specs/token}}}}\n"
+    assert codes(fleet_with({"specs/policy.yaml": POLICY + access, "specs/token": "x\n"})) == ["ASY0095"]
 
 
 def codes(root: Path) -> list[str]:

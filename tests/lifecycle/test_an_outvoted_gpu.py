@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from assay.model.entries.burn_in_entries import BurnInEndedEntry, BurnInStartedEntry
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 
 COMPARED = CheckDeclaration(
@@ -39,6 +40,19 @@ def test_it_is_asked_again_before_it_serves(outvoted, state):
     outvoted.judge("n2", "confirm", "fail")
     outvoted.step()
     assert path_of(outvoted, "n2")[-1] == "confirmation"
+
+
+@pytest.mark.parametrize(("fault", "state"), [("gpu.sdc", "confirmation"), ("", "triage")])
+def test_a_burn_in_that_finds_it_has_it_asked_again_and_any_other_verdict_goes_to_people(outvoted, fault, state):
+    loaded = outvoted.policy.states["test"].model_copy(update={"burn_in": ["day"]})
+    outvoted.policy = outvoted.policy.model_copy(update={"states": {**outvoted.policy.states, "test": loaded}})
+    outvoted.add("n2", "test")
+    started = BurnInStartedEntry("id", "day", 24)
+    ended = BurnInEndedEntry("id", "failed", "gpu5: 1 unit wrong", 3.0, fault=fault)
+    outvoted.write(*(one.make_entry(one.kind, outvoted.now.isoformat(), "n2") for one in (started, ended)))
+    (decision,) = outvoted.step()
+    assert path_of(outvoted, "n2")[-1] == state
+    assert [cause.text for cause in decision.causes] == ["burn-in failed after 3.0 of 24 h: gpu5: 1 unit wrong"]
 
 
 @pytest.mark.parametrize(("verdict", "state"), [("fail", "rma"), ("pass", "triage")])

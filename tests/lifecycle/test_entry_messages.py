@@ -88,6 +88,12 @@ LINES = [
     ),
     ("ticket.delivered", {"ticket": ID, "sink": "jira", "external": "DC-7"}, "delivered to jira as DC-7: GPU 5"),
     (
+        "digest.started",
+        {"digest": ID, "route": "ops", "destination": ID, "tickets": {ID: AT}, "settled": []},
+        "a digest of 1 ticket for ops",
+    ),
+    ("digest.sent", {"digest": ID, "route": "ops", "count": 2}, "ops has a digest of 2 tickets"),
+    (
         "photos.taken",
         {"effect": ID, "who": "eve", "photos": PHOTOS},
         "1 photo for the dossier, added by eve: label.jpg",

@@ -9,7 +9,7 @@ from assay.agent import batch_sender
 from assay.controller import background_worker
 from assay.model.backoff import Backoff
 from assay.model.specs.policy_sections import EffectRetryPolicy
-from assay.tickets import delivery_backoff, ticket_delivery
+from assay.tickets import delivery_backoff, route_attempts
 
 
 def waits(backoff: Backoff, count: int) -> list[float]:
@@ -41,7 +41,7 @@ def test_jitter_leaves_a_part_of_the_wait_to_chance() -> None:
     [
         (background_worker.FAILURE_BACKOFF, [1, 2, 4, 8, 16, 32, 60, 60]),
         (delivery_backoff.SINK_BACKOFF, [60, 120, 240, 480, 960, 1920, 3600, 3600]),
-        (ticket_delivery.REQUEST_BACKOFF, [0.2, 0.8, 3.2]),
+        (route_attempts.REQUEST_BACKOFF, [0.2, 0.8, 3.2]),
         (polling.POLL_BACKOFF, [0.1, 0.13, 0.169, 0.2197]),
         (EffectRetryPolicy(waits_minutes=[1, 4]).backoff, [60, 240, 240, 240]),
     ],

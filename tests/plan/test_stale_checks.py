@@ -22,6 +22,22 @@ BATTERY = (
     "test_gpus_compute_alike_fast",
     "test_node_agrees_with_golden_digests",
 )
+TRAINING = (
+    "test_gpu_trains_as_its_peers",
+    "test_gpu_trains_as_golden",
+    "test_training_ends_well",
+    "test_gpus_train_alike_fast",
+    "test_gpu_trains_as_fast_as_the_fleet",
+    "test_gpu_holds_the_state_in_data_parallel",
+    "test_gpu_trains_as_golden_in_data_parallel",
+    "test_data_parallel_ends_well",
+    "test_data_parallel_as_fast_as_the_fleet",
+    "test_gpu_holds_the_state_in_tensor_parallel",
+    "test_gpu_trains_as_golden_in_tensor_parallel",
+    "test_tensor_parallel_ends_well",
+    "test_tensor_parallel_as_fast_as_the_fleet",
+    "test_site_trains_as_golden",
+)
 """Checks that are judged by golden digests; those for another GPU are others."""
 
 
@@ -30,7 +46,7 @@ BATTERY = (
     [
         ("gpu_temperature: {value: 85", "gpu_temperature: {value: 84", {"test_gpu_temperature"}),
         ("driver: 570", "driver: 580", {"test_driver_version"}),
-        ("model: NVIDIA H100", "model: NVIDIA H200", {"test_gpu_model", *BATTERY}),
+        ("model: NVIDIA H100", "model: NVIDIA H200", {"test_gpu_model", *BATTERY, *TRAINING}),
         ("memory_gib: 2048", "memory_gib: 1024", {"test_memory_size", "test_memory_is_all_there"}),
         ("psus: {count: 6, needed: 4}", "psus: {count: 6, needed: 5}", {"test_enough_power_supplies"}),
         ("source: NVIDIA ConnectX-7 datasheet", "source: another page of the datasheet", set()),
@@ -46,6 +62,11 @@ def test_other_golden_digests_make_the_checks_stale_that_compare_with_them(repos
     assert stale(repository.edit(golden, "eb72a842", "eb72a843")) == dict.fromkeys(BATTERY, ("golden digests",))
     repository.edit(golden, "eb72a843", "eb72a842")
     assert stale(repository.edit(golden, "sources: [", 'sources: ["another page", ')) == {}
+
+
+def test_other_golden_digests_of_training_leave_the_battery_alone(repository) -> None:
+    found = stale(repository.edit("specs/golden/lab-h100-gpt.yaml", "216fff7d", "216fff7e"))
+    assert found == dict.fromkeys(TRAINING, ("golden digests",))
 
 
 def test_slots_are_what_every_check_of_the_part_rests_on(repository) -> None:

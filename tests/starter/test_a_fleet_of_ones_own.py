@@ -147,10 +147,11 @@ def test_the_wheel_carries_what_init_takes_from_the_example() -> None:
 
 
 def test_every_page_and_manifest_that_a_message_or_a_spec_names_is_there(made: Path) -> None:
-    texts = [*(ROOT / "src").rglob("*.py"), *made.rglob("*.yaml"), *made.rglob("*.md"), *(made / "deploy").iterdir()]
+    texts = [*(ROOT / "src").rglob("*.py"), *made.rglob("*.yaml"), *made.rglob("*.md"), *(made / "deploy").rglob("*")]
     named = {
         name
         for file in texts
+        if file.is_file()
         for name in re.findall(r"\b(?:docs|deploy)/[a-z-]+\.(?:md|yaml|service)", file.read_text())
     }
     assert {"docs/slurm.md", "deploy/kubernetes.yaml"} <= named

@@ -126,6 +126,12 @@ def test_a_case_that_changes_nothing_is_found(small):
     assert "is {'value': 8} in the recording already" in found.why
 
 
+def test_a_case_that_changes_nothing_is_found_beside_one_that_does(small):
+    same = {"name": "all are there", "leaves": {"probe/gpu/count": {"value": 8}}, "says": "x"}
+    small.cases({**CASES, COUNT: [same, *CASES[COUNT]]})
+    assert [(one.check, one.why.partition(":")[0]) for one in small.unproved()] == [(COUNT, "all are there")]
+
+
 def test_recordings_of_a_check_that_nobody_declares_are_found(small):
     small.declare(COUNT)
     assert small.unproved() == [UnprovedCheck(RACK, "", "recorded, but not declared")]

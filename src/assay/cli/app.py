@@ -77,6 +77,7 @@ VERBS = {
     "explain": Verb("verbs.operate.explain", OPERATE, "Show why a node is in its state."),
     "history": Verb("verbs.operate.history", OPERATE, "Show everything recorded about a node or a part."),
     "schedules": Verb("verbs.operate.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
+    "metrics": Verb("verbs.operate.metrics", OPERATE, "Print the metrics of fleet and controller for Prometheus."),
     "tickets": Verb("verbs.operate.tickets", OPERATE, "Show the open work for technicians."),
     "rma": Verb("verbs.operate.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
     "ledger": Verb("verbs.operate.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."),

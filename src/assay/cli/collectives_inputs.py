@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.cli.name_check import require_known
-from assay.cli.recorded_node_states import load_node_states
 from assay.cli.workspace import Workspace
 from assay.collectives.fabric_map import FabricMap
 from assay.collectives.fabric_map_building import add_routes, build_fabric_map, find_nvlink_domains
 from assay.collectives.free_nodes import FreeNodes, select_free_nodes
+from assay.collectives.runner.cpu_workload import parse_plant
 from assay.collectives.runner.pair_command import CommandTemplate
 from assay.model.errors import AssayError
 from assay.model.load.collective_workload import CollectiveCommand, CollectiveWorkload
@@ -65,14 +65,17 @@ def find_free_nodes(workspace: Workspace, fabric: FabricMap, names: Sequence[str
     nodes = [workspace.fleet.nodes[name] for name in fabric.nodes if name in workspace.fleet.nodes]
     readings: StatusReadings = group_by_scheduler(nodes, load_scheduler_adapter).read_statuses()
     holds = {
-        state.node: f"{state.hold.reason} ({state.hold.who})" for state in load_node_states(workspace) if state.hold
+        state.node: f"{state.hold.reason} ({state.hold.who})" for state in workspace.read_node_states() if state.hold
     }
     return select_free_nodes(list(fabric.nodes), set(names), readings, holds)
 
 
 def choose_workload(workspace: Workspace, name: str, command: str, deadline_s: float) -> CollectiveWorkload:
     """Return a declared workload, or the command of a pair as one. Raises AssayError if there is none, or both."""
-    known = workspace.fleet.collective_workloads if name else {}
+    known = workspace.fleet.collective_workloads
+    if not (name or command):
+        fix = f"name one of {', '.join(known) or 'specs/collectives/'}, give a --command, or try it with --cpu"
+        raise AssayError("nothing says how to run a collective", where="--workload", fix=fix)
     if name and command:
         raise AssayError("a workload and a command are both given", where="--workload", fix="leave one of them out")
     if name and name not in known:
@@ -82,6 +85,28 @@ def choose_workload(workspace: Workspace, name: str, command: str, deadline_s: f
         return known[name]
     pair = CollectiveCommand(command=list(CommandTemplate.parse(command).words), deadline_seconds=deadline_s)
     return CollectiveWorkload(kind="CollectiveWorkload", name="command", sources=["--command"], pair=pair)
+
+
+def require_folders(file: Path, scratch: Path | None) -> None:
+    """Raise AssayError if results cannot go to `file`, or if the folder for reports is missing."""
+    if file.is_dir():
+        raise AssayError("the results go into a file, and this is a folder", where=str(file), fix="name a file in it")
+    if scratch and not scratch.is_dir():
+        fix = "make it where the nodes and this machine see it, or name another one"
+        raise AssayError("there is no such folder", where=f"--scratch {scratch}", fix=fix)
+
+
+def require_met(plants: Sequence[str], nodes: Collection[str], *, cpu: bool, rails: bool) -> None:
+    """Raise AssayError for a fault that no run would meet, and for rails of which no command is told."""
+    if rails and not cpu:
+        raise AssayError("it is for --cpu", where="--rails", fix="add --cpu, or write {rail} into the command")
+    if plants and not cpu:
+        raise AssayError("faults are planted on this machine only", where="--plant", fix="add --cpu")
+    for plant in map(parse_plant, plants):
+        require_known([name for name in (plant.first, plant.second) if name], nodes, "node in this search called")
+        if plant.where.isdecimal() and not rails:
+            where = f"--plant {plant.first}:{plant.where}={plant.fault}"
+            raise AssayError("no run is of this rail", where=where, fix="add --rails, which runs each rail apart")
 
 
 def require_two(nodes: FreeNodes) -> None:

@@ -6,13 +6,12 @@ import getpass
 import json
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.model.errors import AssayError
-from assay.model.ledger_entry import LedgerEntry
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
@@ -29,24 +28,6 @@ Who = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorOrder:
-    """The result of an order for one node: a message, and the ledger entry to write (None: nothing to write)."""
-
-    node: str
-    message: str
-    entry: LedgerEntry | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorIdentity:
-    """Who gives an order, why, and when (ISO 8601 UTC)."""
-
-    who: str
-    reason: str
-    at: str
-
-
 def identify_operator(workspace: Workspace, who: str, reason: str) -> OperatorIdentity:
     """Return who gives the order. Raises AssayError without a reason, or if the user is unknown."""
     text = strip_to_one_line(reason)
@@ -61,11 +42,6 @@ def find_operator_name(who: str) -> str:
         return strip_to_one_line(who) or strip_to_one_line(os.environ.get("ASSAY_WHO", "")) or getpass.getuser()
     except (KeyError, OSError):
         raise AssayError("the current user has no name", fix="use --who NAME, or set ASSAY_WHO") from None
-
-
-def strip_to_one_line(text: str) -> str:
-    """Return typed text as one line, without control characters."""
-    return " ".join("".join(char for char in text if char.isprintable() or char.isspace()).split())
 
 
 def record_orders(
@@ -89,9 +65,9 @@ def record_orders(
 
 
 def _load_states(workspace: Workspace, nodes: Sequence[str]) -> list[NodeState]:
-    from assay.cli.recorded_node_states import find_node_state, load_node_states
+    from assay.cli.recorded_node_states import find_node_state
 
-    known = {state.node: state for state in load_node_states(workspace)}
+    known = {state.node: state for state in workspace.read_node_states()}
     return [known.get(name) or find_node_state(workspace, name) for name in dict.fromkeys(nodes)]
 
 

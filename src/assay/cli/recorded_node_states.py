@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 
 from assay.cli.name_check import suggest_names
 from assay.cli.workspace import Workspace
@@ -14,12 +13,6 @@ from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, RolloutHistory, project_rollouts
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
-from assay.model.timestamps import format_duration, parse_time
-
-
-def load_node_states(workspace: Workspace) -> list[NodeState]:
-    """Return the state of every enrolled node, by pool and name. Creates no ledger."""
-    return _sort_by_pool(project_node_states(read_all_entries(workspace.ledger_location)))
 
 
 def load_fleet_records(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]], RolloutHistory]:
@@ -29,14 +22,9 @@ def load_fleet_records(workspace: Workspace) -> tuple[list[NodeState], dict[str,
     return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries), rollouts
 
 
-def describe_returned_parts(workspace: Workspace, node: str) -> list[str]:
-    """Return notes on the parts in a node that were sent back once."""
-    return _describe_returned_by_node(workspace.ledger_for_reading.entries(node, ASSET_ENTRY_KINDS)).get(node, [])
-
-
 def find_node_state(workspace: Workspace, name: str) -> NodeState:
     """Return the state of one node. Raises AssayError for a node that is unknown or was never observed."""
-    return pick_node_state(workspace, load_node_states(workspace), name)
+    return pick_node_state(workspace, workspace.read_node_states(), name)
 
 
 def pick_node_state(workspace: Workspace, states: Iterable[NodeState], name: str) -> NodeState:
@@ -49,11 +37,6 @@ def pick_node_state(workspace: Workspace, states: Iterable[NodeState], name: str
         raise AssayError(f"{name} is in the inventory but was never observed", fix="run: assay reconcile --once")
     hint = suggest_names(name, {*known, *declared}, "`assay status` lists the nodes")
     raise AssayError(f"there is no node {name}", fix=hint)
-
-
-def format_ago(at: str, now: datetime) -> str:
-    """Return how long ago an ISO 8601 time was, for people: `6 h ago`."""
-    return f"{format_duration(max(now - parse_time(at), timedelta()))} ago"
 
 
 def _describe_returned_by_node(entries: Iterable[LedgerEntry]) -> dict[str, list[str]]:

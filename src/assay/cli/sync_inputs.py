@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.cli.recorded_node_states import load_node_states
 from assay.cli.workspace import Workspace
 from assay.ledger.location import locate_existing_ledger
 
@@ -18,7 +17,7 @@ def load_sync_report(workspace: Workspace, nodes: Sequence[str] | None = None) -
     """Return how these nodes (None: all) compare with the repository. Creates no ledger. Raises AssayError."""
     from assay.controller.sync_reading import read_sync
 
-    states = {state.node: state for state in load_node_states(workspace)}
+    states = {state.node: state for state in workspace.read_node_states()}
     ledger = workspace.ledger_for_reading if locate_existing_ledger(workspace.data_dir) else None
     return read_sync(workspace.fleet, ledger, states, workspace.clock.now(), nodes)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.controller.context import ControllerContext
     from assay.controller.fleet_reload import FleetReloader
     from assay.ledger.store import Ledger
+    from assay.lifecycle.node_state import NodeState
     from assay.model.fleet import Fleet
 
 
@@ -85,14 +86,20 @@ class Workspace:
 
         return Ledger.open_for_reading(self.ledger_location)
 
-    def controller_context(self, progress: Callable[[str], None] = lambda _: None) -> ControllerContext:
-        """Return the context of controller and actions; `progress` shows one line to a person who waits."""
+    def controller_context(
+        self, progress: Callable[[str], None] = lambda _: None, *, reads_only: bool = False
+    ) -> ControllerContext:
+        """Return the context of controller and actions; `progress` shows one line to a person who waits.
+
+        If it `reads_only`, the ledger must exist, and nothing is written to it.
+        """
         from assay.controller.context import ControllerContext
         from assay.observe.evidence_store import EvidenceStore
 
         evidence = EvidenceStore(self.evidence_dir)
+        ledger = self.ledger_for_reading if reads_only else self.ledger
         return ControllerContext(
-            self.fleet, self.ledger, evidence, self.clock, self.data_dir, self.reports_dir, progress=progress
+            self.fleet, ledger, evidence, self.clock, self.data_dir, self.reports_dir, progress=progress
         )
 
     def fleet_reloader(self, report: Callable[[str], None]) -> FleetReloader:
@@ -101,6 +108,14 @@ class Workspace:
         from assay.fleet.fleet_loader import load_fleet
 
         return FleetReloader(self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays)
+
+    def read_node_states(self) -> list[NodeState]:
+        """Return the state of every enrolled node, by pool and name. Creates no ledger."""
+        from assay.ledger.location import read_all_entries
+        from assay.lifecycle.node_state_projection import project_node_states
+
+        states = project_node_states(read_all_entries(self.ledger_location))
+        return sorted(states.values(), key=lambda state: (state.pool, state.node))
 
     @cached_property
     def clock(self) -> Clock:

@@ -39,6 +39,7 @@ RULE_MODULES = (
     "transports_schedulers_monitoring",
     "schedule_specs",
     "burnin.burn_in_rules",
+    "burnin.load_times",
     "correctness.golden_digest_rules",
     "repository_files",
     "code_owners",

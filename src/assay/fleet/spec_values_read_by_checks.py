@@ -16,6 +16,7 @@ from typing import Any, Literal
 from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
 from assay.fleet.yaml_document import ParseCache
 from assay.model.fleet import Fleet
+from assay.model.load.load_parts import GOLDEN_FIXTURES
 from assay.model.node import Node
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 
@@ -272,8 +273,7 @@ class JudgingHashes:
     def _list_values(self, check: CheckDeclaration, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:
         """Yield name and value of everything that a check is judged by on a node."""
         spec, profile = self._fleet.spec_of(node.name), self._fleet.profile_of(node.name)
-        yield "code", reads.digest
-        yield "declaration", normalize_declaration(check)
+        yield from (("code", reads.digest), ("declaration", normalize_declaration(check)))
         for name in sorted(reads.limits):
             yield f"limits.{name}", (limit.value, limit.unit) if (limit := spec.limits.get(name)) else None
         for path in list_spec_paths(check, reads):
@@ -282,8 +282,8 @@ class JudgingHashes:
             yield f"profile.{path}", value_at(profile, path)
         if "bundle" in reads.fixtures:
             yield "bundle", self._fleet.bundle_of(node.name).components
-        if "battery" in reads.fixtures:
-            yield "golden", self._fleet.list_golden_values(spec.name)
+        for kind in sorted({GOLDEN_FIXTURES[one] for one in GOLDEN_FIXTURES.keys() & reads.fixtures}):
+            yield "golden", self._fleet.list_golden_values(spec.name, kind)
         yield from self._list_own_values(reads, node)
 
     def _list_own_values(self, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:

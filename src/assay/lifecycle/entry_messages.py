@@ -271,6 +271,10 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ticket.TicketClosedEntry: _ticket_formatter("closed"),
     ticket.TicketReopenedEntry: _ticket_formatter("reopened"),
     ticket.TicketDeliveredEntry: _ticket_formatter("delivered"),
+    ticket.DigestStartedEntry: lambda entry, _: (
+        f"a digest of {format_count(len(entry.tickets), 'ticket')} for {entry.route}"
+    ),
+    ticket.DigestSentEntry: lambda entry, _: f"{entry.route} has a digest of {format_count(entry.count, 'ticket')}",
 }
 FORMATTED_KINDS = frozenset(
     (*(content.kind for content in _FORMATTERS if content.kind), TransitionEntry.kind, asset.PartReturnedEntry.kind)

@@ -1,9 +1,12 @@
-"""A policy's graph as SVG: one row per step, direct lines between neighbours, lanes at the sides for other edges."""
+"""A policy's graph as SVG: one row per step, direct lines between neighbours, lanes at the sides for other edges.
+
+`draw_policy_svg` draws a whole policy, `draw_path_svg` the way of one node through it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
 import networkx as nx
@@ -46,8 +49,36 @@ class _BoxPosition:
     y: float
 
 
+@dataclass(frozen=True, slots=True)
+class StatePath:
+    """The way of a node: the state where it is, a note on each where it has been, and the edges that it took."""
+
+    here: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    taken: frozenset[tuple[str, str]] = frozenset()
+
+
+NO_PATH = StatePath()
+
+
+def draw_path_svg(policy: LifecyclePolicy, path: StatePath) -> str:
+    """Return the states where a node has been, and those where it may go next, as a SVG element without a style.
+
+    Its classes are those of `draw_policy_svg`, and `here`, `been` and `taken`. "" if the policy has none of the states.
+    """
+    names = [name for name in policy.states if name in path.notes or name in policy.edges.get(path.here, ())]
+    states = {name: policy.states[name] for name in names}
+    edges = {name: [to for to in policy.edges.get(name, ()) if to in states] for name in names}
+    shown = policy.model_copy(update={"states": states, "edges": edges, "anywhere": []})
+    return _draw(shown, path, "") if states else ""
+
+
 def draw_policy_svg(policy: LifecyclePolicy) -> str:
     """Return the graph as a complete SVG document, for light and dark backgrounds."""
+    return _draw(policy, NO_PATH, f"<style>{STYLE}</style>")
+
+
+def _draw(policy: LifecyclePolicy, path: StatePath, style: str) -> str:
     ways = list_policy_edges(policy)
     rows = _rows(policy, ways)
     width = max(len(row) for row in rows) * (BOX + GAP) - GAP
@@ -60,13 +91,13 @@ def draw_policy_svg(policy: LifecyclePolicy) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {whole:g} {tall:g}">',
         f"<title>The states of policy {escape(policy.name)}</title>",
-        f"<style>{STYLE}</style>",
+        style,
         ARROW,
         f'<rect class="paper" width="{whole:g}" height="{tall:g}"/>',
-        *_draw_direct_edges([way for way in ways if _adjacent(rows, way)], spots),
-        *_draw_side_lanes(left, spots, start, -1),
-        *_draw_side_lanes(right, spots, start + width, 1),
-        *(line for name, spot in spots.items() for line in _box(name, policy.states[name], spot, name in out)),
+        *_draw_direct_edges([way for way in ways if _adjacent(rows, way)], spots, path),
+        *_draw_side_lanes(left, spots, start, -1, path),
+        *_draw_side_lanes(right, spots, start + width, 1, path),
+        *(line for name, spot in spots.items() for line in _box(name, policy.states[name], spot, name in out, path)),
         *_footnote(policy, start + width / 2, tall - MARGIN / 2),
         "</svg>",
     ]
@@ -137,7 +168,7 @@ def _place_boxes(rows: Sequence[Sequence[str]], middle: float) -> Iterator[tuple
             yield name, _BoxPosition(number, first + place * (BOX + GAP), MARGIN + HIGH / 2 + number * ROW)
 
 
-def _draw_direct_edges(ways: Iterable[PolicyEdge], spots: dict[str, _BoxPosition]) -> Iterator[str]:
+def _draw_direct_edges(ways: Iterable[PolicyEdge], spots: dict[str, _BoxPosition], path: StatePath) -> Iterator[str]:
     """Yield the edges between neighbouring rows, each with its label in the middle."""
     for way in ways:
         begin, end = spots[way.origin], spots[way.target]
@@ -145,14 +176,15 @@ def _draw_direct_edges(ways: Iterable[PolicyEdge], spots: dict[str, _BoxPosition
         x = begin.x + max(-BOX / 3, min(BOX / 3, end.x - begin.x))
         land = end.x + max(-BOX / 3, min(BOX / 3, begin.x - end.x))
         bend = (top + bottom) / 2
-        yield f'<path class="way" d="M{x:g} {top:g}C{x:g} {bend:g} {land:g} {bend:g} {land:g} {bottom:g}"/>'
+        looks = _way_class(way, path)
+        yield f'<path class="{looks}" d="M{x:g} {top:g}C{x:g} {bend:g} {land:g} {bend:g} {land:g} {bottom:g}"/>'
         first = bend - (len(way.labels) - 1) * LINE / 2 + 4
         for number, label in enumerate(way.labels):
             yield f'<text class="says" x="{(x + land) / 2:g}" y="{first + number * LINE:g}">{escape(label)}</text>'
 
 
 def _draw_side_lanes(
-    lanes: Sequence[Sequence[PolicyEdge]], spots: dict[str, _BoxPosition], edge: float, side: int
+    lanes: Sequence[Sequence[PolicyEdge]], spots: dict[str, _BoxPosition], edge: float, side: int, path: StatePath
 ) -> Iterator[str]:
     """Yield the edges in the lanes of one side, each with its label beside it."""
     for number, lane in enumerate(lanes):
@@ -161,8 +193,9 @@ def _draw_side_lanes(
             begin, end = spots[way.origin], spots[way.target]
             down = 1 if end.row > begin.row else -1
             leave, land = begin.y - 12 * down, end.y - 4 * down
+            looks = _way_class(way, path)
             yield (
-                f'<path class="way" d="M{begin.x + side * BOX / 2:g} {leave:g}H{x - side * CORNER:g}'
+                f'<path class="{looks}" d="M{begin.x + side * BOX / 2:g} {leave:g}H{x - side * CORNER:g}'
                 f"Q{x:g} {leave:g} {x:g} {leave + down * CORNER:g}V{land - down * CORNER:g}"
                 f'Q{x:g} {land:g} {x - side * CORNER:g} {land:g}H{end.x + side * BOX / 2:g}"/>'
             )
@@ -171,12 +204,21 @@ def _draw_side_lanes(
             yield f'<text class="says" transform="translate({x + 12:g} {middle:g}) rotate(-90)">{said}</text>'
 
 
-def _box(name: str, state: LifecycleState, spot: _BoxPosition, is_out: bool) -> Iterator[str]:
+def _way_class(way: PolicyEdge, path: StatePath) -> str:
+    return "way taken" if (way.origin, way.target) in path.taken else "way"
+
+
+def _box(name: str, state: LifecycleState, spot: _BoxPosition, is_out: bool, path: StatePath) -> Iterator[str]:
     kind = "service" if state.in_service else "out" if is_out else "final" if state.final else ""
     x, y = spot.x - BOX / 2, spot.y - HIGH / 2
     yield f"<g><title>{escape(state.summary)}</title>"
-    yield f'<rect class="box {kind}" x="{x:g}" y="{y:g}" width="{BOX}" height="{HIGH}" rx="6"/>'
-    yield f'<text x="{spot.x:g}" y="{spot.y + 4.5:g}">{escape(name)}</text></g>'
+    way = " here" if name == path.here else " been" if name in path.notes else ""
+    yield f'<rect class="box {kind}{way}" x="{x:g}" y="{y:g}" width="{BOX}" height="{HIGH}" rx="6"/>'
+    if note := path.notes.get(name):
+        yield f'<text x="{spot.x:g}" y="{spot.y - 3:g}">{escape(name)}</text>'
+        yield f'<text class="note" x="{spot.x:g}" y="{spot.y + 13:g}">{escape(note)}</text></g>'
+    else:
+        yield f'<text x="{spot.x:g}" y="{spot.y + 4.5:g}">{escape(name)}</text></g>'
 
 
 def _footnote(policy: LifecyclePolicy, x: float, y: float) -> Iterator[str]:

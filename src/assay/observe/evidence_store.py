@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -96,6 +97,25 @@ class EvidenceStore:
         if not _NAME.fullmatch(name):
             raise AssayError(f"{name!r} cannot name a file of evidence", fix="use letters, digits, '.', '_' and '-'")
         return self.folder / folder / f"{name}.json"
+
+
+class StoredDocuments(Mapping[str, EvidenceDocument]):
+    """Documents of a store by node, each read when it is asked for: those of a large fleet need not fit in memory.
+
+    `digests` has the digest of each node's document.
+    """
+
+    def __init__(self, store: EvidenceStore, digests: Mapping[str, str]) -> None:
+        self._store, self._digests = store, digests
+
+    def __getitem__(self, name: str) -> EvidenceDocument:
+        return self._store.get(self._digests[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._digests)
+
+    def __len__(self) -> int:
+        return len(self._digests)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -91,6 +91,18 @@ class LastSeen:
             for node, source, at, since, polled in rows
         }
 
+    def last_answers(self) -> dict[tuple[str, str], float]:
+        """Return when every source answered last, by (node, source), in seconds since 1970 to a millisecond."""
+        seconds = "(julianday(at) - 2440587.5) * 86400.0"
+        with self._open() as data:
+            rows = data.execute(f"SELECT node, source, {seconds} FROM word WHERE at <> ''").fetchall()  # noqa: S608
+        return {(node, source): at_s for node, source, at_s in rows}
+
+    def count_received(self) -> int:
+        """Return how many items all agents have delivered."""
+        with self._open() as data:
+            return int(data.execute("SELECT coalesce(sum(received), 0) FROM agent").fetchone()[0])
+
     def record_polls(self, answered: Mapping[tuple[str, str], bool], now: datetime) -> None:
         """Record that sources (node, source) were polled now, and whether they answered."""
         contacts = self.contacts()

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.fleet.spec_values_read_by_checks import CheckInputs, list_spec_paths, normalize_declaration, value_at
+from assay.fleet.spec_values_read_by_checks import (
+    CheckInputs,
+    list_spec_paths,
+    normalize_declaration,
+    value_at,
+)
+from assay.model.load.load_parts import GOLDEN_FIXTURES
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
@@ -100,7 +106,7 @@ def _find_changed_inputs(
 ) -> Iterator[str]:
     if "bundle" in reads.fixtures and pair.bundle:
         yield "the firmware bundle"
-    if "battery" in reads.fixtures and pair.golden:
+    if any(GOLDEN_FIXTURES[one] in pair.golden for one in GOLDEN_FIXTURES.keys() & reads.fixtures):
         yield "golden digests"
     for threshold in pair.thresholds:
         if threshold.limit in reads.limits:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from assay.model.configuration.declared_settings import NESTED, SETTING_ROLES, list_declared_settings
 from assay.model.fleet import Fleet
+from assay.model.load.load_parts import GOLDEN_FIXTURES, GoldenKind
 from assay.model.node import Node
 from assay.model.specs.firmware_bundle import FirmwareComponent, FirmwareReset
 from assay.model.specs.management_profile import ManagementProfile
@@ -67,7 +68,7 @@ class LimitDifference:
 class SpecPair:
     """A node's spec before and after, and the differences.
 
-    `bundle`: whether the firmware bundle differs. `golden`: whether the golden digests for its GPUs differ.
+    `bundle`: whether the firmware bundle differs. `golden`: which golden digests for its GPUs differ.
     """
 
     old: NodeSpec
@@ -77,7 +78,7 @@ class SpecPair:
     thresholds: tuple[LimitDifference, ...]
     bundle: bool
     is_other_spec: bool
-    golden: bool = False
+    golden: frozenset[GoldenKind] = frozenset()
 
     @property
     def reset(self) -> FirmwareReset:
@@ -128,7 +129,11 @@ def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair
         thresholds=tuple(_thresholds(was, will)),
         bundle=before.bundle_of(old.name).components != fleet.bundle_of(new.name).components,
         is_other_spec=was.name != will.name,
-        golden=before.list_golden_values(was.name) != fleet.list_golden_values(will.name),
+        golden=frozenset(
+            kind
+            for kind in GOLDEN_FIXTURES.values()
+            if before.list_golden_values(was.name, kind) != fleet.list_golden_values(will.name, kind)
+        ),
     )
     return _route_by_rollout(after, pair) if pair.needs_service_exit and profile.acts_on_faults else pair
 

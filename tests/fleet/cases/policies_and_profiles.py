@@ -25,6 +25,10 @@ def checklist(state: str) -> dict[str, str | None]:
     return {CHECKLISTS_FILE: f"kind: Checklists\nname: ours\nsources: [us]\nstates: {{{state}: {STEPS}}}\n"}
 
 
+def customer_of(pool: str) -> dict[str, str | None]:
+    return {"specs/policy.yaml": f"{POLICY}access: {{visitors: {{acme: {{role: customer, pools: [{pool}]}}}}}}\n"}
+
+
 CASES: dict[str, Case] = {
     "ASY0070": Case(
         {"specs/policy.yaml": ATTIC},
@@ -118,4 +122,5 @@ CASES: dict[str, Case] = {
         BACK, {**BACK, **replaced("specs/profile.yaml", PROFILE, "[reboot]", "[uncordon]")}, "specs/profile.yaml:5:1"
     ),
     "ASY0210": Case(checklist("onbord"), checklist("onboard"), f"{CHECKLISTS_FILE}:4:10"),
+    "ASY0350": Case(customer_of("elsewhere"), customer_of("pool-a"), "specs/policy.yaml:18:52"),
 }

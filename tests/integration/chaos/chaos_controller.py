@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -117,7 +117,7 @@ class Controller:
         sys.modules["assay.actions.dossier"] = Nothing()  # type: ignore[assignment]
         sys.modules["assay.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own
-        node_and_fabric_collection.collect_evidence = self._collect  # type: ignore[assignment]
+        node_and_fabric_collection.stream_evidence = self._collect  # type: ignore[assignment]
         suite_runs.run_validation = self._validate  # type: ignore[assignment]
 
     def live(self, *, settle: bool) -> None:
@@ -185,11 +185,11 @@ class Controller:
         stories = project_node_states(ledger.entries()).values()
         return not any(not wish.has_ended for story in stories for wish in list_pending_effects(desk, story))
 
-    def _collect(self, fleet: Fleet, names: Collection[str], *, clock: Any, **_: object) -> dict[str, EvidenceDocument]:
+    def _collect(self, fleet: Fleet, names: Collection[str], *, clock: Any, **_: object) -> Iterator[EvidenceDocument]:
         now = clock.now()
         with self.world.open() as world:
             deeds = dict(world.execute("SELECT name, deeds FROM node"))
-        return {name: EvidenceDocument(name, now, {"probe": {"boot": {"value": deeds[name]}}}) for name in names}
+        yield from (EvidenceDocument(name, now, {"probe": {"boot": {"value": deeds[name]}}}) for name in names)
 
     def _validate(self, fleet: Fleet, *_: object, nodes: Sequence[str], phases: Sequence[str], **with_: Any) -> Any:
         """Judge as the suites would: whatever is ill fails the check that sees it."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.recorded_node_states import format_ago
 from assay.lifecycle.rollouts.node_progress import PROGRESS_KINDS
 from assay.lifecycle.rollouts.rollout_history import Rollout
 from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_nodes
+from assay.model.timestamps import format_ago
+from assay.views.listings.rollouts import summarize_rollout
 
 if TYPE_CHECKING:
     from assay.controller.rollouts.rollout_report import RolloutReport
@@ -25,21 +27,7 @@ NODES_SHOWN = 12
 
 def rollout_as_json(one: Rollout) -> dict[str, Any]:
     """Return a rollout as the object that `assay rollout --format json` prints."""
-    pause = one.pause
-    return {
-        "id": one.id,
-        "base": one.base,
-        "commit": one.commit,
-        "plan": one.plan,
-        "status": one.status,
-        "started_at": one.started_at,
-        "ended_at": one.ended_at,
-        "nodes": len(one.members),
-        "proven": len(one.members) - len(one.unproven),
-        "paused_by": {"who": pause.who, "reason": pause.reason, "at": pause.at, "rule": pause.rule} if pause else None,
-        "reason": one.end_reason,
-        "replaced_by": one.replaced_by,
-    }
+    return asdict(summarize_rollout(one))
 
 
 def report_as_json(report: RolloutReport) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from assay.cli.recorded_node_states import format_ago
 from assay.lifecycle.sync.sync_report import (
     SYNC_STATES,
     UNKNOWN_PREFIX,
@@ -19,7 +18,7 @@ from assay.lifecycle.sync.sync_report import (
     SyncState,
 )
 from assay.model.text_lists import fold_names, format_count, format_list
-from assay.model.timestamps import format_minute
+from assay.model.timestamps import format_ago, format_minute
 
 STATE_WORDS: dict[SyncState, str] = {
     "in_sync": "in sync",

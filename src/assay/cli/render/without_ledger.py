@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from assay.cli.name_check import suggest_names
-from assay.cli.recorded_node_states import format_ago
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
+from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace

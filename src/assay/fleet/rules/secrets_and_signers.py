@@ -18,6 +18,8 @@ from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.secret_detection import VAULT, SecretHint, may_hold_secrets
 from assay.fleet.yaml_document import YamlDocument
+from assay.model.specs.access_rules import AccessRules
+from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 SIGNER_LINE = re.compile(rb"^[^#\s]\S*\s.*\b(?:ssh|ecdsa|sk)-[\w.@-]+\s+AAAA", re.MULTILINE)
@@ -51,11 +53,22 @@ def _list_credential_files(draft: RepositoryDraft) -> dict[str, Callable[[], tup
                 file = _get_nested(reference, "file")
                 if isinstance(file, str) and not file.startswith("/") and file not in found:
                     found[file] = partial(host.find_position, path[0])
-    for route in draft.specs_of_kind("TicketRoute").values():
-        file = route.credentials.file if route.credentials else ""
-        if file and not file.startswith("/"):
-            found.setdefault(file, partial(draft.find_position, f"TicketRoute/{route.name}"))
+    for spec, reference in _list_spec_references(draft):
+        if reference.file and not reference.file.startswith("/"):
+            found.setdefault(reference.file, partial(draft.find_position, spec))
     return found
+
+
+def _list_spec_references(draft: RepositoryDraft) -> Iterator[tuple[str, CredentialReference]]:
+    """Yield each spec (`Kind/name`) that refers to a secret, and the reference."""
+    for route in draft.specs_of_kind("TicketRoute").values():
+        if route.credentials:
+            yield f"TicketRoute/{route.name}", route.credentials
+    for policy in draft.specs_of_model(LifecyclePolicy).values():
+        access = policy.access or AccessRules()
+        tokens = (token for visitor in access.visitors.values() for token in visitor.token)
+        for reference in (*tokens, *filter(None, [access.session_key])):
+            yield f"LifecyclePolicy/{policy.name}", reference
 
 
 def _get_nested(variables: Any, *path: str) -> Any:

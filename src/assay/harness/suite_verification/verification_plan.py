@@ -80,18 +80,20 @@ class VerificationPlan:
         for check in some:
             for case in self._of(check):
                 named = [case.recording] if case.recording else among
-                found = [name for name in named if name in among and self._fits(check, name, case)]
+                misfits = {name: self._find_misfit(name, case) for name in named if name in among}
+                found = [name for name, misfit in misfits.items() if not misfit]
                 if found:
                     yield check, case, found[0]
+                elif misfits:
+                    self.unproved[check.id] = f"{case.name}: {next(reversed(misfits.values()))}"
 
-    def _fits(self, check: CheckDeclaration, name: str, case: MustFailCase) -> bool:
+    def _find_misfit(self, name: str, case: MustFailCase) -> str:
+        """Return why a case cannot change a recording, "" if it can."""
         try:
             apply_case(self._recorded(name), case)
         except AssayError as error:
-            self.unproved[check.id] = f"{case.name}: {error}"
-            return False
-        self.unproved.pop(check.id, None)
-        return True
+            return str(error)
+        return ""
 
     def _recorded(self, name: str) -> dict[str, Any]:
         if name not in self._documents:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from assay.lifecycle.burn_in_proof import (
     describe_missing_burn_in,
     find_failed_burn_in,
+    list_good_burn_in,
     make_burn_in_cause,
 )
 from assay.lifecycle.decisions.circuit_breaker import has_missed_deadline
@@ -112,7 +113,7 @@ def _escalate(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
 def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     """Go to `fail_to` if a required check failed; without such a target, record that a technician is needed.
 
-    A rule that names the fault of a failed check, this state and another target takes precedence over `fail_to`.
+    A rule that names the fault of a failed check or burn-in, this state and another target precedes `fail_to`.
     """
     results = judge_state_requirements(snapshot, view)
     failed = {failure.id: failure for result in results for failure in result.failed}
@@ -123,9 +124,10 @@ def _fails(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
     name = f"{state}-fails"
     causes = tuple(make_failure_cause(failure) for _, failure in sorted(failed.items()))
     keys = tuple(f"{failure.outcome.check}[{failure.outcome.subject}]" for failure in failed.values())
+    faults = [failure.outcome.fault for failure in failed.values()]
     if burned:
-        causes, keys = (burned, *causes), (burned.id, *keys)
-    named = (snapshot.policy.find_named_rule(state, failure.outcome.fault) for failure in failed.values())
+        causes, keys, faults = (make_burn_in_cause(burned), *causes), (burned.id, *keys), [burned.fault, *faults]
+    named = (snapshot.policy.find_named_rule(state, fault) for fault in faults)
     if rule := next(filter(None, named), None):
         return Proposal(rule[1], "immediate", f"faults.{rule[0]}", rule[0], causes, keys)
     if to:
@@ -143,7 +145,7 @@ def _passes(snapshot: FleetSnapshot, view: NodeSnapshot) -> Proposal | None:
         return None
     if (state.until_idle and view.jobs != ()) or describe_missing_burn_in(snapshot, view):
         return None
-    proofs = (*(_make_phase_cause(result) for result in results), *make_burn_in_cause(view))
+    proofs = (*(_make_phase_cause(result) for result in results), *list_good_burn_in(view))
     causes = proofs or (_make_arrival_cause(snapshot, view),)
     path, name = f"states.{node_state.state}.pass_to", f"{node_state.state}-passes"
     return Proposal(state.pass_to, "immediate", path, name, causes)

@@ -8,6 +8,7 @@ from typing import Any
 
 from assay.lifecycle.coverage.load_coverage import GpuCoverage, PartCoverage
 from assay.lifecycle.coverage.visit_costs import VisitCosts
+from assay.model.text_lists import format_count
 from assay.model.timestamps import parse_time
 
 PERCENTILES = (50, 95, 99, 100)
@@ -69,7 +70,7 @@ def _format_part(part: PartCoverage, now: datetime) -> str:
     hours = measure_hours_since(part, now)
     if hours is None:
         return "never: the node lacks something for it" if part.lacking else "never to its end"
-    done = f"{part.units} units" if part.units else f"{part.visits} times"
+    done = format_count(part.units, "unit") if part.units else format_count(part.visits, "time")
     return f"{hours:g} h ago ({done})"
 
 
@@ -78,4 +79,5 @@ def format_costs(cost: VisitCosts) -> str:
     waits = [(percent, cost.find_percentile(percent)) for percent in PERCENTILES]
     known = ", ".join(f"p{percent} {wait / 1000:.1f} s" for percent, wait in waits if wait is not None)
     words = f"; customers waited at most: {known}" if known else ""
-    return f"{cost.schedule} of {cost.pool or 'no pool'}: {cost.visits} visits, {cost.made_room} made room{words}"
+    visits = f"{format_count(cost.visits, 'visit')}, {cost.made_room} made room"
+    return f"{cost.schedule} of {cost.pool or 'no pool'}: {visits}{words}"

@@ -13,6 +13,7 @@ from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
+from assay.model.load.load_parts import GOLDEN_PARTS
 
 specs_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -31,42 +32,45 @@ def learn(
     golden: Annotated[
         bool, typer.Option("--golden", help="Draft golden digests from what several nodes computed alike.")
     ] = False,
+    part: Annotated[
+        str, typer.Option("--part", metavar="PART", help=f"With --golden, of which load: {', '.join(GOLDEN_PARTS)}.")
+    ] = GOLDEN_PARTS[0],
     fleet: FleetDir = Path(),
 ) -> None:
     """Draft a node spec from the last evidence of a good node, on stdout. A person must review each `# review:`.
 
-    With `--golden`, draft golden digests from the battery of at least two nodes whose GPUs all agree.
+    With `--golden`, draft golden digests from the battery, or from training (`--part`), of at least two nodes whose
+    GPUs all agree.
 
     Exit codes: 0 drafted; 2 there is no evidence of such a node, or no digests on which the nodes agree.
     """
     workspace = Workspace(fleet.resolve())
-    require_known(nodes, workspace.fleet.nodes, "node")
-    if golden:
-        typer.echo(_draft_golden_digests(workspace, nodes), nl=False)
+    if golden:  # it reads no spec: the shell may have made the new, empty one already
+        require_known([part], GOLDEN_PARTS, "part with digests")
+        typer.echo(_draft_golden_digests(workspace, nodes, part), nl=False)
     elif len(nodes) > 1:
         raise AssayError("a node spec is drafted from one node", fix="name one node, or add --golden")
     else:
+        require_known(nodes, workspace.fleet.nodes, "node")
         typer.echo(_draft_node_spec(workspace, nodes[0]), nl=False)
 
 
-def _draft_golden_digests(workspace: Workspace, nodes: list[str]) -> str:
+def _draft_golden_digests(workspace: Workspace, nodes: list[str], part: str) -> str:
     from datetime import UTC, datetime
 
     from assay.correctness.golden import learn_golden
     from assay.correctness.golden_draft import format_golden_spec
-    from assay.correctness.unit_results import UnreadableRun, read_load_run
+    from assay.correctness.golden_runs import read_golden_run
+    from assay.correctness.unit_results import UnreadableRun
 
     runs = {}
     for node in dict.fromkeys(nodes):
-        branch = _read_evidence(workspace, node).read("active", "battery")
         try:
-            if branch.kind != "value":
-                raise UnreadableRun("", branch.kind, branch.reason)
-            runs[node] = read_load_run(branch.value)
+            runs[node] = read_golden_run(_read_evidence(workspace, node), part)
         except UnreadableRun as unreadable:
             raise AssayError(
-                f"{node} has no battery in its last evidence: {unreadable.reason}",
-                fix=f"run: assay observe {node} --active battery",
+                f"{node} has no {part} in its last evidence: {unreadable.reason}",
+                fix=f"run: assay observe {node} --active {part}",
             ) from None
     key, digests = learn_golden(runs)
     return format_golden_spec(key, list(runs), digests, datetime.now(UTC).date())

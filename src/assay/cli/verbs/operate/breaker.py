@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.name_check import require_known
-from assay.cli.operator_orders import OperatorIdentity, Reason, Who, identify_operator
+from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.recorded_node_states import load_node_states
-from assay.cli.render.open_breakers import breaker_as_json, format_breaker
 from assay.cli.workspace import Workspace
+from assay.controller.orders.operator_order import OperatorIdentity
 from assay.model.entries.operator_entries import BreakerClearedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.text_lists import format_count
 from assay.model.timestamps import format_time, hours, parse_time
+from assay.views.open_breakers import breaker_as_json, format_breaker
 
 if TYPE_CHECKING:
     from assay.lifecycle.decisions.held_answers import OpenBreaker
@@ -40,7 +40,7 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     from assay.lifecycle.decisions.held_answers import list_open_breakers
 
     workspace = Workspace(fleet.resolve())
-    breakers = list_open_breakers(load_node_states(workspace))
+    breakers = list_open_breakers(workspace.read_node_states())
     if form == "json":
         typer.echo(json.dumps({"breakers": [breaker_as_json(one) for one in breakers]}, ensure_ascii=False))
         return
@@ -65,7 +65,7 @@ def clear(
     """
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     operator = identify_operator(workspace, who, reason)
-    states = load_node_states(workspace)
+    states = workspace.read_node_states()
     held = _find_held(workspace, states, pool)
     entries = _make_entries(workspace, states, pool, operator)
     appended = workspace.ledger.append(*entries)

@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from assay.cli.customer_situation import find_fault_catalog, read_customer_situation
-from assay.cli.node_rollout import find_node_rollout, format_node_rollout, node_rollout_as_json
+from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.recorded_node_states import (
-    describe_returned_parts,
-    find_node_state,
-    load_node_states,
-    pick_node_state,
-)
-from assay.cli.render.code_meanings import add_code_meanings
-from assay.cli.render.lemon_explanation import add_lemon_branch, describe_lemon_score
-from assay.cli.render.loads.burn_in_status import format_burn_in
-from assay.cli.render.node_explanation import (
-    build_decision_chain,
-    build_explanation_tree,
-    describe_recent_news,
-    describe_requirements,
-    format_recent_news,
-    format_requirements,
-)
-from assay.cli.render.node_status import node_status_as_json
+from assay.cli.recorded_node_states import find_node_state, pick_node_state
+from assay.cli.render.explanation_tree import add_lemon_branch, build_explanation_tree
 from assay.cli.render.sync_table import format_node_sync, node_sync_as_json
 from assay.cli.sync_inputs import find_node_sync
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
+from assay.views.burn_in_status import format_burn_in
+from assay.views.customer.customer_situation import read_customer_situation
+from assay.views.explanation import explain_node
+from assay.views.node_explanation import format_recent_news, format_requirements
+from assay.views.node_rollout import find_node_rollout, format_node_rollout
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -59,6 +47,9 @@ def explain(
     ] = "engineer",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
+    server: Server = "",
+    token_file: TokenFile = None,
+    ca: ServerAuthority = None,
 ) -> None:
     """Show the decisions that brought a node into its state: their causes, the policy's rule, and the actions.
 
@@ -71,8 +62,13 @@ def explain(
 
     If the ledger cannot be read, show what the inventory says of the node; its state is unknown.
 
+    With --server, no fleet repository is needed. The server knows who is a customer.
+
     Exit codes: 0 shown; 2 the node is unknown, or the ledger or the fleet cannot be read.
     """
+    if server:
+        _print_server_answer(FleetServer(server, token_file, ca).explain(node, last), form)
+        return
     workspace = Workspace(fleet.resolve())
     try:
         if reader == "customer":
@@ -88,9 +84,9 @@ def explain(
 
 
 def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
-    from assay.cli.render.customer_explanation import customer_explanation_as_json, format_customer_explanation
+    from assay.views.customer.customer_explanation import customer_explanation_as_json, format_customer_explanation
 
-    states = load_node_states(workspace)
+    states = workspace.read_node_states()
     situation = read_customer_situation(workspace, states, pick_node_state(workspace, states, node))
     if form == "json":
         typer.echo(json.dumps(customer_explanation_as_json(situation), indent=1, ensure_ascii=False))
@@ -99,35 +95,36 @@ def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
 
 
 def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
-    from assay.controller.cache.unknown_jobs import read_unknown_jobs
-
     state = find_node_state(workspace, node)
-    chain = build_decision_chain(workspace.ledger_for_reading, state, last)
-    requirements = describe_requirements(workspace, state)
-    news = describe_recent_news(workspace, state)
-    causes = [cause for decision in chain for cause in decision["because"]]
-    add_code_meanings(find_fault_catalog(workspace), [*causes, *news["told"], *requirements["undecided"]])
-    unknown_jobs = read_unknown_jobs(workspace.data_dir).get(state.node)
-    status = node_status_as_json(state, describe_returned_parts(workspace, node), unknown_jobs)
-    lemon, sync = describe_lemon_score(workspace, state), find_node_sync(workspace, state)
-    rollout = find_node_rollout(workspace, state.node)
+    told, sync = explain_node(workspace, state, last), find_node_sync(workspace, state)
     if form == "json":
-        compared = {"sync": sync and node_sync_as_json(sync), "rollout": rollout and node_rollout_as_json(rollout)}
-        parts = {**status, "chain": chain, **requirements, **news, **compared, "lemon": lemon}
-        typer.echo(json.dumps(parts, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps({**told, "sync": sync and node_sync_as_json(sync)}, indent=1, ensure_ascii=False))
         return
-    differences = format_node_sync(sync) if sync else ()
-    rolling = format_node_rollout(rollout) if rollout else ()
+    rollout = find_node_rollout(workspace, state.node)
     notes = [
         *format_burn_in(state),
-        *format_requirements(requirements),
-        *rolling,
-        *differences,
-        *format_recent_news(workspace, news),
+        *format_requirements(told),
+        *(format_node_rollout(rollout) if rollout else ()),
+        *(format_node_sync(sync) if sync else ()),
+        *format_recent_news(workspace, told),
     ]
-    tree = build_explanation_tree(status, chain, notes)
-    add_lemon_branch(tree, lemon)
+    tree = build_explanation_tree(told, told["chain"], notes)
+    add_lemon_branch(tree, told["lemon"])
     _print_tree(tree)
+
+
+def _print_server_answer(told: dict[str, Any], form: str) -> None:
+    """Print why a node is in its state, as a server has told it: to staff with a chain, to customers in plain words."""
+    from assay.views.customer.customer_explanation import format_customer_texts
+
+    if form == "json":
+        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
+    elif "chain" not in told:
+        typer.echo(format_customer_texts(told))
+    else:
+        tree = build_explanation_tree(told, told["chain"], format_requirements(told))
+        add_lemon_branch(tree, told["lemon"])
+        _print_tree(tree)
 
 
 def _print_tree(tree: Tree) -> None:

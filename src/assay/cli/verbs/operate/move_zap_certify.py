@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.hold_expiry import format_hold_end, is_hold_expired
 from assay.cli.name_check import suggest_names
-from assay.cli.operator_orders import (
-    NodeNames,
-    OperatorIdentity,
-    OperatorOrder,
-    Reason,
-    Who,
-    identify_operator,
-    record_orders,
-)
+from assay.cli.operator_orders import NodeNames, Reason, Who, identify_operator, record_orders
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
+from assay.controller.orders.hold_end import format_hold_end, is_hold_expired
+from assay.controller.orders.node_orders import certify_node
+from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder
 from assay.lifecycle.decisions.manual_moves import describe_reachable_states, refuse_unreachable_states
-from assay.model.entries.operator_entries import CertifiedEntry, MoveEntry, ZapRequestedEntry
+from assay.model.entries.operator_entries import MoveEntry, ZapRequestedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
 from assay.model.timestamps import parse_time
@@ -161,21 +155,7 @@ def certify(
     """
     workspace = Workspace(fleet.resolve())
     operator = identify_operator(workspace, who, reason)
-    record_orders(workspace, nodes, lambda node_state: _certify_node(workspace, operator, node_state), form)
-
-
-def _certify_node(workspace: Workspace, operator: OperatorIdentity, node_state: NodeState) -> OperatorOrder:
-    node, name = node_state.node, node_state.state
-    states = [policy.states[name] for policy in workspace.fleet.policies.values() if name in policy.states]
-    to = next((state.certified_to for state in states if state.certified_to), None)
-    if to is None:
-        raise AssayError(f"{node} is in {name}, which needs no certification", fix=f"assay explain {node}")
-    if earlier := node_state.certified:
-        return OperatorOrder(node, f"{node} is already certified in {name}, by {earlier.who}: {earlier.reason}")
-    ident = derive_id(CertifiedEntry.kind, node, node_state.stay_id)
-    entry = CertifiedEntry(operator.who, operator.reason).make_entry(ident, operator.at, node)
-    text = f"{node} is certified in {name} by {operator.who}, and goes to {to}: {operator.reason}"
-    return OperatorOrder(node, text, entry)
+    record_orders(workspace, nodes, lambda node_state: certify_node(workspace.fleet, operator, node_state), form)
 
 
 def find_policy_of_state(workspace: Workspace, node_state: NodeState) -> LifecyclePolicy:

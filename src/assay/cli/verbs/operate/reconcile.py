@@ -17,6 +17,7 @@ from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.controller.reconcile_pass import PassReport
@@ -48,6 +49,15 @@ Nodes = Annotated[
 Pool = Annotated[
     str, typer.Option("--pool", metavar="POOL", help="Only the nodes of this pool.", rich_help_panel=WHICH)
 ]
+Metrics = Annotated[
+    str,
+    typer.Option(
+        "--metrics",
+        metavar="IP:PORT",
+        help="Give a Prometheus the metrics there, at /metrics, and /healthz and /readyz.",
+        rich_help_panel=HOW,
+    ),
+]
 
 
 @reconcile_app.command()
@@ -57,6 +67,7 @@ def reconcile(
     interval: Interval = None,
     nodes: Nodes = None,
     pool: Pool = "",
+    metrics: Metrics = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
@@ -72,8 +83,11 @@ def reconcile(
     select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
     names = select(workspace.fleet)
     if not once and not settle:
-        _run_loop(workspace, select, interval, form)
+        _run_loop(workspace, select, interval, form, metrics)
         return
+    if metrics:
+        fix = "leave out --metrics, and call `assay metrics --to FILE` after it"
+        raise AssayError("a process that ends after its round cannot serve metrics", fix=fix)
     if settle:
         from assay.controller.reconcile_pass import repeat_until_unchanged
 
@@ -87,19 +101,30 @@ def reconcile(
         raise typer.Exit(1)
 
 
-def _run_loop(workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str) -> None:
+def _run_loop(
+    workspace: Workspace, select: Callable[[Fleet], list[str]], interval: float | None, form: str, metrics: str
+) -> None:
     from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
     from assay.controller.rack_leases import hold_rack_assignment
     from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
+    from assay.controller.tracing import find_tracing_problem
 
+    if problem := find_tracing_problem():
+        _print_message(problem)
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     reloader = workspace.fleet_reloader(_print_message)
     context = workspace.controller_context(print_step)
     listener = LoopListener(_make_change_printer(form), _print_message)
+    fleet_state = FleetSnapshotCache(context)
     with hold_rack_assignment(context) as assignment:
-        ReconcileLoop(FleetSnapshotCache(context), assignment, reloader, select, listener, interval).run(stop)
+        if metrics:
+            from assay.web.metrics_server import start_metrics_server
+
+            url = start_metrics_server(metrics, lambda: fleet_state.context, lambda: reloader.is_usable, _print_message)
+            _print_message(f"metrics at {url}")
+        ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval).run(stop)
     _print_message("stopped; the next start continues unfinished effects")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.operator_orders import OperatorIdentity, Reason, Who, identify_operator
+from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.render.rollout_progress import (
     format_report,
@@ -19,14 +19,20 @@ from assay.cli.render.rollout_progress import (
     uncompared_as_json,
 )
 from assay.cli.workspace import Workspace
+from assay.controller.orders.operator_order import OperatorIdentity
+from assay.controller.orders.rollout_orders import (
+    find_active_rollout,
+    find_rollout,
+    pause_rollout,
+    resume_rollout,
+)
 from assay.ledger.location import read_all_entries
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.rollouts.rollout_history import Rollout, project_rollouts
 from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.decision_entries import DecisionWithdrawnEntry
-from assay.model.entries.rollout_entries import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
-from assay.model.errors import AssayError
+from assay.model.entries.rollout_entries import RolloutAbortedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 
 rollout_app = typer.Typer(add_completion=False)
@@ -67,9 +73,9 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
 
     workspace = Workspace(_pick_fleet(context, fleet).resolve())
     entries = read_all_entries(workspace.ledger_location)
-    found = _find_rollout(entries, ident)
+    found, states = find_rollout(project_rollouts(entries).rollouts.values(), ident), project_node_states(entries)
     now = workspace.clock.now()
-    report = report_rollout(workspace.fleet, workspace.ledger_for_reading, entries, found, now)
+    report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), found, now)
     typer.echo(json.dumps(report_as_json(report), ensure_ascii=False) if form == "json" else format_report(report, now))
 
 
@@ -87,11 +93,7 @@ def pause(
     Exit codes: 0 paused; 2 nothing was recorded.
     """
     workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
-    if found.status == "paused" and found.pause:
-        raise AssayError(f"it is paused already, by {found.pause.who}: {found.pause.reason}")
-    entry = RolloutPausedEntry(found.id, operator.who, operator.reason)
-    paused = entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
-    _record(workspace, found, form, "is paused: nodes that are out finish their way", paused)
+    _record(workspace, found, form, "is paused: nodes that are out finish their way", pause_rollout(found, operator))
 
 
 @rollout_app.command()
@@ -108,11 +110,7 @@ def resume(
     Exit codes: 0 resumed; 2 nothing was recorded.
     """
     workspace, found, operator = _prepare_order(context, fleet, ident, who, reason)
-    if found.status != "paused":
-        raise AssayError("it is not paused", fix=f"assay rollout show {shorten_id(found.id)}")
-    entry = RolloutResumedEntry(found.id, operator.who, operator.reason)
-    resumed = entry.make_entry(derive_id(entry.kind, found.id, str(found.pauses)), operator.at)
-    _record(workspace, found, form, "goes on in the next round", resumed)
+    _record(workspace, found, form, "goes on in the next round", resume_rollout(found, operator))
 
 
 @rollout_app.command()
@@ -172,26 +170,14 @@ def _print_list(fleet: Path, form: str) -> None:
     typer.echo("\n".join(lines) or "no merged change took nodes out of service")
 
 
-def _find_rollout(entries: list[LedgerEntry], ident: str) -> Rollout:
-    """Return the rollout whose id begins so. Raises AssayError unless there is exactly one."""
-    rollouts = project_rollouts(entries).rollouts
-    found = [one for one in rollouts.values() if ident and one.id.startswith(ident)]
-    if len(found) != 1:
-        what = "there is no rollout" if not found else f"{len(found)} rollouts begin with"
-        raise AssayError(f"{what} {ident}", fix="`assay rollout` lists them")
-    return found[0]
-
-
 def _prepare_order(
     context: typer.Context, fleet: Path, ident: str, who: str, reason: str
 ) -> tuple[Workspace, Rollout, OperatorIdentity]:
     """Return what an order needs. Raises AssayError for a rollout that has ended."""
     workspace = Workspace(_pick_fleet(context, fleet).resolve())
     operator = identify_operator(workspace, who, reason)
-    found = _find_rollout(read_all_entries(workspace.ledger_location), ident)
-    if not found.is_active:
-        raise AssayError(f"rollout {shorten_id(found.id)} has ended: {found.end_reason}")
-    return workspace, found, operator
+    rollouts = project_rollouts(read_all_entries(workspace.ledger_location)).rollouts
+    return workspace, find_active_rollout(rollouts.values(), ident), operator
 
 
 def _record(workspace: Workspace, found: Rollout, form: str, text: str, *entries: LedgerEntry) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
@@ -143,6 +144,7 @@ def coverage(
     now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}
     since = now - timedelta(weeks=weeks)
     entries = [one for one in read_all_entries(workspace.ledger_location) if one.at and parse_time(one.at) >= since]
+    require_known(nodes or [], {*pools, *(one.node for one in entries)}, "node")
     entries = [one for one in entries if not nodes or one.node in nodes]
     gpus, costs = list(collect_coverage(entries).values()), collect_visit_costs(entries, pools)
     if form == "json":

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from assay.cli.hold_expiry import format_hold_end
+from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.recorded_node_states import format_ago, load_fleet_records
-from assay.cli.render.loads.burn_in_status import describe_burn_in_of_stay
-from assay.cli.render.node_status import list_current_lost_cordons, node_status_as_json
-from assay.cli.render.open_breakers import breaker_as_json, format_breaker
+from assay.cli.recorded_node_states import load_fleet_records
 from assay.cli.workspace import Workspace
+from assay.controller.orders.hold_end import format_hold_end
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.text_lists import fold_names, format_list
+from assay.model.timestamps import format_ago
+from assay.views.burn_in_status import describe_burn_in_of_stay
+from assay.views.node_status import list_current_lost_cordons, node_status_as_json
+from assay.views.open_breakers import breaker_as_json, format_breaker
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +40,13 @@ PIPE_WIDTH = 160
 
 
 @status_app.command()
-def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
+def status(
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+    server: Server = "",
+    token_file: TokenFile = None,
+    ca: ServerAuthority = None,
+) -> None:
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
 
     Then show the active rollout, a commit that was adopted without one because it cannot be compared, and the open
@@ -46,8 +54,13 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
     If the ledger cannot be read, show the nodes of the inventory with unknown states.
 
+    With --server, no fleet repository is needed: the server shows the nodes that you may see.
+
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
     """
+    if server:
+        print_nodes(FleetServer(server, token_file, ca).list_nodes(), form)
+        return
     workspace = Workspace(fleet.resolve())
     try:
         states, returned, rollouts = load_fleet_records(workspace)

@@ -15,11 +15,12 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
+from assay.model.text_lists import format_count
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
     from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
-    from assay.tickets.ticket_delivery import UndeliveredTicket
+    from assay.tickets.route_attempts import UndeliveredTicket
 
 tickets_app = typer.Typer(add_completion=False)
 
@@ -71,6 +72,7 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 
     Exit codes: 0 every sink has all its tickets; 2 some deliveries failed.
     """
+    from assay.model.entries.ticket_entries import DigestSentEntry
     from assay.tickets.ticket_delivery import TICKET_DELIVERED, deliver_tickets
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
@@ -79,7 +81,8 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
         before = workspace.ledger.head()
         failed = deliver_tickets(controller, immediately=True)
         delivered = workspace.ledger.entries(kinds=[TICKET_DELIVERED], after=before)
-    _print_delivery([entry.body for entry in delivered], failed, form)
+        digests = workspace.ledger.entries(kinds=[DigestSentEntry.kind], after=before)
+    _print_delivery([entry.body for entry in delivered], [entry.body for entry in digests], failed, form)
     raise typer.Exit(2 if failed else 0)
 
 
@@ -100,12 +103,15 @@ def _hold_delivery(workspace: Workspace) -> Iterator[None]:
             yield
 
 
-def _print_delivery(delivered: list[dict[str, Any]], failed: list[UndeliveredTicket], form: str) -> None:
+def _print_delivery(
+    delivered: list[dict[str, Any]], digests: list[dict[str, Any]], failed: list[UndeliveredTicket], form: str
+) -> None:
     if form == "json":
         undelivered = [{"sink": lack.route, "ticket": lack.ticket, "why": lack.reason} for lack in failed]
-        print(json.dumps({"delivered": delivered, "undelivered": undelivered}))  # noqa: T201 — the answer
+        print(json.dumps({"delivered": delivered, "digests": digests, "undelivered": undelivered}))  # noqa: T201 — the answer
         return
     lines = [f"{body['ticket']} → {body['sink']} {body['external']}".rstrip() for body in delivered]
+    lines += [f"a digest of {format_count(body['count'], 'ticket')} → {body['route']}" for body in digests]
     print("\n".join(lines) or "nothing new to deliver")  # noqa: T201 — the answer
     for lack in failed:
         target = f"{lack.route} {lack.ticket}".strip()

@@ -166,22 +166,22 @@ def run(
 
     Exit codes: 0 nobody is named; 1 somebody is named; 2 the search could not run, or was interrupted.
     """
-    from assay.cli.collectives_inputs import choose_workload, find_free_nodes, load_searched_fabric, require_two
+    from assay.cli import collectives_inputs as inputs
     from assay.collectives.runner import workload_runners
     from assay.collectives.runner.result_file import ResultFile, SearchHeader
 
     workspace = Workspace(fleet.resolve())
-    fabric = load_searched_fabric(workspace, design, routes)
-    if plant and not cpu:
-        raise AssayError("faults are planted on this machine only", where="--plant", fix="add --cpu")
+    fabric = inputs.load_searched_fabric(workspace, design, routes)
+    inputs.require_folders(file, scratch)
     deadline_s = deadline or USUAL_DEADLINE_S
     chosen = (
         workload_runners.make_cpu_workload(plant or [], deadline_s, rails)
         if cpu
-        else choose_workload(workspace, workload, command, deadline_s)
+        else inputs.choose_workload(workspace, workload, command, deadline_s)
     )
-    free = find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
-    require_two(free)
+    free = inputs.find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
+    inputs.require_met(plant or [], free.free, cpu=cpu, rails=rails)
+    inputs.require_two(free)
     limits = workload_runners.RunLimits(at_once, scratch, deadline_s=deadline or 0)
     runners = workload_runners.make_runners(chosen, limits)
     rule = workload_runners.make_speed_rule(chosen)
@@ -214,6 +214,8 @@ def explain(
 
     header, pairs = ResultFile(file).read()
     results = SearchResults(pairs, ResultFile(file).read_groups())
+    if not (results.pairs or results.groups):
+        raise AssayError("there is no result in it", where=str(file), fix="run the search: assay collectives run")
     used = (*(name for one in pairs for name in one.pair), *(name for one in results.groups for name in one.nodes))
     names = list(dict.fromkeys([*(header.nodes if header else ()), *used]))
     if (fleet / "inventory").is_dir():

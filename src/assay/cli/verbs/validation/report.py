@@ -64,9 +64,9 @@ def report(
 
 def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
     """Return how far the pools are in sync, None where that cannot be read; stderr says why."""
-    from assay.cli.recorded_node_states import format_ago
     from assay.cli.render.sync_table import format_short_revision
     from assay.cli.sync_inputs import load_sync_report
+    from assay.model.timestamps import format_ago
     from assay.results.report.overview_page import PoolInSync, SyncNumbers
 
     now = workspace.clock.now()
@@ -93,8 +93,8 @@ def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
 
 def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:
     """Return what the active rollout explains, nothing where that cannot be read; stderr says why."""
-    from assay.cli.node_rollout import find_rollout_waits
     from assay.results.report.rollout_waits import NO_ROLLOUT
+    from assay.views.node_rollout import find_rollout_waits
 
     try:
         return find_rollout_waits(workspace)

@@ -1,0 +1,120 @@
+"""Asks an `assay serve` instead of a fleet repository: for people and programs that have no copy of it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import typer
+
+from assay.model.errors import AssayError
+from assay.model.timestamps import format_minute
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Server = Annotated[
+    str,
+    typer.Option("--server", metavar="URL", envvar="ASSAY_SERVER", help="Ask this `assay serve`: https://HOST:8443."),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", envvar="ASSAY_TOKEN_FILE", help="The file with your token for it."),
+]
+ServerAuthority = Annotated[
+    Path | None, typer.Option("--ca", metavar="FILE", envvar="ASSAY_CA", help="The certificate that it is trusted by.")
+]
+PAGE_NODES, TIMEOUT_S, PIPE_WIDTH = 1000, 30.0, 160
+
+
+class FleetServer:
+    """The API of an `assay serve`. Raises AssayError where a token would travel in the clear, or has no file."""
+
+    def __init__(self, url: str, token_file: Path | None, authority: Path | None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+            raise AssayError(f"{url!r} is no address of a server", fix="give https://HOST:PORT, or http on loopback")
+        self._url, self._verify = url.rstrip("/"), str(authority) if authority else True
+        self._headers = {"Authorization": f"Bearer {_read_token(token_file)}"} if token_file else {}
+
+    def list_nodes(self) -> list[dict[str, Any]]:
+        """Return every node that the server shows, page by page."""
+        return list(self._page_nodes())
+
+    def explain(self, node: str, last: int) -> dict[str, Any]:
+        """Return why a node is in its state."""
+        told: dict[str, Any] = self._get(f"/nodes/{quote(node, safe='')}/explain", last=str(last))
+        return told
+
+    def _page_nodes(self) -> Iterator[dict[str, Any]]:
+        after = ""
+        while True:
+            page = self._get("/nodes", limit=str(PAGE_NODES), after=after)
+            yield from page["nodes"]
+            if not (after := page["next"]):
+                return
+
+    def _get(self, path: str, **query: str) -> Any:
+        import requests
+
+        url = f"{self._url}/api/v1{path}?{urlencode(query)}"
+        try:
+            reply = requests.get(
+                url, headers=self._headers, verify=self._verify, timeout=TIMEOUT_S, allow_redirects=False
+            )
+            answer = reply.json()
+        except (requests.RequestException, OSError) as error:
+            raise AssayError(f"the server does not answer: {type(error).__name__}", where=self._url) from None
+        if reply.status_code != 200:
+            fix = "give --token-file FILE" if reply.status_code == 401 else ""
+            raise AssayError(f"{answer.get('error', 'refused')} ({reply.status_code})", where=self._url, fix=fix)
+        return answer
+
+
+def print_nodes(nodes: list[dict[str, Any]], form: str) -> None:
+    """Print the nodes that a server has listed."""
+    if form == "json":
+        typer.echo(json.dumps({"nodes": nodes}, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    console.print(_make_table(nodes))
+
+
+def _make_table(nodes: list[dict[str, Any]]) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("node", "pool", "state", "since", "why", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for node in nodes:
+        held = f"held by {node['held_by']}; " if node["held_by"] else ""
+        pending = f" → {node['pending_to']}" if node["pending_to"] else ""
+        cells = (node["node"], node["pool"], f"{node['state']}{pending}", format_minute(node["since"]))
+        table.add_row(*map(escape, (*cells, f"{held}{node['because']}")))
+    return table
+
+
+def _read_token(path: Path) -> str:
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise AssayError(f"the token cannot be read: {reason}", where=str(path)) from None
+    if not token or not token.isascii() or not token.isprintable():
+        raise AssayError("there is no token in the file", where=str(path))
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
