@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.load.collective_workload import CollectiveWorkload
     from assay.model.load.golden_digests import DigestRuns, GoldenDigests, GoldenKey
     from assay.model.load.load_parts import GoldenKind, LoadPart
+    from assay.model.provisioning.expected_machines import ExpectedMachines
+    from assay.model.provisioning.image_spec import Image
+    from assay.model.provisioning.provisioning_spec import Provisioning
     from assay.model.specs.bmc_quirks import BmcQuirks
     from assay.model.specs.check_catalog_and_gates import CheckCatalog, Gates
     from assay.model.specs.checklists import Checklists, TechnicianInspection
@@ -50,6 +53,9 @@ FIELD_OF_KIND = {
     "BurnIn": "burn_ins",
     "CollectiveWorkload": "collective_workloads",
     "GoldenDigests": "golden_digests",
+    "ExpectedMachines": "deliveries",
+    "Image": "images",
+    "Provisioning": "provisionings",
 }
 """Where a Fleet has the specs of each kind."""
 
@@ -82,6 +88,9 @@ class Fleet:
     burn_ins: Mapping[str, BurnIn] = field(default_factory=dict)
     collective_workloads: Mapping[str, CollectiveWorkload] = field(default_factory=dict)
     golden_digests: Mapping[str, GoldenDigests] = field(default_factory=dict)
+    deliveries: Mapping[str, ExpectedMachines] = field(default_factory=dict)
+    images: Mapping[str, Image] = field(default_factory=dict)
+    provisionings: Mapping[str, Provisioning] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False
@@ -156,6 +165,18 @@ class Fleet:
     def profile_of(self, node: str) -> ManagementProfile:
         """Return what automation may do to a node."""
         return self.profiles[self.nodes[node].profile]
+
+    def provisioning_of(self, node: str) -> Provisioning | None:
+        """Return how a node boots, None if assay does not boot it."""
+        pool = self.nodes[node].pool
+        return next((one for one in self.provisionings.values() if one.applies_to(pool)), None)
+
+    def image_of(self, node: str) -> Image | None:
+        """Return the image that a node should boot, None if none is declared for it."""
+        declared = self.nodes[node]
+        provisioning = self.provisioning_of(node)
+        name = declared.settings.boot_image or (provisioning.images.get(declared.spec, "") if provisioning else "")
+        return self.images.get(name)
 
     def list_golden(self, spec: str) -> list[GoldenDigests]:
         """Return the golden digests for the GPUs of a NodeSpec."""

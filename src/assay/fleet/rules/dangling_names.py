@@ -38,7 +38,7 @@ def shared_names(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0021", "a node spec that does not exist", why="A node that refers to no spec cannot be validated.")
 def dangling_node_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with a `node_spec` that is no NodeSpec."""
-    yield from _dangling_specs(draft, "node_spec", NodeSpec)
+    yield from dangling_specs(draft, "node_spec", NodeSpec)
 
 
 @rule(
@@ -48,13 +48,13 @@ def dangling_node_spec(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 )
 def dangling_profile(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with a `profile` that is no ManagementProfile."""
-    yield from _dangling_specs(draft, "profile", ManagementProfile)
+    yield from dangling_specs(draft, "profile", ManagementProfile)
 
 
 @rule("ASY0023", "a fabric that does not exist", why="assay cannot compare the node's cables with a design.")
 def dangling_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes with a `fabric` that is no FabricDesign."""
-    yield from _dangling_specs(draft, "fabric", FabricDesign)
+    yield from dangling_specs(draft, "fabric", FabricDesign)
 
 
 @rule("ASY0024", "a firmware bundle that does not exist", why="Zap does not know which firmware the node must have.")
@@ -134,7 +134,7 @@ def format_few_names(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
-def _dangling_specs(draft: RepositoryDraft, variable: str, kind: type[SpecDocument]) -> Iterator[RuleFinding]:
+def dangling_specs(draft: RepositoryDraft, variable: str, kind: type[SpecDocument]) -> Iterator[RuleFinding]:
     """Yield variables that name no spec of a kind; nothing if a spec could not be read: it may have the name."""
     if draft.is_complete():
         yield from _dangling(draft, variable, draft.list_names(kind), kind.__name__)

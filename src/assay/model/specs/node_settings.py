@@ -24,6 +24,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from assay.model.errors import AssayError, ConflictError, FieldConflict
 from assay.model.plugins import TRANSPORTS
+from assay.model.provisioning.node_network import NodeNetwork
 from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.monitoring import TLS_FINGERPRINT, PrometheusSettings
 from assay.model.specs.node.load_delivery import LoadDelivery
@@ -79,9 +80,7 @@ class SlurmStepSettings(StrictModel):
 class KubernetesExecSettings(StrictModel):
     """The pod that runs the probe: one in `namespace` with the labels `pods`, on the cluster's node `node`.
 
-    `node` is needed only where the cluster has another name for it.
-
-    `context`: the context of kubectl's configuration. `container`: the one to run in, if the pod has several.
+    `node` is needed only where the cluster has another name for it. `context`: the context of kubectl's configuration. `container`: the one to run in, if the pod has several.
     """
 
     context: str = ""
@@ -178,6 +177,7 @@ class NodeSettings(BaseModel):
     `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password` is. `bmc_ca`: the file of the
     authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate. `fabric`: the design of
     its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that serve already.
+    `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
@@ -205,6 +205,8 @@ class NodeSettings(BaseModel):
     agent_token: TokenReferences = Field(default_factory=list)
     fabric_discover: list[str] = Field(default_factory=list)
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)
+    boot_image: SpecName | None = None
+    node_network: NodeNetwork | None = None
 
     @model_validator(mode="before")
     @classmethod

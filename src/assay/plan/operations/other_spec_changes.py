@@ -22,6 +22,9 @@ COMPARED_KINDS = (
     "BurnIn",
     "CollectiveWorkload",
     "GoldenDigests",
+    "ExpectedMachines",
+    "Image",
+    "Provisioning",
 )
 """Kinds that are compared here value by value."""
 SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "LifecyclePolicy", "ManagementProfile")
