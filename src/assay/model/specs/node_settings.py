@@ -80,7 +80,8 @@ class SlurmStepSettings(StrictModel):
 class KubernetesExecSettings(StrictModel):
     """The pod that runs the probe: one in `namespace` with the labels `pods`, on the cluster's node `node`.
 
-    `node` is needed only where the cluster has another name for it. `context`: the context of kubectl's configuration. `container`: the one to run in, if the pod has several.
+    `context`: the context of kubectl's configuration. `container`: the one to run in, if the pod has several. `node` is
+    needed only where the cluster has another name for it.
     """
 
     context: str = ""
