@@ -20,7 +20,7 @@ from assay.web import agent_routes, alertmanager_webhook, health_routes, metrics
 from assay.web.access import login_routes
 from assay.web.api import api_routes, order_routes
 from assay.web.app_state import AppState
-from assay.web.pages import page_routes
+from assay.web.pages import customer_feed, page_routes
 from assay.web.request_bodies_and_refusals import reply_internal_error, reply_refusal
 from assay.web.server_certificate import ServerCertificate
 
@@ -34,6 +34,7 @@ ROUTE_BUILDERS: Sequence[Callable[[AppState], Sequence[BaseRoute]]] = (
     agent_routes.routes,
     alertmanager_webhook.routes,
     page_routes.routes,
+    customer_feed.routes,
     login_routes.routes,
     api_routes.routes,
     order_routes.routes,

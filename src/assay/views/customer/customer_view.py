@@ -54,7 +54,7 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     Machines that were never observed, or are gone for good, are not shown: a customer has never used them, or no more.
     """
     states, fleet, now = source.read_node_states(), source.fleet, source.clock.now()
-    serving, final = _list_policy_states(fleet)
+    serving, final = list_policy_states(fleet)
     seen = {node.name for node in fleet.nodes.values() if sees(node)}
     ours = [one for one in states if one.node in seen and one.state not in final and name in ("", one.node)]
     known = {one.node: one for one in ours}
@@ -70,7 +70,7 @@ def build_customer_view(source: RecordSource, sees: Callable[[Node], bool], name
     )
 
 
-def _list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
+def list_policy_states(fleet: Fleet) -> tuple[set[str], set[str]]:
     """Return the states in which customers use nodes, and those from which none comes back."""
     states = [one for policy in fleet.policies.values() for one in policy.states.items()]
     return {name for name, one in states if one.in_service}, {name for name, one in states if one.final}

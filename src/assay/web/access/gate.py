@@ -16,11 +16,13 @@ from assay.web.access.proxy_identity import is_trusted_proxy, read_proxy_visitor
 from assay.web.access.visitor import LOCAL_READER, Visitor, make_visitor
 from assay.web.app_state import AppState, Authenticator
 from assay.web.request_bodies_and_refusals import make_refusal
-from assay.web.tokens_and_rate_limits import read_bearer_token
+from assay.web.tokens_and_rate_limits import read_basic_password, read_bearer_token
 
 ONLY_HERE = "nobody is declared who may read (`access` of the policy): this is shown on this machine only"
 NOT_LOGGED_IN = "no token, no login, and no trusted proxy"
 SAFE_METHODS = ("GET", "HEAD")
+HTTP_UNAUTHORIZED = 401
+BASIC_CHALLENGE = 'Basic realm="assay: the password is your token", charset="UTF-8"'
 
 
 class Identity(NamedTuple):
@@ -46,13 +48,31 @@ class AccessGate:
         rules = (await run_in_threadpool(self.state.current.refresh)).policy.access
         if rules is None:
             return self._admit_local_reader(request)
-        found = await self._identify(rules, request)
+        found = await self._identify(rules, request, read_bearer_token(request))
         if found.refusal == NOT_LOGGED_IN and "text/html" in request.headers.get("accept", ""):
             raise HTTPException(303, found.refusal, {"Location": "/login"})
         self._authenticator.settle(request, name_connection(found.visitor, request), found.refusal)
         assert found.visitor is not None, "everybody else is refused"
         if not found.is_explicit:
             refuse_other_site(request)
+        return found.visitor
+
+    async def admit_feed_reader(self, request: Request) -> Visitor:
+        """Return who asks, as `admit` does; the token may also be the password of HTTP Basic, whatever the user name.
+
+        Browsers add such a password on their own: use this for answers that change nothing.
+        """
+        rules = (await run_in_threadpool(self.state.current.refresh)).policy.access
+        if rules is None:
+            return self._admit_local_reader(request)
+        found = await self._identify(rules, request, read_bearer_token(request) or read_basic_password(request))
+        try:
+            self._authenticator.settle(request, name_connection(found.visitor, request), found.refusal)
+        except HTTPException as refusal:
+            if refusal.status_code == HTTP_UNAUTHORIZED:
+                refusal.headers = {"WWW-Authenticate": BASIC_CHALLENGE}
+            raise
+        assert found.visitor is not None, "everybody else is refused"
         return found.visitor
 
     async def find_token_owner(self, rules: AccessRules, token: str) -> Identity:
@@ -70,9 +90,9 @@ class AccessGate:
         self._authenticator.settle(request, name_connection(LOCAL_READER, request), "")
         return LOCAL_READER
 
-    async def _identify(self, rules: AccessRules, request: Request) -> Identity:
+    async def _identify(self, rules: AccessRules, request: Request, token: str) -> Identity:
         """Return who asks: by a token, else by a trusted proxy's word, else by a login."""
-        if token := read_bearer_token(request):
+        if token:
             return await self.find_token_owner(rules, token)
         if is_trusted_proxy(rules.proxy, request.client.host if request.client else ""):
             found = read_proxy_visitor(rules, request)
