@@ -297,6 +297,7 @@ def resources() -> dict[str, Any]:
     versions = {"BMC": " 01.05.11 ", "BIOS": "2.7.3", "HGX_FW_BMC_0": ""}
     parts = [put(f"/UpdateService/Firm/{one}", Id=one, Version=version) for one, version in versions.items()]
     tree["/redfish/v1"] = {
+        "RedfishVersion": "1.17.0",
         "@odata.id": "/redfish/v1/",
         "Systems": collect("/Systems", put("/Systems/HGX_Baseboard_0", PowerState="On"), host),
         "Chassis": collect("/Chassis", {"@odata.id": "/redfish/v1/Chassis/Box"}),

@@ -93,6 +93,7 @@ LINES = [
         "a digest of 1 ticket for ops",
     ),
     ("digest.sent", {"digest": ID, "route": "ops", "count": 2}, "ops has a digest of 2 tickets"),
+    ("machine.seen", {"machine": {"serial": "S1", "vendor": "V", "model": "M"}, "source": "lease"}, "serial S1, V M"),
     (
         "photos.taken",
         {"effect": ID, "who": "eve", "photos": PHOTOS},

@@ -11,6 +11,7 @@ from assay.model.entries import (
     decision_entries,
     effect_entries,
     fault_entries,
+    machine_entries,
     node_entries,
     operator_entries,
     rollout_entries,
@@ -33,6 +34,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
         schedule_entries,
         ticket_entries,
         burn_in_entries,
+        machine_entries,
     )
     for content in vars(module).values()
     if isinstance(content, type) and issubclass(content, EntryContent) and content.kind

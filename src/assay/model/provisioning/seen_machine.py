@@ -1,0 +1,54 @@
+"""What a machine says of itself before it is a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+MOST_CHARACTERS = 200
+"""Of one text. A machine may say anything, and the rest helps nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMachine:
+    """One machine, by its BMC. "" or 0: it is not known.
+
+    `address`: of its BMC. `bmc_mac`: in lower case with colons. `fingerprint`: `sha256:…` of its certificate.
+    `rack`, `u`: where its own BMC says that it stands.
+    """
+
+    address: str = ""
+    bmc_mac: str = ""
+    serial: str = ""
+    vendor: str = ""
+    model: str = ""
+    fingerprint: str = ""
+    rack: str = ""
+    u: int = 0
+
+    @property
+    def key(self) -> str:
+        """What it is found again by: its serial number, else its BMC's MAC address, else the address."""
+        return self.serial or self.bmc_mac or self.address
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> Self:
+        """Return what `as_json` gave."""
+        return cls(**{field.name: plain[field.name] for field in fields(cls) if field.name in plain})
+
+    @classmethod
+    def parse(cls, plain: Mapping[str, Any]) -> Self:
+        """Return a machine from what it says of itself. Unknown keys are left out, texts are cut."""
+        known = {field.name: plain[field.name] for field in fields(cls) if plain.get(field.name) is not None}
+        texts = {name: str(value)[:MOST_CHARACTERS] for name, value in known.items() if name != "u"}
+        mac = texts.get("bmc_mac", "").lower().replace("-", ":")
+        return cls(**{**texts, "bmc_mac": mac}, u=_parse_unit(known.get("u")))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data, without what is not known."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+
+def _parse_unit(value: Any) -> int:
+    return value if isinstance(value, int) and 0 < value <= 60 else 0
