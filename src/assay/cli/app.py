@@ -56,6 +56,7 @@ VERBS = {
     "show": Verb("verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."),
     "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
     "policy": Verb("verbs.declare.policy", DECLARE, "Draw a lifecycle policy as a graph."),
+    "discover": Verb("verbs.declare.discover", DECLARE, "Find machines that are no nodes yet; draft their inventory."),
     "replay": Verb("verbs.declare.replay", DECLARE, "Try a policy on past faults."),
     "observe": Verb("verbs.evidence.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
     "faults": Verb("verbs.evidence.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),

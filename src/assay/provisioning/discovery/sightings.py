@@ -7,20 +7,37 @@ from collections.abc import Iterable
 from assay.model.provisioning.seen_machine import SeenMachine
 
 
-def merge_sightings(sightings: Iterable[SeenMachine]) -> list[SeenMachine]:
-    """Return each machine once, as it was seen last; what a later sight lacks is kept. `sightings` are in time order.
+class MachineRegister:
+    """Machines by what they say of themselves. Sightings are added in time order.
 
     A BMC's MAC address says which sightings are of one machine. Without it, the serial number or the address does.
     """
-    found: dict[str, SeenMachine] = {}
-    keys: dict[str, str] = {}  # a claim of a machine → its key in `found`
-    for seen in sightings:
+
+    def __init__(self, sightings: Iterable[SeenMachine] = ()) -> None:
+        self._machines: dict[str, SeenMachine] = {}
+        self._keys: dict[str, str] = {}  # a claim of a machine → its key in `_machines`
+        for seen in sightings:
+            self.add(seen)
+
+    @property
+    def machines(self) -> list[SeenMachine]:
+        """Each machine as it was seen last; what a later sight lacks is kept."""
+        return list(self._machines.values())
+
+    def add(self, seen: SeenMachine) -> bool:
+        """Add a sighting, and return whether it says something new."""
         claims = [claim for claim in (seen.bmc_mac, seen.serial, seen.address) if claim]
-        key = next((keys[claim] for claim in claims if claim in keys and _is_same(found[keys[claim]], seen)), claims[0])
-        earlier = found.pop(key).as_json() if key in found else {}
-        found[key] = SeenMachine.parse({**earlier, **seen.as_json()})
-        keys |= dict.fromkeys(claims, key)
-    return list(found.values())
+        if not claims:
+            return False
+        key = next((self._keys[claim] for claim in claims if self._is_known(claim, seen)), claims[0])
+        earlier = self._machines.get(key)
+        merged = SeenMachine.from_json({**(earlier.as_json() if earlier else {}), **seen.as_json()})
+        self._machines[key] = merged
+        self._keys |= dict.fromkeys(claims, key)
+        return merged != earlier
+
+    def _is_known(self, claim: str, seen: SeenMachine) -> bool:
+        return claim in self._keys and _is_same(self._machines[self._keys[claim]], seen)
 
 
 def _is_same(earlier: SeenMachine, later: SeenMachine) -> bool:
