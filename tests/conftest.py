@@ -6,11 +6,13 @@ Property tests are repeatable: the same code is tried with the same examples eve
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -57,18 +59,19 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
-gc.set_threshold(10_000, 20, 20)  # what the tests import stays: looking through it often is a tenth of their CPU time
+gc.set_threshold(10_000, 20, 20)  # looking for garbage often is a tenth of the tests' CPU time
+atexit.register(gc.unfreeze)  # native modules complain of what is left
 
 
-def pytest_collection_finish() -> None:
-    """Let no collection of garbage look again at what was imported and collected."""
-    gc.collect()
-    gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Let the end of the process free everything: native modules complain of what is left."""
-    gc.unfreeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let no collection of garbage look at what is imported and collected: that would be a fifth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
