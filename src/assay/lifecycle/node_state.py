@@ -249,9 +249,9 @@ class NodeState:
 
     def is_repaired(self, fault: FaultRecord) -> bool:
         """Whether a fault was last seen before the last repair, so that the repair answers it."""
-        return any(is_before(fault, repair) for repair in self.repairs[-1:]) or any(
-            fault.boots and fault.boots <= repair.earlier_boots for repair in self.repairs
-        )
+        boots = fault.boots if self.repairs else frozenset()
+        is_known = bool(boots) and any(boots <= repair.earlier_boots for repair in self.repairs)
+        return is_known or any(is_before(fault, repair) for repair in self.repairs[-1:])
 
     @property
     def unsettled_effects(self) -> tuple[EffectRecord, ...]:
@@ -290,10 +290,10 @@ def is_before(fault: FaultRecord, repair: RepairRecord) -> bool:
     The boot says so where the fault's source has one and the repair is a restart: no clock can change it. Otherwise
     the order in the ledger says so, and the time only in a history without numbers.
     """
-    if fault.boots and repair.boot_id:
-        if repair.boot_id in fault.boots:
+    if repair.boot_id and (boots := fault.boots):
+        if repair.boot_id in boots:
             return False
-        if fault.boots <= repair.earlier_boots:
+        if boots <= repair.earlier_boots:
             return True
     if fault.seq and repair.seq:
         return fault.seq < repair.seq
