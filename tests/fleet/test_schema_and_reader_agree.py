@@ -7,6 +7,7 @@ The corpus: the example fleet's specs, each good; and each of them spoilt at eve
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -21,7 +22,7 @@ from assay.fleet.ansible_inventory.inventory_reader import open_disk_source, rea
 from assay.fleet.json_schemas import build_schemas, to_kebab_case
 from assay.fleet.repository_tree import WorkingFolder
 from assay.fleet.spec_reader import RefusedSpec, read_specs
-from assay.fleet.yaml_document import ParseCache, parse_yaml
+from assay.fleet.yaml_document import ParseCache, YamlDocument, parse_yaml
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS
 
@@ -96,16 +97,18 @@ RICHER = {
 
 
 class Memory:
-    """A tree of one spec, held in memory."""
+    """A tree of some specs, held in memory. `parsed` is what its files hold: their content is only their names."""
 
     def __init__(self, *documents: Any) -> None:
-        self.content = {f"specs/{number}.yaml": json.dumps(one).encode() for number, one in enumerate(documents)}
+        self.content = [f"specs/{number}.yaml" for number in range(len(documents))]
+        read = map(YamlDocument, self.content, documents)
+        self.parsed = {hashlib.sha256(one.file.encode()).digest(): one for one in read}
 
     def files(self, folder: str) -> list[str]:
         return [path for path in self.content if path.startswith(folder)]
 
     def read(self, path: str, most: int) -> bytes:
-        return self.content[path]
+        return path.encode()
 
 
 @cache
@@ -126,7 +129,8 @@ def validator(kind: str) -> Any:
 
 def agree(*documents: Any, fit: bool | None = None, read: ParseCache | None = None) -> bool:
     """Whether schema (`fit`) and reader say the same of the last document's shape; `read` holds the others."""
-    _, refused = read_specs(Memory(*documents), read and ParseCache({**read.documents}, specs=dict(read.specs)))
+    tree, specs = Memory(*documents), dict(read.specs) if read else {}
+    _, refused = read_specs(tree, ParseCache(tree.parsed | (read.documents if read else {}), specs=specs))
     last = f"specs/{len(documents) - 1}.yaml"
     codes = {problem.code for one in refused for problem in one.problems if problem.file == last}
     return not codes & SHAPE if (fits(documents[-1]) if fit is None else fit) else bool(codes)
@@ -222,7 +226,7 @@ def test_what_a_spec_lays_over_another_is_judged_alike(kind: str) -> None:
     layer = {**base, "name": "layer", "extends": base["name"]}
     assert fits(layer)
     bad = {name: one for name, one in spoilt(layer) if one.get("extends") == base["name"]}
-    read_specs(Memory(base), read := ParseCache())
+    read_specs(tree := Memory(base), read := ParseCache(tree.parsed))
     assert [name for name, one in bad.items() if not agree(base, own_part(one, layer), read=read)] == []
 
 
@@ -237,7 +241,7 @@ def test_parts_that_a_spec_changes_by_name_are_judged_alike() -> None:
     layer = {**base, "name": "layer", "extends": base["name"], "components": parts}
     assert fits(layer)
     bad = {name: one for name, one in spoilt(layer) if one.get("extends") == base["name"]}
-    read_specs(Memory(base), read := ParseCache())
+    read_specs(tree := Memory(base), read := ParseCache(tree.parsed))
     assert [name for name, one in bad.items() if not agree(base, one, read=read)] == []
     assert sum(not fits(one) for one in bad.values()) > 40
 
@@ -276,6 +280,10 @@ def loaded(path: Path) -> Any:
 def test_both_read_the_same_yaml() -> None:
     for path in EXAMPLES:
         assert parse_yaml(path.read_bytes(), path.name).data == loaded(path)
+    for document in (example(kind) for kind in SPEC_KINDS):
+        assert parse_yaml(json.dumps(document).encode(), "").data == document
+    for name, spoil in SPOILERS.items():
+        assert parse_yaml(json.dumps({name: spoil("")}).encode(), "").data == {name: spoil("")}
     inventory, problems = read_inventory([open_disk_source(ROOT / "inventory", ROOT)])
     assert (len(inventory.hosts), problems) == (20, [])
     specs, refused = read_specs(WorkingFolder(ROOT))
