@@ -25,6 +25,8 @@ from assay.schedulers.kubernetes_eviction import DisruptionBudgets, evict_pods, 
 from assay.schedulers.kubernetes_pods import is_customer_pod, make_customer_job
 from assay.schedulers.kubernetes_spare_run import KubernetesSpareRun, delete_leftover_pods
 from assay.schedulers.kubernetes_undrain import undrain_node
+from assay.schedulers.notices.kubernetes_notice import find_missing_notices, show_notices
+from assay.schedulers.notices.node_notice import NodeNotice
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus, SpareRunResult, format_jobs
 
 PARALLEL_CORDONS = 8
@@ -128,6 +130,14 @@ class KubernetesScheduler:
     def undrain_verified(self, node: str, began: datetime) -> str:
         """Make a node schedulable whose cordon asks for it and was set before a verification `began`. Return why."""
         return undrain_node(self._cluster, read_node(self._cluster, node), began)
+
+    def show_notices(self, notices: Mapping[str, NodeNotice]) -> None:
+        """Show customers what they are told of each node: a condition, and an Event for each move."""
+        show_notices(self._cluster, notices)
+
+    def find_missing_notices(self, notices: Mapping[str, NodeNotice]) -> dict[str, str]:
+        """Return why a notice is not shown, by node."""
+        return find_missing_notices(self._cluster, self._read_nodes(notices), notices) if notices else {}
 
     @property
     def _cluster(self) -> KubernetesApi:

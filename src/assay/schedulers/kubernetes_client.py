@@ -67,9 +67,10 @@ def _cached_cluster(settings: KubernetesClusterSettings, stamp: tuple[Any, ...])
 
 
 class KubernetesApi:
-    """One API server. `core` is the official client's API of core resources, whose methods `request` calls.
+    """One API server. `core` and `events` are the official client's APIs of core resources and of `events.k8s.io`.
 
-    Before anything else, it is asked for its version, and again every VERSION_AGE_S: clusters are upgraded.
+    `request` calls their methods. Before anything else, the server is asked for its version, and again every
+    VERSION_AGE_S: clusters are upgraded.
     """
 
     def __init__(self, settings: KubernetesClusterSettings) -> None:
@@ -80,7 +81,7 @@ class KubernetesApi:
         self.server = str(configuration.host)
         self._client = client.ApiClient(configuration)
         self._version: tuple[float, ServerVersion] | None = None
-        self.core = client.CoreV1Api(self._client)
+        self.core, self.events = client.CoreV1Api(self._client), client.EventsV1Api(self._client)
 
     def read_version(self) -> ServerVersion:
         """Return the server's version. Raises AssayError for one that is too old."""

@@ -6,7 +6,7 @@ Only our own keys are changed. A write is repeated if somebody else writes to th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.model.cordon_ownership import prefix_reason
 from assay.model.errors import AssayError
@@ -39,6 +39,15 @@ OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
 """The one of them that only a person sets."""
 
 
+class StatusCondition(NamedTuple):
+    """A condition of a node that is ours. `type` says whose it is; `reason` is one word, `message` a sentence."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
 def read_node(cluster: KubernetesApi, name: str) -> KubernetesObject:
     """Return a node as it is now. Raises ApiRefusal for an unknown node."""
     return dict(cluster.request(ApiRequest("get", "nodes", name), cluster.core.read_node, name))
@@ -50,14 +59,15 @@ def cordon_node(cluster: KubernetesApi, node: KubernetesObject, reason: str, sta
         cluster, node, lambda seen: build_cordon_patch(seen, reason, state, format_kubernetes_now())
     )
     message = f"{prefix_reason(reason)}{f'; waits for {waits_for}' if waits_for else ''}"
-    _write_condition(cluster, patched, "True", state.capitalize(), message)
+    write_condition(cluster, patched, StatusCondition(CONDITION_TYPE, "True", state.capitalize(), message))
 
 
 def uncordon_node(cluster: KubernetesApi, node: KubernetesObject) -> None:
     """Undo our cordon of a node, which was read as `node`. A node without anything of ours is not written to."""
     if has_our_marks(node):
         patched = patch_with_retries(cluster, node, build_uncordon_patch)
-        _write_condition(cluster, patched, "False", "InService", "assay keeps no pod from this node")
+        told = StatusCondition(CONDITION_TYPE, "False", "InService", "assay keeps no pod from this node")
+        write_condition(cluster, patched, told)
 
 
 def describe_node_cordon(node: KubernetesObject) -> str:
@@ -154,15 +164,13 @@ def build_uncordon_patch(node: KubernetesObject) -> KubernetesObject | None:
     return _build_patch(node, annotations, None, spec)
 
 
-def build_condition_patch(
-    node: KubernetesObject, status: str, reason: str, message: str, moment: str
-) -> KubernetesObject:
-    """Return the patch of the node's status that shows customers whether assay keeps pods from it."""
+def build_condition_patch(node: KubernetesObject, condition: StatusCondition, moment: str) -> KubernetesObject:
+    """Return the patch of the node's status that sets one condition. Those of other types stay as they are."""
     conditions = node["status"].get("conditions") or []
-    known: KubernetesObject = next((one for one in conditions if one["type"] == CONDITION_TYPE), {})
-    since = known["lastTransitionTime"] if known.get("status") == status else moment
-    condition = {"type": CONDITION_TYPE, "status": status, "reason": reason, "message": message}
-    return {"status": {"conditions": [{**condition, "lastHeartbeatTime": moment, "lastTransitionTime": since}]}}
+    known: KubernetesObject = next((one for one in conditions if one["type"] == condition.type), {})
+    since = known["lastTransitionTime"] if known.get("status") == condition.status else moment
+    times = {"lastHeartbeatTime": moment, "lastTransitionTime": since}
+    return {"status": {"conditions": [{**condition._asdict(), **times}]}}
 
 
 def read_annotations(thing: KubernetesObject) -> dict[str, str]:
@@ -227,9 +235,10 @@ def _describe_writer(node: KubernetesObject) -> str:
     return f"made unschedulable{manager}{since}, not by assay"
 
 
-def _write_condition(cluster: KubernetesApi, node: KubernetesObject, status: str, reason: str, message: str) -> None:
+def write_condition(cluster: KubernetesApi, node: KubernetesObject, condition: StatusCondition) -> None:
+    """Set one condition of a node, which was read as `node`."""
     name = node["metadata"]["name"]
-    patch = build_condition_patch(node, status, reason, message, format_kubernetes_now())
+    patch = build_condition_patch(node, condition, format_kubernetes_now())
     _patch(cluster, ApiRequest("patch", "nodes/status", name), cluster.core.patch_node_status, name, patch)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_models import KINDS, judged
+from kube_models import KINDS, judged, kind_of
 
 VERSION = "v1.32.0-fake"
 """What the fake says it is. Before 1.22 it speaks `policy/v1beta1` only."""
@@ -49,13 +49,13 @@ def _resources(group: str, groups: dict[str, str]) -> dict[str, Any]:
     found = [
         {
             "name": name,
-            "singularName": kind[2:].lower(),
+            "singularName": kind_of(name).lower(),
             "namespaced": name not in CLUSTER_WIDE,
-            "kind": kind[2:],
+            "kind": kind_of(name),
             "verbs": VERBS,
             **({"shortNames": SHORT[name]} if name in SHORT else {}),
         }
-        for name, kind in KINDS.items()
+        for name in KINDS
         if groups.get(name, "") == group
     ]
     found += [{"singularName": "", "namespaced": True, **one} for one in MORE.get(group, [])]

@@ -17,8 +17,14 @@ KINDS = {
     "daemonsets": "V1DaemonSet",
     "poddisruptionbudgets": "V1PodDisruptionBudget",
     "priorityclasses": "V1PriorityClass",
+    "events": "EventsV1Event",
 }
 _api = client.ApiClient()
+
+
+def kind_of(resource: str) -> str:
+    """Return the kind of a resource, as its objects have it."""
+    return KINDS[resource].rpartition("V1")[2]
 
 
 class Unfaithful(Exception):

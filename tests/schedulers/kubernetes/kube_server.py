@@ -20,7 +20,7 @@ import yaml
 from kube_budget import NotNow, admit, count
 from kube_discovery import discovered, policy_version
 from kube_kubelet import Kubelets
-from kube_models import KINDS, Unfaithful, judged
+from kube_models import KINDS, Unfaithful, judged, kind_of
 from kube_patch import BadPatch, patched
 from kube_rights import Rights
 from kube_scheduler import end, place
@@ -31,7 +31,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-GROUPS = {"daemonsets": "apps", "poddisruptionbudgets": "policy", "priorityclasses": "scheduling.k8s.io"}
+GROUPS = {
+    "daemonsets": "apps",
+    "events": "events.k8s.io",
+    "poddisruptionbudgets": "policy",
+    "priorityclasses": "scheduling.k8s.io",
+}
 CONTEXT = "hall"
 SCHEME = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -225,7 +230,7 @@ class KubeFake:
         except LookupError as old:
             raise Refusal(410, "Expired", str(old)) from None
         kind = KINDS[asked.resource]
-        envelope = {"apiVersion": _version(asked), "kind": f"{kind[2:]}List", "metadata": meta}
+        envelope = {"apiVersion": _version(asked), "kind": f"{kind_of(asked.resource)}List", "metadata": meta}
         judged(f"{kind}List", {**envelope, "items": []})
         return JSONResponse({**envelope, "items": items})
 
@@ -239,11 +244,14 @@ class KubeFake:
         if asked.sub == "eviction":
             return self._evict(asked)
         judged(KINDS[asked.resource], asked.body)
-        if asked.body.get("kind") != KINDS[asked.resource][2:]:
+        if asked.body.get("kind") != kind_of(asked.resource):
             raise Refusal(400, "BadRequest", f"the object provided is unrecognized: {asked.body.get('kind')}")
         name = asked.body["metadata"]["name"]
         if self.store.find(asked.resource, asked.namespace, name):
             raise Refusal(409, "AlreadyExists", f'{asked.resource} "{name}" already exists')
+        if asked.resource == "events" and asked.namespace != asked.body["regarding"].get("namespace", "kube-system"):
+            wrong = 'involvedObject.namespace: Invalid value: "": does not match event.namespace'
+            raise Refusal(422, "Invalid", f'Event "{name}" is invalid: {wrong}')
         body = self._admitted(asked.body) if asked.resource == "pods" else asked.body
         return _object(asked, self.store.add(asked.resource, asked.namespace, body), HTTPStatus.CREATED)
 
@@ -324,7 +332,7 @@ class KubeFake:
         uid = (options.get("preconditions") or {}).get("uid", thing["metadata"]["uid"])
         if uid != thing["metadata"]["uid"]:
             said = f"the UID in the precondition ({uid}) does not match the UID in record ({thing['metadata']['uid']})"
-            what = f'Operation cannot be fulfilled on {KINDS[asked.resource][2:]} "{asked.name}": {said}'
+            what = f'Operation cannot be fulfilled on {kind_of(asked.resource)} "{asked.name}": {said}'
             raise Refusal(409, "Conflict", f"{what}. The object might have been deleted and then recreated")
 
     def _found(self, asked: Asked) -> Thing:
@@ -339,7 +347,7 @@ def _version(asked: Asked) -> str:
 
 
 def _object(asked: Asked, thing: Thing, code: int = HTTPStatus.OK) -> Response:
-    answer = {"apiVersion": _version(asked), "kind": KINDS[asked.resource][2:], **thing}
+    answer = {"apiVersion": _version(asked), "kind": kind_of(asked.resource), **thing}
     return JSONResponse(judged(KINDS[asked.resource], answer), code)
 
 

@@ -10,6 +10,7 @@ from kube_make import budget, pod
 from kube_server import KubeFake
 
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
+from assay.schedulers.notices.node_notice import NodeNotice
 
 pytestmark = pytest.mark.skipif(
     shutil.which("kubectl") is None,
@@ -69,3 +70,12 @@ def _proxy() -> dict[str, object]:
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main"}]}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     return {"metadata": {"name": "proxy"}, "spec": spec}
+
+
+def test_kubectl_reads_what_customers_are_told(kube: KubeFake, adapter: KubernetesScheduler):
+    adapter.show_notices({"n1": NodeNotice(in_service=False, text="It left service.", move="a1")})
+    condition = "jsonpath={.status.conditions[?(@.type=='assay.dev/InService')].message}"
+    assert kubectl(kube, "get", "node", "n1", f"--output={condition}").stdout == "It left service."
+    event = "jsonpath={.items[*].regarding.name}: {.items[*].note}"
+    told = kubectl(kube, "get", "events.events.k8s.io", "--namespace=kube-system", f"--output={event}")
+    assert told.stdout == "n1: It left service.", told.stderr

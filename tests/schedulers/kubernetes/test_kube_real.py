@@ -25,6 +25,7 @@ from assay.model.specs.node_settings import make_node_settings
 from assay.schedulers import kubernetes_client, kubernetes_eviction, kubernetes_spare_run
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from assay.schedulers.kubernetes_version import OLDEST_VERSION
+from assay.schedulers.notices.node_notice import NodeNotice
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN
 
 pytestmark = [
@@ -217,6 +218,27 @@ def test_a_budget_that_nobody_has_counted_yet_is_waited_for(
     eventually(lambda: adapter.list_jobs("n1") == ())
 
 
+def test_a_notice_is_a_condition_and_one_event(real: RealCluster, kubelets: RealKubelets, adapter: KubernetesScheduler):
+    left, back = NodeNotice(False, "It left.", "0001"), NodeNotice(True, "It is back.", "0002")
+    for notice in (left, left, back):
+        adapter.show_notices({"n2": notice})
+        assert adapter.find_missing_notices({"n2": notice}) == {}
+    conditions = {one["type"]: one for one in kubelets.read("n2")["status"]["conditions"]}
+    told = conditions["assay.dev/InService"]
+    assert (told["status"], told["reason"], told["message"]) == ("True", "InService", "It is back.")
+    assert conditions["Ready"]["reason"] == "KubeletReady", "the kubelet's own condition stays"
+    events = real.ask("GET", "/apis/events.k8s.io/v1/namespaces/kube-system/events")[1]["items"]
+    ours = {
+        one["metadata"]["name"]: one
+        for one in events
+        if one["regarding"]["name"] == "n2" and "assay" in one["metadata"]["name"]
+    }
+    assert {name: (one["type"], one["note"]) for name, one in ours.items()} == {
+        "assay-0001": ("Warning", "It left."),
+        "assay-0002": ("Normal", "It is back."),
+    }
+
+
 def test_a_token_that_expires_is_read_again(real: RealCluster, tmp_path: Path, kubelets: RealKubelets):
     """The kubeconfig stays as it is; only the file that it names has a new token."""
     token, short = tmp_path / "token", real.issue_token(-52.0)  # the server takes it 60 s longer
@@ -276,6 +298,9 @@ def test_the_manifests_rights_suffice_and_none_is_left_over(
     adapter.drain("n1", "fw", now=True)
     eventually(lambda: adapter.list_jobs("n1") == ())
     adapter.uncordon("n1")
+    notice = {"n1": NodeNotice(in_service=False, text="It is out.", move="left-once")}
+    adapter.show_notices(notice)
+    assert adapter.find_missing_notices(notice) == {}
     events = list(real.audited(ACCOUNT, since))
     assert [one for one in events if one["annotations"]["authorization.k8s.io/decision"] != "allow"] == []
     used = {

@@ -76,6 +76,7 @@ def test_the_manifest_grants_no_right_that_nothing_uses():
         *(("get", "", "nodes", ""), ("list", "", "nodes", ""), ("patch", "", "nodes", "")),
         *(("patch", "", "nodes/status", ""), ("list", "", "pods", ""), ("create", "", "pods/eviction", "")),
         ("list", "policy", "poddisruptionbudgets", ""),
+        *((verb, "events.k8s.io", "events", "kube-system") for verb in ("create", "get")),
         *((verb, "", "pods", "assay") for verb in ("create", "delete", "get", "patch")),
         *(
             ("get", "", "pods/log", "assay"),
