@@ -18,6 +18,8 @@ from datetime import datetime
 from assay.model.cordon_ownership import is_our_reason
 from assay.model.errors import AssayError
 from assay.model.specs.node_settings import NodeSettings
+from assay.schedulers.notices.node_notice import NodeNotice
+from assay.schedulers.notices.slurm_notice import NoticeField, find_missing_notices, is_our_notice, make_notice_orders
 from assay.schedulers.scheduler_adapter import (
     VERIFY_UNDRAIN,
     CustomerJob,
@@ -143,6 +145,19 @@ class SlurmScheduler:
             self._resume(known)
         return known.reason if is_due else ""
 
+    def show_notices(self, notices: Mapping[str, NodeNotice]) -> None:
+        """Show customers what they are told of nodes that are out of service, with one sinfo and one scontrol."""
+        self.client.run_scontrol(make_notice_orders(self._nodes(), notices, self._notice_field))
+
+    def find_missing_notices(self, notices: Mapping[str, NodeNotice]) -> dict[str, str]:
+        """Return why a notice is not shown, by node."""
+        return find_missing_notices(self._nodes(), notices, self._notice_field)
+
+    @property
+    def _notice_field(self) -> NoticeField:
+        """Where notices are: the comment, unless it has the reasons of reservations."""
+        return "extra" if self.uses_reservation else "comment"
+
     def _resume(self, node: SlurmNode) -> None:
         """Resume a node. A restarted slurmctld reports a failure for nodes that have not registered, but does it."""
         try:
@@ -171,7 +186,8 @@ class SlurmScheduler:
 
     def _list_reserved(self, nodes: Iterable[SlurmNode]) -> set[str]:
         """Return the nodes that we reserved. Slurm is asked only if there can be one."""
-        possible = self.uses_reservation or any(is_our_reason(node.comment) for node in nodes)
+        reasons = (node.comment for node in nodes if not is_our_notice(node.comment))
+        possible = self.uses_reservation or any(map(is_our_reason, reasons))
         return list_reserved_nodes(self.client) if possible else set()
 
 

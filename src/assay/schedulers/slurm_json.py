@@ -82,6 +82,7 @@ class SlurmNode(_SlurmRecord):
     reason_set_by_user: SlurmText = ""
     changed: SlurmNumber = Field(default=0, alias="reason_changed_at")
     comment: UnquotedText = ""
+    extra: UnquotedText = ""
 
     @property
     def states(self) -> frozenset[str]:
