@@ -21,6 +21,22 @@ from assay.tickets.sink_protocol import SinkContext
 if TYPE_CHECKING:
     import requests
 
+    from assay.tickets.sink_http_client import RequestSigner
+
+
+def make_signer(secret: str) -> RequestSigner:
+    """Return what signs a request with a key: its timestamp and its body."""
+
+    def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        at, body = str(int(time.time())), request.body
+        content = at.encode() + b"." + (body if isinstance(body, bytes) else b"")
+        request.headers["X-Assay-Timestamp"] = at
+        code = hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
+        request.headers["X-Assay-Signature-256"] = f"sha256={code}"
+        return request
+
+    return sign
+
 
 class WebhookRoute(SinkSettings):
     """A POST of JSON for each change of a ticket, signed with the key that `credentials` lead to.
@@ -43,15 +59,7 @@ class SignedWebhookSink:
     def __init__(self, settings: WebhookRoute, context: SinkContext) -> None:
         from assay.tickets.sink_http_client import SinkHttpClient
 
-        def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
-            at, body = str(int(time.time())), request.body
-            content = at.encode() + b"." + (body if isinstance(body, bytes) else b"")
-            request.headers["X-Assay-Timestamp"] = at
-            code = hmac.new(context.secret.encode(), content, hashlib.sha256).hexdigest()
-            request.headers["X-Assay-Signature-256"] = f"sha256={code}"
-            return request
-
-        self._client = SinkHttpClient(settings.url, context.where, sign)
+        self._client = SinkHttpClient(settings.url, context.where, make_signer(context.secret))
 
     def deliver(self, record: TicketRecord, version: str, external_id: str) -> str:
         """Send the ticket as it is now."""

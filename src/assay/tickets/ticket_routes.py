@@ -15,6 +15,7 @@ from assay.tickets.route_attempts import DeliveryContext
 from assay.tickets.sink_protocol import SinkContext
 
 if TYPE_CHECKING:
+    from assay.model.specs.credential_reference import CredentialReference
     from assay.model.specs.ticket_route import TicketRoute
 
 DEFAULT_ROUTE = {"kind": "TicketRoute", "name": "files", "markdown": {}}
@@ -25,12 +26,17 @@ def list_ticket_routes(fleet: Fleet, home: Path) -> list[TicketRoute]:
 
     A fleet in a lab (`home` is its `.assay/`) has local routes only: nobody must be sent to a simulated node.
     """
-    in_lab = (home / "lab" / "clock.json").exists()
+    in_lab = is_in_lab(home)
     routes = [one for one in fleet.ticket_routes.values() if not in_lab or load_sink_class(one.sink).is_local]
     if routes:
         return routes
     model: Any = load_spec_model("TicketRoute")
     return [model.model_validate(DEFAULT_ROUTE)]
+
+
+def is_in_lab(home: Path) -> bool:
+    """Say whether the fleet whose `.assay/` this is runs in a lab. Nothing leaves the machine then."""
+    return (home / "lab" / "clock.json").exists()
 
 
 def derive_destination_id(route: TicketRoute) -> str:
@@ -41,15 +47,15 @@ def derive_destination_id(route: TicketRoute) -> str:
 def open_sink(route: TicketRoute, context: DeliveryContext) -> Any:
     """Return the sink of a route. Raises AssayError if its secret cannot be read."""
     root = context.fleet.root
-    given = SinkContext(f"TicketRoute {route.name}", _read_secret(route, root), root, context.home)
+    where, reference = f"TicketRoute {route.name}", route.credentials
+    secret = read_sink_secret(reference, root, where) if reference else ""
+    given = SinkContext(where, secret, root, context.home)
     return load_sink_class(route.sink)(route.settings, given)
 
 
-def _read_secret(route: TicketRoute, root: Path) -> str:
-    reference = route.credentials
-    if reference is None:
-        return ""
-    where = f"TicketRoute {route.name} credentials"
+def read_sink_secret(reference: CredentialReference, root: Path, declared: str) -> str:
+    """Return the secret that the `credentials` of what is `declared` lead to: printable ASCII. Raises AssayError."""
+    where = f"{declared} credentials"
     try:
         text = read_secret(reference, root)
     except AssayError as error:
