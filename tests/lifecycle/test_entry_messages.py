@@ -95,6 +95,19 @@ LINES = [
     ("digest.sent", {"digest": ID, "route": "ops", "count": 2}, "ops has a digest of 2 tickets"),
     ("machine.seen", {"machine": {"serial": "S1", "vendor": "V", "model": "M"}, "source": "lease"}, "serial S1, V M"),
     (
+        "notice.intent",
+        {"notice": ID, "in_service": False, "text": "The node left service.", "move": ID},
+        "customers are to read on the node: The node left service.",
+    ),
+    ("notice.verified", {"notice": ID}, "customers read this on the node"),
+    ("notice.failed", {"notice": ID, "reason": "it is empty"}, "customers do not read this on the node: it is empty"),
+    (
+        "notices.started",
+        {"message": ID, "webhook": "acme", "destination": ID, "items": [{"node": "n0001"}]},
+        "a message about 1 node for acme",
+    ),
+    ("notices.sent", {"message": ID, "webhook": "acme", "count": 2}, "acme has a message about 2 nodes"),
+    (
         "photos.taken",
         {"effect": ID, "who": "eve", "photos": PHOTOS},
         "1 photo for the dossier, added by eve: label.jpg",

@@ -14,7 +14,7 @@ from assay.lifecycle.decisions.required_checks import judge_state_requirements
 from assay.lifecycle.policy_response import respond_to_class
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.customer_words import FaultCustomerWords, StateCustomerWords
+from assay.model.specs.customers.customer_words import FaultCustomerWords, StateCustomerWords
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.schedulers.scheduler_adapter import CustomerJob
 from assay.views.customer.customer_explanation import (

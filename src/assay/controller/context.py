@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -11,7 +12,12 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 @dataclass(frozen=True)
 class ControllerContext(ActionContext):
-    """One fleet, its ledger, evidence, clock, folders and schedulers, with what a controller derives from them."""
+    """One fleet, its ledger, evidence, clock, folders and schedulers, with what a controller derives from them.
+
+    `tellers` are called in each round after the tickets were delivered: they tell others what is new.
+    """
+
+    tellers: tuple[Callable[[ControllerContext], None], ...] = ()
 
     @property
     def now(self) -> str:

@@ -31,7 +31,7 @@ from assay.controller.schedules.poll_schedule import (
 from assay.controller.schedules.scheduled_jobs import SCHEDULED_JOBS
 from assay.controller.schedules.slot_runner import list_due_tasks, run_slot_task
 from assay.controller.signed_commit_gate import accept_commit, requires_signed_commits
-from assay.controller.ticket_updates import update_tickets
+from assay.controller.telling_people import tell_people
 from assay.lifecycle.node_state import NodeState
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.effect_entries import EffectVerifiedEntry
@@ -40,7 +40,6 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count
 from assay.model.timestamps import parse_time
-from assay.tickets.ticket_delivery import deliver_tickets, hold_delivery_lease
 
 LEDGER_WAIT_S = 1.0
 """How long a turn waits for new entries before it looks at the clock."""
@@ -51,7 +50,7 @@ DEFAULT_POLL_INTERVAL_S = 300.0
 JOB_WORKERS = 4
 STOP_GRACE_S = 10.0
 """How long running tasks may take to end when the loop stops."""
-IGNORED_KIND_PREFIXES = ("ticket.", "schedule.", "observe.", "commit.", "rollout.", "burnin.window")
+IGNORED_KIND_PREFIXES = ("ticket.", "notice", "schedule.", "observe.", "commit.", "rollout.", "burnin.window")
 """Kinds of entries that change nothing for decisions."""
 REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced")
 """Kinds of entries after which a node is polled at once, as after a repair."""
@@ -252,15 +251,7 @@ class ReconcileLoop:
             self._throttle.is_due("tickets", TICKET_INTERVAL_S) or self._tickets_changed
         ):
             self._tickets_changed = False
-            self._ticket_worker.start(self._update_tickets)
-
-    def _update_tickets(self) -> None:
-        """Update the tickets and their sinks; of several controllers, the same one does so each time."""
-        context = self._fleet_state.context
-        with hold_delivery_lease(context.ledger, keep=True) as is_ours:
-            if is_ours:
-                update_tickets(context, self._fleet_state)
-                deliver_tickets(context)
+            self._ticket_worker.start(partial(tell_people, self._fleet_state.context, self._fleet_state, keep=True))
 
     def _reload_fleet(self) -> None:
         """Adopt the fleet as it is declared now, if that changed."""

@@ -19,7 +19,7 @@ from assay.controller.rack_leases import WHOLE_FLEET, RackAssignment, hold_rack_
 from assay.controller.rollouts.commit_adoption import take_up_fleet
 from assay.controller.rollouts.rollout_advance import advance_rollout
 from assay.controller.signed_commit_gate import accept_commit
-from assay.controller.ticket_updates import update_tickets
+from assay.controller.telling_people import tell_people
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.decide import decide
 from assay.lifecycle.decisions.lost_cordons import decide_recordons
@@ -28,7 +28,6 @@ from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.decision import Decision
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
-from assay.tickets.ticket_delivery import deliver_tickets, hold_delivery_lease
 
 MAX_PASSES = 12
 
@@ -92,10 +91,7 @@ def _run_pass(
     record_silence(context, fleet_state.build_states_snapshot())
     record_decisions(fleet_state, names, assignment=assignment)
     run_outstanding_effects(fleet_state, names)
-    with hold_delivery_lease(context.ledger) as is_ours:
-        if is_ours:
-            update_tickets(context, fleet_state)
-            deliver_tickets(context)
+    tell_people(context, fleet_state)
     held = sorted(state.node for state in fleet_state.list_active_states() if state.is_held_by_breaker)
     return PassReport(at, context.ledger.entries(after=start), runs, held)
 

@@ -13,6 +13,7 @@ from assay.model.entries import asset_entries as asset
 from assay.model.entries import burn_in_entries as burn
 from assay.model.entries import effect_entries as effect
 from assay.model.entries import fault_entries as fault
+from assay.model.entries import notice_entries as notice
 from assay.model.entries import operator_entries as operator
 from assay.model.entries import rollout_entries as rollout
 from assay.model.entries import schedule_entries as schedule
@@ -274,6 +275,15 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ticket.TicketDeliveredEntry: _ticket_formatter("delivered"),
     ticket.DigestStartedEntry: lambda entry, _: (
         f"a digest of {format_count(len(entry.tickets), 'ticket')} for {entry.route}"
+    ),
+    notice.NoticeIntentEntry: lambda entry, _: f"customers are to read on the node: {entry.text}",
+    notice.NoticeVerifiedEntry: lambda _, __: "customers read this on the node",
+    notice.NoticeFailedEntry: lambda entry, _: f"customers do not read this on the node: {entry.reason}",
+    notice.NoticesStartedEntry: lambda entry, _: (
+        f"a message about {format_count(len(entry.items), 'node')} for {entry.webhook}"
+    ),
+    notice.NoticesSentEntry: lambda entry, _: (
+        f"{entry.webhook} has a message about {format_count(entry.count, 'node')}"
     ),
     ticket.DigestSentEntry: lambda entry, _: f"{entry.route} has a digest of {format_count(entry.count, 'ticket')}",
     **PROVISIONING_FORMATTERS,

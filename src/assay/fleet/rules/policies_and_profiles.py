@@ -12,7 +12,7 @@ from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.possible_faults import compute_rule_reach, decode_kinds, list_fault_kinds, list_target_states
-from assay.model.specs.access_rules import AccessRules, VisitorRights
+from assay.model.specs.access_rules import AccessRules
 from assay.model.specs.check_catalog_and_gates import CheckCatalog
 from assay.model.specs.checklists import Checklists
 from assay.model.specs.fault_catalog import FaultCatalog
@@ -265,18 +265,19 @@ def _missing_actions(move: PolicyMove, profile: ManagementProfile) -> list[str]:
 
 @rule("ASY0350", "a customer of a pool that does not exist", why="This customer sees none of its nodes.")
 def unknown_customer_pool(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find pools of visitors, and of a proxy's groups, that no node is in."""
+    """Find pools of visitors, of a proxy's groups and of webhooks that no node is in."""
     pools = {host.pool for host in draft.hosts}
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        for path, rights in _list_visitor_rights(policy):
-            for number, pool in enumerate(rights.pools):
+        for path, named in _list_customer_pools(policy):
+            for number, pool in enumerate(named):
                 if pool not in pools:
                     place = draft.find_position(f"LifecyclePolicy/{policy.name}", *path, "pools", number)
                     yield RuleFinding(place, f"there is no pool {pool}", suggest_name(pool, pools))
 
 
-def _list_visitor_rights(policy: LifecyclePolicy) -> Iterator[tuple[tuple[str, ...], VisitorRights]]:
+def _list_customer_pools(policy: LifecyclePolicy) -> Iterator[tuple[tuple[str, ...], Sequence[str]]]:
     access = policy.access or AccessRules()
-    yield from ((("access", "visitors", name), rights) for name, rights in access.visitors.items())
+    yield from ((("access", "visitors", name), rights.pools) for name, rights in access.visitors.items())
     groups = access.proxy.groups if access.proxy else {}
-    yield from ((("access", "proxy", "groups", name), rights) for name, rights in groups.items())
+    yield from ((("access", "proxy", "groups", name), rights.pools) for name, rights in groups.items())
+    yield from ((("notices", "webhooks", name), hook.pools) for name, hook in policy.notices.webhooks.items())

@@ -67,7 +67,8 @@ def _list_spec_references(draft: RepositoryDraft) -> Iterator[tuple[str, Credent
     for policy in draft.specs_of_model(LifecyclePolicy).values():
         access = policy.access or AccessRules()
         tokens = (token for visitor in access.visitors.values() for token in visitor.token)
-        for reference in (*tokens, *filter(None, [access.session_key])):
+        keys = (webhook.credentials for webhook in policy.notices.webhooks.values())
+        for reference in (*tokens, *keys, *filter(None, [access.session_key])):
             yield f"LifecyclePolicy/{policy.name}", reference
 
 

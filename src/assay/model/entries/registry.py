@@ -13,6 +13,7 @@ from assay.model.entries import (
     fault_entries,
     machine_entries,
     node_entries,
+    notice_entries,
     operator_entries,
     rollout_entries,
     schedule_entries,
@@ -33,6 +34,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
         rollout_entries,
         schedule_entries,
         ticket_entries,
+        notice_entries,
         burn_in_entries,
         machine_entries,
     )

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from pydantic import Field, model_validator
 
 from assay.model.load.load_parts import LoadPart
-from assay.model.specs.customer_words import FaultCustomerWords
+from assay.model.specs.customers.customer_words import FaultCustomerWords
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, KernelLogPattern, NvlinkUnit, RegexText
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 

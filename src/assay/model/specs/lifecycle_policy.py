@@ -22,6 +22,7 @@ from assay.model.decision import (
 )
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.access_rules import AccessRules
+from assay.model.specs.customers.notice_rules import NoticeRules
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.model.specs.intake_limits import IntakeLimits, SilenceLimits
 from assay.model.specs.known_issues import ExcuseLimits
@@ -66,7 +67,7 @@ class LifecyclePolicy(SpecDocument):
     too much. `limits`: what automation may do at once. `breaker`: when it stops in a pool. `holds`, `waiting`: when
     people are reminded. `excuses`: bounds of known issues. `cordons`: how cordons of others are treated. `silence`:
     when a node counts as silent. `intake`: bounds of `assay serve`. `access`: who may use its pages and API.
-    `commits`: which commits are accepted.
+    `notices`: where customers are told of their nodes. `commits`: which commits are accepted.
     """
 
     kind: Literal["LifecyclePolicy"]
@@ -91,6 +92,7 @@ class LifecyclePolicy(SpecDocument):
     silence: SilenceLimits = Field(default_factory=SilenceLimits)
     intake: IntakeLimits = Field(default_factory=IntakeLimits)
     access: AccessRules | None = None
+    notices: NoticeRules = Field(default_factory=NoticeRules)
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: CommitTrust | None = None
     rollouts: RolloutRules = Field(default_factory=RolloutRules)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.model.decision import CONFIGURE, ActionName
-from assay.model.specs.customer_words import StateCustomerWords
+from assay.model.specs.customers.customer_words import StateCustomerWords
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
 from assay.model.timestamps import format_minute, format_time, parse_time
 from assay.views.customer.customer_faults import describe_faults, format_consequences, format_faults

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.controller.context import ControllerContext
     from assay.controller.reconcile_pass import PassReport
     from assay.controller.schedules.due_slots import SlotTask
     from assay.model.fleet import Fleet
@@ -115,7 +117,7 @@ def _run_loop(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     reloader = workspace.fleet_reloader(_print_message)
-    context = workspace.controller_context(print_step)
+    context = _make_context(workspace)
     listener = LoopListener(_make_change_printer(form), _print_message)
     fleet_state = FleetSnapshotCache(context)
     with hold_rack_assignment(context) as assignment:
@@ -131,7 +133,13 @@ def _run_loop(
 def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> PassReport:
     from assay.controller.reconcile_pass import reconcile_once
 
-    return reconcile_once(workspace.controller_context(print_step), names, scan_fabric=scan)
+    return reconcile_once(_make_context(workspace), names, scan_fabric=scan)
+
+
+def _make_context(workspace: Workspace) -> ControllerContext:
+    from assay.notices.customer_teller import CustomerTeller
+
+    return replace(workspace.controller_context(print_step), tellers=(CustomerTeller(),))
 
 
 def _find_unattended_tasks(workspace: Workspace) -> list[SlotTask]:
