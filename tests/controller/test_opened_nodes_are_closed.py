@@ -158,7 +158,7 @@ def test_what_was_left_half_done_does_not_go_on_before_the_node_is_closed_again(
         site.settle(ONE, only=action)
     site.far.cordons.clear()
     done: list[str] = []
-    steps = ("accept_commit", "scan_fabrics", "observe_nodes", "record_silence", "update_tickets", "deliver_tickets")
+    steps = ("accept_commit", "scan_fabrics", "observe_nodes", "record_silence", "tell_people")
     for name in steps:
         monkeypatch.setattr(reconcile_pass, name, lambda *_, **__: [])
     monkeypatch.setattr(reconcile_pass, "run_outstanding_effects", lambda memory, _: done.extend(owes(memory)))

@@ -120,6 +120,16 @@ def test_a_node_that_the_cluster_lacks_holds_up_no_other(hall: Hall, cluster: Ku
     }
 
 
+def test_a_node_that_left_again_in_between_has_an_event_for_it(hall: Hall, cluster: KubeFake):
+    hall.leaves("n0003")
+    hall.tell()
+    hall.returns("n0003")
+    hall.paper.later(minutes=10)
+    hall.leaves("n0003")
+    hall.tell()
+    assert [reason for _, reason in events(cluster)] == ["OutOfService", "OutOfService"]
+
+
 def test_without_the_policys_word_nothing_is_written(hall: Hall, cluster: KubeFake):
     hall.rules = {}
     hall.leaves("n0003")

@@ -22,9 +22,13 @@ KINDS = (NoticeIntentEntry.kind, NoticeVerifiedEntry.kind, NoticeFailedEntry.kin
 
 @dataclass(frozen=True, slots=True)
 class ShownNotice:
-    """The last notice of a node, as the ledger has it; `at`: when it was last worked on (ISO 8601)."""
+    """The last notice of a node, as the ledger has it; `at`: when it was last worked on (ISO 8601).
+
+    `move` is the last way out of service or back that a notice announced.
+    """
 
     intent: NoticeIntentEntry
+    move: str
     at: str
     end: Literal["", "verified", "failed"] = ""
 
@@ -39,7 +43,7 @@ class NoticeJournal:
         """Take new entries, of any kinds."""
         for entry in entries:
             if entry.kind == NoticeIntentEntry.kind:
-                self.shown[entry.node] = ShownNotice(NoticeIntentEntry.read(entry), entry.at)
+                self._begin(entry, NoticeIntentEntry.read(entry))
             elif entry.kind == NoticeVerifiedEntry.kind:
                 self._end(entry, NoticeVerifiedEntry.read(entry).notice, "verified")
             elif entry.kind == NoticeFailedEntry.kind:
@@ -48,6 +52,10 @@ class NoticeJournal:
     def list_told_out(self) -> set[str]:
         """Return the nodes of which the last notice does not prove that their customers know them back."""
         return {node for node, one in self.shown.items() if not one.intent.in_service or one.end != "verified"}
+
+    def _begin(self, entry: LedgerEntry, intent: NoticeIntentEntry) -> None:
+        known = self.shown.get(entry.node)
+        self.shown[entry.node] = ShownNotice(intent, intent.move or (known.move if known else ""), entry.at)
 
     def _end(self, entry: LedgerEntry, notice: str, end: Literal["verified", "failed"]) -> None:
         known = self.shown.get(entry.node)
@@ -60,7 +68,7 @@ def decide_intent(
 ) -> NoticeIntentEntry | None:
     """Return what to show on a node now, None for nothing: a move at once, and new words after a while. Pure."""
     in_service, line, move = notice.standing.in_service, notice.line, notice.standing.move
-    if shown is None or shown.intent.in_service != in_service:
+    if shown is None or shown.move != move:
         is_news = shown is not None or not in_service
         return NoticeIntentEntry(_derive_id(notice, now), in_service, line, move) if is_news else None
     if not shown.end and shown.intent.text == line:
@@ -70,7 +78,7 @@ def decide_intent(
         return None
     if shown.end and now - parse_time(shown.at) < timedelta(minutes=rules.every_minutes):
         return None
-    return NoticeIntentEntry(_derive_id(notice, now), in_service, line, "" if is_proved else move)
+    return NoticeIntentEntry(_derive_id(notice, now), in_service, line, "" if is_proved else shown.intent.move)
 
 
 def _derive_id(notice: ServiceNotice, now: datetime) -> str:
