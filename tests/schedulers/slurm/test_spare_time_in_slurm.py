@@ -57,7 +57,7 @@ echo '{"run": {"engine": "numpy 2", "backend": "cpu", "devices": [{"index": 0}]}
 seed=0
 while :; do
   echo "{\\"test\\": \\"sort.int32\\", \\"seed\\": $seed, \\"ms\\": 1, \\"digests\\": [\\"aa\\"]}"
-  seed=$((seed + 1)); echo $seed > "$0.done"; sleep 0.05
+  seed=$((seed + 1)); sleep 0.05
 done
 """
 
@@ -66,12 +66,13 @@ def test_what_a_load_found_before_a_customer_came_is_kept(node: str, tmp_path: P
     tool = tmp_path / "assay-load"
     tool.write_text(UNITS)
     tool.chmod(0o755)
-    done = tmp_path / "assay-load.done"
+    relayed = tmp_path / "relayed"
     place = [f"PATH={tmp_path}:{os.environ['PATH']}", f"PYTHONPATH={Path(assay.__file__).parents[1]}"]
-    command = ["env", *place, sys.executable, "-m", "assay.probe", "--active", "battery", "--relay"]
+    probe = ["env", *place, sys.executable, "-m", "assay.probe", "--active", "battery", "--relay"]
+    command = ["sh", "-c", '"$@" | tee "$0"', str(relayed), *probe]
     with ThreadPoolExecutor(1) as pool:
         going = pool.submit(adapter().run_spare, node, command, b"", 300)
-        until(lambda: done.exists() and int(done.read_text() or 0) > 20)
+        until(lambda: relayed.exists() and relayed.read_text().count("sort.int32") > 20)
         job("llama-405b", node)
         spare = going.result(60)
     assert "llama-405b" in spare.preempted_by
