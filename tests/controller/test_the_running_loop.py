@@ -160,6 +160,17 @@ def test_a_fault_that_another_process_stores_is_answered_at_once_and_told_line_b
     assert all("tries again" not in line for line in running.said)
 
 
+def test_a_technicians_word_lets_the_node_be_looked_at_at_once(fleet: Path, monkeypatch):
+    running, looked = Running(fleet, fleet / ".assay" / "ledger.sqlite"), list[str]()
+    monkeypatch.setattr(looping, "observe_nodes", lambda _, names, **__: looked.extend(names) or [])
+    running.start()
+    word = {"ticket": "0123456789abcdef", "title": "a cable", "who": "tom", "note": "reseated"}
+    running.elsewhere(LedgerEntry("d1", format_time(datetime.now(UTC)), "ticket.done", NODE, word))
+    running.until(lambda: looked)
+    running.end()
+    assert looked == [NODE]
+
+
 def test_trouble_is_told_once_and_what_came_meanwhile_is_answered_when_it_is_over(fleet: Path, monkeypatch):
     running, broken = Running(fleet, fleet / ".assay" / "ledger.sqlite"), threading.Event()
     decide, failed = looping.record_decisions, list[str]()

@@ -93,6 +93,16 @@ LINES = [
         "a digest of 1 ticket for ops",
     ),
     ("digest.sent", {"digest": ID, "route": "ops", "count": 2}, "ops has a digest of 2 tickets"),
+    (
+        "ticket.done",
+        {"ticket": ID, "title": "GPU 5", "who": "tom", "note": "reseated"},
+        "tom says that the work is done: GPU 5",
+    ),
+    (
+        "ticket.photo",
+        {"ticket": ID, "title": "GPU 5", "who": "tom", "sha256": "ab", "type": "jpg", "bytes": 9},
+        "tom added a photo to ticket GPU 5",
+    ),
     ("machine.seen", {"machine": {"serial": "S1", "vendor": "V", "model": "M"}, "source": "lease"}, "serial S1, V M"),
     (
         "notice.intent",

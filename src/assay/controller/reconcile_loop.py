@@ -32,6 +32,7 @@ from assay.controller.schedules.scheduled_jobs import SCHEDULED_JOBS
 from assay.controller.schedules.slot_runner import list_due_tasks, run_slot_task
 from assay.controller.signed_commit_gate import accept_commit, requires_signed_commits
 from assay.controller.telling_people import tell_people
+from assay.controller.ticket_updates import list_fabrics_to_prove
 from assay.lifecycle.node_state import NodeState
 from assay.model.decision import REPAIR_ACTIONS
 from assay.model.entries.effect_entries import EffectVerifiedEntry
@@ -52,7 +53,7 @@ STOP_GRACE_S = 10.0
 """How long running tasks may take to end when the loop stops."""
 IGNORED_KIND_PREFIXES = ("ticket.", "notice", "schedule.", "observe.", "commit.", "rollout.", "burnin.window")
 """Kinds of entries that change nothing for decisions."""
-REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced")
+REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced", "ticket.done")
 """Kinds of entries after which a node is polled at once, as after a repair."""
 
 
@@ -222,12 +223,13 @@ class ReconcileLoop:
         self._throttle.reset("decide")
 
     def _list_due_fabrics(self, now: float) -> Collection[str]:
-        """Return the fabrics to scan with this round: those that no schedule scans, once an interval."""
+        """Return the fabrics to scan with this round: those to prove, and unscheduled ones once an interval."""
+        to_prove = list_fabrics_to_prove(self._fleet_state.context)
         if not self._throttle.is_due("scan", self._interval_s or DEFAULT_POLL_INTERVAL_S, now):
-            return ()
+            return to_prove
         fleet = self._fleet_state.context.fleet
         assigned = self._assignment.select_assigned(self._names)
-        return find_unscheduled_fabrics(fleet, [fleet.nodes[name] for name in assigned])
+        return to_prove | find_unscheduled_fabrics(fleet, [fleet.nodes[name] for name in assigned])
 
     def _start_scheduled_tasks(self) -> None:
         """Start the slots that are due, one for each free worker."""

@@ -13,6 +13,8 @@ from assay.model.outcome import RecordedOutcome
 from assay.model.ticket import Ticket
 from assay.model.timestamps import parse_time
 
+FABRIC_SCAN = "fabric scan "
+"""What the proof of a link's ticket begins with; the fabric follows."""
 STATE_TICKET_KINDS = ("stay", "opened", FOREIGN_TICKET_KIND)
 """Kinds of tickets that end when the node leaves its state."""
 
@@ -31,8 +33,8 @@ class ClosingProofs:
 
     def find_proof(self, ticket: Ticket, since: str) -> str:
         """Return what proved the ticket fixed after `since` (ISO 8601), "" for nothing."""
-        if ticket.verify.startswith("fabric scan "):
-            return self._find_scan(ticket.verify.removeprefix("fabric scan "), since)
+        if ticket.verify.startswith(FABRIC_SCAN):
+            return self._find_scan(ticket.verify.removeprefix(FABRIC_SCAN), since)
         if ticket.key in self.good_links:
             return self.good_links[ticket.key]
         view = self.views.get(ticket.node)

@@ -12,9 +12,18 @@ from assay.controller.pass_log import records_pass
 from assay.controller.rollouts.paused_rollout_ticket import make_paused_ticket
 from assay.controller.schedules.due_slots import list_schedule_lines
 from assay.controller.schedules.slot_runner import read_schedule_history
-from assay.controller.ticket_closing_proofs import ClosingProofs
+from assay.controller.ticket_closing_proofs import FABRIC_SCAN, ClosingProofs
+from assay.fabric.scan import format_fabric_subject
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
-from assay.tickets.ticket_diff import TICKET_KINDS, diff_tickets, read_ticket_statuses
+from assay.model.entries.ticket_entries import TicketDoneEntry
+from assay.model.timestamps import parse_time
+from assay.tickets.ticket_diff import (
+    TICKET_KINDS,
+    TICKET_RECORD_KINDS,
+    diff_tickets,
+    list_tickets,
+    read_ticket_statuses,
+)
 
 
 @records_pass("tickets")
@@ -39,6 +48,20 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     proofs = ClosingProofs(views, comparisons, scans, links.proofs)
     window = timedelta(days=context.policy.reopen_days)
     context.ledger.append(*diff_tickets(known, desired, proofs.find_proof, context.now, window))
+
+
+def list_fabrics_to_prove(context: ControllerContext) -> set[str]:
+    """Return the fabrics of which nobody has scanned what a technician says is done."""
+    if not context.ledger.entries(kinds=[TicketDoneEntry.kind], most=1):
+        return set()
+    found = set()
+    for record in list_tickets(context.ledger.entries(kinds=TICKET_RECORD_KINDS)):
+        fabric = record.ticket.verify.removeprefix(FABRIC_SCAN)
+        if record.done and not record.closed_at and fabric in context.fleet.designs:
+            scan = context.evidence.latest(format_fabric_subject(context.fleet.designs[fabric]))
+            if scan is None or scan.at < parse_time(record.done.at):
+                found.add(fabric)
+    return found
 
 
 def _read_technician_notes(context: ControllerContext) -> TechnicianNotes:

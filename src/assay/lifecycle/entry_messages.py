@@ -271,6 +271,8 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ticket.TicketOpenedEntry: _ticket_formatter("opened"),
     ticket.TicketUpdatedEntry: _ticket_formatter("updated"),
     ticket.TicketClosedEntry: _ticket_formatter("closed"),
+    ticket.TicketDoneEntry: lambda entry, _: f"{entry.who} says that the work is done: {entry.title} ({entry.note})",
+    ticket.TicketPhotoEntry: lambda entry, _: f"{entry.who} added a photo to ticket {entry.title}",
     ticket.TicketReopenedEntry: _ticket_formatter("reopened"),
     ticket.TicketDeliveredEntry: _ticket_formatter("delivered"),
     ticket.DigestStartedEntry: lambda entry, _: (

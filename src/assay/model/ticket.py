@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+PhotoType = Literal["jpg", "png", "webp", "heic"]
+FIRST_BYTES: dict[PhotoType, bytes] = {"jpg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
+"""ISO/IEC 10918-1; ISO/IEC 15948."""
+BRANDS: dict[bytes, PhotoType] = {b"WEBP": "webp", b"heic": "heic", b"heix": "heic", b"mif1": "heic", b"msf1": "heic"}
+"""What stands at byte 8 of the others (RFC 9649; ISO/IEC 23008-12)."""
+MEDIA_TYPES: dict[PhotoType, str] = {
+    "jpg": "image/jpeg",
+    "png": "image/png",
+    "webp": "image/webp",
+    "heic": "image/heic",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class TicketEvent:
-    """One line of a ticket's history. `what` is opened, updated, closed or reopened; `why` gives the reason."""
+    """One line of a ticket's history. `what` is opened, updated, done, closed or reopened; `why` gives the reason."""
 
     at: str
     what: str
@@ -63,8 +75,31 @@ class TicketEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkReport:
+    """A technician's word that the work is done: when (ISO 8601 UTC), who, and a note."""
+
+    at: str
+    who: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class TicketPhoto:
+    """A photo of the work: when it was added, by whom, its digest, its type (jpg, png, webp, heic) and its size."""
+
+    at: str
+    who: str
+    sha256: str
+    type: PhotoType
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class TicketRecord:
-    """One ticket and its history. Times are ISO 8601 UTC, "" for an event that has not happened since it (re)opened."""
+    """One ticket and its history. Times are ISO 8601 UTC, "" for an event that has not happened since it (re)opened.
+
+    `done`: the last word of a technician that the work is done, None without one since it (re)opened.
+    """
 
     ticket: Ticket
     opened_at: str
@@ -72,8 +107,19 @@ class TicketRecord:
     closed_at: str = ""
     by: str = ""
     history: tuple[TicketEvent, ...] = ()
+    done: WorkReport | None = None
+    photos: tuple[TicketPhoto, ...] = ()
 
     @property
     def reopen_count(self) -> int:
         """How often the ticket was reopened."""
         return sum(event.what == "reopened" for event in self.history)
+
+
+def find_photo_type(content: bytes) -> PhotoType | None:
+    """Return the type of a photo by its first bytes, None for anything else. Its name counts for nothing."""
+    for kind, start in FIRST_BYTES.items():
+        if content.startswith(start):
+            return kind
+    is_container = content.startswith(b"RIFF") or content[4:8] == b"ftyp"
+    return BRANDS.get(content[8:12]) if is_container else None

@@ -13,18 +13,23 @@ from datetime import timedelta
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.ticket_entries import (
     TicketClosedEntry,
+    TicketDoneEntry,
     TicketOpenedEntry,
+    TicketPhotoEntry,
     TicketReopenedEntry,
     TicketUpdatedEntry,
 )
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
+from assay.model.ticket import Ticket, TicketEvent, TicketPhoto, TicketPlace, TicketRecord, WorkReport
 from assay.model.timestamps import format_duration, parse_time
 
 ProofFinder = Callable[[Ticket, str], str]
 """Returns what proved a ticket's problem fixed since a time (ISO 8601), "" if nothing did."""
 OPENING_KINDS = ("ticket.opened", "ticket.updated", "ticket.reopened")
+TicketEvents = TicketClosedEntry | TicketDoneEntry | TicketPhotoEntry
 TICKET_KINDS = (*OPENING_KINDS, "ticket.closed")
+TICKET_RECORD_KINDS = (*TICKET_KINDS, TicketDoneEntry.kind, TicketPhotoEntry.kind)
+"""All kinds that `list_tickets` reads: also what technicians said and photographed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +127,26 @@ def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
     """Return every ticket with its history, in the order in which they were first opened."""
     found: dict[str, TicketRecord] = {}
     for entry in entries:
-        if entry.kind in TICKET_KINDS:
+        if entry.kind in TICKET_RECORD_KINDS:
             content = decode_entry(entry)
-            if isinstance(content, TicketClosedEntry):
-                if known := found.get(content.ticket):
-                    history = (*known.history, TicketEvent(entry.at, "closed", content.by))
-                    found[known.ticket.id] = replace(known, closed_at=entry.at, by=content.by, history=history)
-            elif isinstance(content, TicketOpenedEntry | TicketReopenedEntry):
+            if isinstance(content, TicketOpenedEntry | TicketReopenedEntry):
                 ident = content.ticket.id
                 found[ident] = _apply_opening(found.get(ident), content, entry.at)
+            elif isinstance(content, TicketEvents) and content.ticket in found:
+                found[content.ticket] = _apply_event(found[content.ticket], content, entry.at)
     return list(found.values())
+
+
+def _apply_event(known: TicketRecord, content: TicketEvents, at: str) -> TicketRecord:
+    """Return a ticket after it was closed, or after a technician said or photographed something."""
+    if isinstance(content, TicketPhotoEntry):
+        photo = TicketPhoto(at, content.who, content.sha256, content.type, content.bytes)
+        return replace(known, photos=(*known.photos, photo))
+    if isinstance(content, TicketDoneEntry):
+        event = TicketEvent(at, "done", f"{content.who}: {content.note}")
+        return replace(known, done=WorkReport(at, content.who, content.note), history=(*known.history, event))
+    history = (*known.history, TicketEvent(at, "closed", content.by))
+    return replace(known, closed_at=at, by=content.by, history=history)
 
 
 def _apply_opening(
@@ -145,4 +160,4 @@ def _apply_opening(
     history = (*known.history, event)
     if isinstance(content, TicketUpdatedEntry):
         return replace(known, ticket=content.ticket, updated_at=at, history=history)
-    return replace(known, ticket=content.ticket, closed_at="", by="", history=history)
+    return replace(known, ticket=content.ticket, closed_at="", by="", history=history, done=None)

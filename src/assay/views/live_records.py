@@ -16,7 +16,7 @@ from assay.model.clock import Clock
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import TicketRecord
-from assay.tickets.ticket_diff import TICKET_KINDS, list_tickets
+from assay.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
 
 RecordStamp = tuple[int, int, str, int]
 
@@ -67,8 +67,8 @@ class LiveRecords:
     def read_tickets(self) -> list[TicketRecord]:
         """Return every ticket, in the order in which they were first opened."""
         with self._lock:
-            head = self.ledger_for_reading.head()
-            if head > self._tickets_seq:
-                self._ticket_entries += self.ledger_for_reading.entries(kinds=TICKET_KINDS, after=self._tickets_seq)
+            ledger = self.ledger_for_reading
+            if (head := ledger.head()) > self._tickets_seq:
+                self._ticket_entries += ledger.entries(kinds=TICKET_RECORD_KINDS, after=self._tickets_seq)
                 self._tickets_seq = max(head, *(entry.seq for entry in self._ticket_entries[-1:]))
             return list_tickets(self._ticket_entries)

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 
 from assay.web import agent_routes, alertmanager_webhook, health_routes, metrics_routes
 from assay.web.access import login_routes
-from assay.web.api import api_routes, order_routes
+from assay.web.api import api_routes, order_routes, photo_routes
 from assay.web.app_state import AppState
 from assay.web.pages import customer_feed, page_routes
 from assay.web.request_bodies_and_refusals import reply_internal_error, reply_refusal
@@ -38,6 +38,7 @@ ROUTE_BUILDERS: Sequence[Callable[[AppState], Sequence[BaseRoute]]] = (
     login_routes.routes,
     api_routes.routes,
     order_routes.routes,
+    photo_routes.routes,
 )
 
 

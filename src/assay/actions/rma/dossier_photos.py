@@ -15,12 +15,9 @@ from pathlib import Path
 from assay.actions.rma.dossier_content import DossierJson
 from assay.model.entries.asset_entries import PhotoFile, PhotosTakenEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.ticket import find_photo_type
 
 PHOTOS_KIND = PhotosTakenEntry.kind
-FILE_SIGNATURES = {"jpg": b"\xff\xd8\xff", "jpeg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
-"""The first bytes of the files (ISO/IEC 10918-1; ISO/IEC 15948)."""
-CONTAINER_SIGNATURES = {"heic": b"ftyp", "webp": b"WEBP"}
-"""What is within the first twelve bytes of the others (ISO/IEC 14496-12; RFC 9649)."""
 MAX_PHOTO_BYTES = 25 * 1024 * 1024
 MAX_PHOTOS = 60
 _PHOTO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_. -]{0,80}\.(jpe?g|png|heic|webp)", re.IGNORECASE)
@@ -106,11 +103,5 @@ def _read_photo(path: Path) -> tuple[str, bytes]:
         content = path.read_bytes()
     except OSError as error:
         return f"it cannot be read: {error.strerror}", b""
-    is_photo = _has_signature(found[1].lower(), content)
+    is_photo = find_photo_type(content) == found[1].lower().replace("jpeg", "jpg")
     return ("", content) if is_photo else ("its first bytes are not those of such a photo", b"")
-
-
-def _has_signature(suffix: str, content: bytes) -> bool:
-    if suffix in FILE_SIGNATURES:
-        return content.startswith(FILE_SIGNATURES[suffix])
-    return CONTAINER_SIGNATURES[suffix] in content[:12]

@@ -14,16 +14,20 @@ from assay.controller.context import ControllerContext
 from assay.controller.orders.node_orders import certify_node, hold_node, release_node
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.controller.orders.rollout_orders import find_active_rollout, pause_rollout, resume_rollout
+from assay.controller.orders.ticket_orders import find_ticket, report_done
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.rollout_history import Rollout
 from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, MoveEntry, ReleaseEntry
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.rollout_entries import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
+from assay.model.entries.ticket_entries import TicketDoneEntry
 from assay.model.errors import AssayError
+from assay.model.ticket import TicketRecord
 
 NodeOrderName = Literal["hold", "release", "certify"]
 RolloutOrderName = Literal["pause", "resume"]
+TicketOrderName = Literal["done"]
 NodeOrderEntry = HoldEntry | ReleaseEntry | CertifiedEntry | MoveEntry
 RolloutOrderEntry = RolloutPausedEntry | RolloutResumedEntry | RolloutAbortedEntry
 KIND_OF_ORDER = {
@@ -32,6 +36,7 @@ KIND_OF_ORDER = {
     "certify": CertifiedEntry.kind,
     "pause": RolloutPausedEntry.kind,
     "resume": RolloutResumedEntry.kind,
+    "done": TicketDoneEntry.kind,
 }
 NODE_ORDERS = tuple(one.kind for one in get_args(NodeOrderEntry))
 ROLLOUT_ORDERS = tuple(one.kind for one in get_args(RolloutOrderEntry))
@@ -92,6 +97,20 @@ def order_for_rollout(
         raise OrderRefused(error.what) from None
     [recorded] = context.ledger.append(entry)
     return OrderResult(recorded, f"rollout {shorten_id(found.id)}: {order.order}, by {operator.who}: {operator.reason}")
+
+
+def order_for_ticket(
+    context: ControllerContext, records: Iterable[TicketRecord], ident: str, order: VisitorOrder
+) -> OrderResult:
+    """Record an order for a ticket. Raises OrderRefused, or AssayError if the ledger cannot be written."""
+    operator = _identify(context, order)
+    try:
+        record = find_ticket(records, ident)
+        made = report_done(record, operator)
+    except AssayError as error:
+        raise OrderRefused(error.what) from None
+    recorded = bool(made.entry) and all(context.ledger.append(*filter(None, [made.entry])))
+    return OrderResult(recorded, made.message)
 
 
 def _identify(context: ControllerContext, order: VisitorOrder) -> OperatorIdentity:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from assay.model.entries.entry_content import EntryBody, EntryContent, stored_as
-from assay.model.ticket import Ticket
+from assay.model.ticket import PhotoType, Ticket
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,30 @@ class TicketReopenedEntry(EntryContent):
     def _encode_body(self) -> dict[str, Any]:
         plain = self.ticket.as_json()
         return {"ticket": self.ticket.id, **plain, "reason": self.reason, "before": self.times_closed}
+
+
+@dataclass(frozen=True, slots=True)
+class TicketDoneEntry(EntryContent):
+    """A technician says that the work is done: the proof of the ticket is to be taken now. It closes nothing."""
+
+    kind = "ticket.done"
+    ticket: str
+    title: str
+    who: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class TicketPhotoEntry(EntryContent):
+    """A photo was added to a ticket, by whom. `type` is jpg, png, webp or heic, `bytes` its size."""
+
+    kind = "ticket.photo"
+    ticket: str
+    title: str
+    who: str
+    sha256: str
+    type: PhotoType
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from assay.model.specs.access_rules import VisitorRights, VisitorRole
 ORDERS_OF_ROLES: dict[VisitorRole, frozenset[str]] = {
     "viewer": frozenset(),
     "customer": frozenset(),
-    "technician": frozenset({"certify"}),
-    "operator": frozenset({"certify", "hold", "release", "pause", "resume"}),
+    "technician": frozenset({"certify", "done", "photo"}),
+    "operator": frozenset({"certify", "done", "photo", "hold", "release", "pause", "resume"}),
 }
 
 

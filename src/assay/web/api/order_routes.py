@@ -18,9 +18,11 @@ from assay.controller.orders.visitor_orders import (
     OrderRefused,
     OrderResult,
     RolloutOrderName,
+    TicketOrderName,
     VisitorOrder,
     order_for_node,
     order_for_rollout,
+    order_for_ticket,
 )
 from assay.model.errors import AssayError
 from assay.web.access.gate import AccessGate
@@ -56,12 +58,23 @@ class RolloutOrder(BaseModel):
     after: int = Field(ge=0, le=2**62)
 
 
+class TicketOrder(BaseModel):
+    """What a technician says of a ticket. `after`: the `position` that came with what the person saw."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    order: TicketOrderName
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    after: int = Field(ge=0, le=2**62)
+
+
 def routes(state: AppState) -> Sequence[BaseRoute]:
     """Return the routes of orders."""
     orders = OrderRoutes(state)
     return [
         Route("/api/v1/nodes/{name}/orders", orders.order_for_node, methods=["POST"]),
         Route("/api/v1/rollouts/{id}/orders", orders.order_for_rollout, methods=["POST"]),
+        Route("/api/v1/tickets/{id}/orders", orders.order_for_ticket, methods=["POST"]),
     ]
 
 
@@ -93,6 +106,17 @@ class OrderRoutes:
             raise make_refusal(404, "there is no such rollout")
         result = await self._give(partial(order_for_rollout, self._state.context, rollouts.values(), ident, order))
         return self._reply(request, result, f"/rollouts/{quote(ident, safe='')}")
+
+    async def order_for_ticket(self, request: Request) -> Response:
+        """Take a technician's word that the work is done."""
+        visitor = await self._admit_orderer(request)
+        body = await self._read_order(request, TicketOrder)
+        order = self._allow(visitor, body.order, body.reason, body.after)
+        records, ident = self._state.records.read_tickets(), request.path_params["id"]
+        if ident not in {record.ticket.id for record in records}:
+            raise make_refusal(404, "there is no such ticket")
+        result = await self._give(partial(order_for_ticket, self._state.context, records, ident, order))
+        return self._reply(request, result, f"/tickets/{quote(ident, safe='')}")
 
     async def _admit_orderer(self, request: Request) -> Visitor:
         """Return the visitor. Raises a refusal for one who may give no order, before anything is looked up."""
@@ -140,5 +164,6 @@ def describe_orders() -> dict[str, tuple[str, type[BaseModel], Any]]:
     """Return the addresses of orders, for the OpenAPI document: path → summary, body, answer."""
     return {
         "/nodes/{name}/orders": ("Hold, release or certify a node", NodeOrder, OrderResult),
+        "/tickets/{id}/orders": ("Say that the work is done, and ask for its proof", TicketOrder, OrderResult),
         "/rollouts/{id}/orders": ("Pause or resume a rollout", RolloutOrder, OrderResult),
     }

@@ -37,6 +37,7 @@ def load_static_files() -> dict[str, StaticFile]:
         "style.css": _make_file("style.css", style, "text/css"),
         "htmx.min.js": _make_file("htmx.min.js", (ours / "htmx.min.js").read_bytes(), script),
         "icon.svg": _make_file("icon.svg", (ours / "icon.svg").read_bytes(), "image/svg+xml"),
+        "photo.js": _make_file("photo.js", (ours / "photo.js").read_bytes(), script),
         "hx-sse.min.js": _make_file("hx-sse.min.js", (ours / "hx-sse.min.js").read_bytes(), script),
     }
 

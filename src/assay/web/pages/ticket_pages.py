@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from assay.controller.orders.ticket_orders import describe_wait
 from assay.views.fleet_view import list_cells
 from assay.views.live_records import LiveRecords
 from assay.views.rack_view import draw_ticket_racks
+from assay.views.ticket_proof import find_ticket_proof
 from assay.web.pages.page_frame import PageRequest, render_frame
 
 CLOSED_SHOWN = 30
@@ -26,4 +28,13 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         return None
     cells = list_cells(records.fleet, records.read_node_states())
     racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
-    return render_frame("ticket.html.j2", request, record=record, ticket=record.ticket, racks=racks)
+    return render_frame(
+        "ticket.html.j2",
+        request,
+        record=record,
+        ticket=record.ticket,
+        racks=racks,
+        proof=find_ticket_proof(records, record),
+        closing=describe_wait(record),
+        may_report=not record.closed_at and request.visitor.may_order("done"),
+    )

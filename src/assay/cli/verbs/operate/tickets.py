@@ -6,11 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.operator_orders import Who
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
@@ -64,6 +66,31 @@ def tickets(
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
     print(text or "no open tickets")  # noqa: T201 — the answer
+
+
+@tickets_app.command()
+def done(
+    context: typer.Context,
+    ident: Annotated[str, typer.Argument(metavar="ID", help="The ticket: the start of its id.", show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="What you did.", show_default=False)],
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Say that the work of a ticket is done. assay then looks at once; only the proof closes the ticket.
+
+    Exit codes: 0 recorded; 2 there is no such open ticket, or the ledger cannot be written.
+    """
+    from assay.cli.operator_orders import identify_operator
+    from assay.controller.orders.ticket_orders import find_ticket, report_done
+    from assay.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
+
+    workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
+    records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
+    order = report_done(find_ticket(records, ident), identify_operator(workspace, who, reason))
+    recorded = bool(order.entry) and all(workspace.ledger.append(*filter(None, [order.entry])))
+    answer = {"recorded": recorded, "message": order.message}
+    print(json.dumps(answer, ensure_ascii=False) if form == "json" else order.message)  # noqa: T201 — the answer
 
 
 @tickets_app.command()
@@ -126,7 +153,9 @@ def _ticket_as_json(record: TicketRecord) -> dict[str, Any]:
         "by": record.by,
     }
     history = [{"at": event.at, "what": event.what, "why": event.why} for event in record.history]
-    return {**record.ticket.as_json(), **times, "reopened": record.reopen_count, "history": history}
+    done = asdict(record.done) if record.done else None
+    more = {"reopened": record.reopen_count, "history": history, "done": done, "photos": len(record.photos)}
+    return {**record.ticket.as_json(), **times, **more}
 
 
 def _format_ticket(record: TicketRecord) -> str:
@@ -139,6 +168,7 @@ def _format_ticket(record: TicketRecord) -> str:
         "steps": "\n".join(f"{number}. {line}" for number, line in enumerate(ticket.steps.splitlines(), 1)),
         "files": ticket.files,
         "verify": ticket.verify,
+        "done": f"{record.done.who} {format_minute(record.done.at)}: {record.done.note}" if record.done else "",
         "closed by": record.by,
         "history": "\n".join(map(_format_event, record.history)) if record.reopen_count else "",
     }
