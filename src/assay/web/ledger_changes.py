@@ -11,19 +11,21 @@ from starlette.concurrency import run_in_threadpool
 LOOK_S = 5.0
 """How long one look waits for an entry. A new entry ends it at once."""
 REST_S = 1.0
-"""Seconds between two messages: a burst of entries is one change."""
+"""Seconds between two messages, and after a look that failed: a burst of entries is one change."""
 MAX_WATCHERS = 256
 
 
 class LedgerChanges:
     """Waits for new entries in one thread while anybody watches. Works on the event loop's thread only.
 
-    `wait` returns the number of the newest entry as soon as it is above a number, or after so many seconds.
+    `wait` returns the number of the newest entry as soon as it is above a number, or after so many seconds. `report`
+    shows a line to people when it fails.
     """
 
-    def __init__(self, wait: Callable[[int, float], int], ending: Event) -> None:
-        self._wait_for_entry, self._ending = wait, ending
+    def __init__(self, wait: Callable[[int, float], int], ending: Event, report: Callable[[str], None]) -> None:
+        self._wait_for_entry, self._ending, self._report = wait, ending, report
         self._head, self.watchers = 0, 0
+        self._failure = ""
         self._grown = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -38,9 +40,9 @@ class LedgerChanges:
         Ends when the server does.
         """
         self.watchers += 1
-        self._task = self._task or asyncio.create_task(self._follow())
         try:
             while not self._ending.is_set():
+                self._task = self._task or asyncio.create_task(self._follow())
                 if self._head > after:
                     after = self._head
                     yield after
@@ -63,14 +65,30 @@ class LedgerChanges:
         """Follow the ledger until nobody watches."""
         try:
             while self.watchers and not self._ending.is_set():
-                head = await run_in_threadpool(self._wait_for_entry, self._head, LOOK_S)
-                if head > self._head:
+                if (head := await self._look()) != self._head:
                     self._head = head
                     self._wake()
                     await asyncio.sleep(REST_S)
         finally:
             self._task = None
             self._wake()
+
+    async def _look(self) -> int:
+        """Return the number of the newest entry; the last one known, after a rest, if the ledger cannot be read.
+
+        Whatever the failure, those who watch wait for a later look: a database is busy, or starts anew. So an error
+        is told once, and ends nothing.
+        """
+        try:
+            head = await run_in_threadpool(self._wait_for_entry, self._head, LOOK_S)
+        except Exception as error:
+            if self._failure != (failure := f"{type(error).__name__}: {error}"):
+                self._failure = failure
+                self._report(f"open pages wait: the ledger cannot be read: {failure}")
+            await asyncio.sleep(REST_S)
+            return self._head
+        self._failure = ""
+        return max(head, self._head)
 
     def _wake(self) -> None:
         """Let all who wait look."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from assay.model.specs.access_rules import VisitorRights, VisitorRole
@@ -30,6 +30,16 @@ class Visitor:
     name: str
     role: VisitorRole
     pools: frozenset[str] = frozenset()
+
+    @property
+    def anonymous(self) -> Visitor:
+        """A visitor with the same rights and no name: what is made for it may be shown to all who have them."""
+        return replace(self, name="")
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """The role, and the pools in order."""
+        return self.role, *sorted(self.pools)
 
     @property
     def is_customer(self) -> bool:

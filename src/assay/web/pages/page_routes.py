@@ -1,18 +1,19 @@
 """The routes of pages. A page is rendered in a thread, few at a time, so that no batch of an agent waits for it.
 
+One render serves everybody with the same rights: no page shows who reads it.
+
 `GET /live?after=SEQ` is the stream that tells an open page that the ledger has grown; the page then reads itself again.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from threading import Lock
+from datetime import datetime
+from functools import partial
 
-import anyio
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from assay.model.ledger_entry import derive_id
@@ -21,6 +22,7 @@ from assay.web.access.gate import AccessGate
 from assay.web.access.security_headers import SECURITY_HEADERS
 from assay.web.access.visitor import Visitor
 from assay.web.app_state import AppState
+from assay.web.bounded_stream import BoundedStream
 from assay.web.ledger_changes import LedgerChanges
 from assay.web.pages.customer_page import render_customer_page
 from assay.web.pages.fleet_page import render_fleet_page
@@ -28,6 +30,7 @@ from assay.web.pages.node_page import render_node_page
 from assay.web.pages.page_frame import PageRequest
 from assay.web.pages.rack_and_pool_pages import render_pool_page, render_rack_page
 from assay.web.pages.rollout_pages import render_rollout_page, render_rollouts_page
+from assay.web.pages.shared_pages import PageKey, SharedPage, SharedPages
 from assay.web.pages.source_page import render_source_page
 from assay.web.pages.static_files import STATIC_ROUTE
 from assay.web.pages.ticket_pages import render_ticket_page, render_tickets_page
@@ -35,7 +38,6 @@ from assay.web.request_bodies_and_refusals import make_refusal
 
 PageRenderer = Callable[[LiveRecords, PageRequest], str | None]
 """Returns a page, None if there is no such thing."""
-RENDERED_AT_ONCE, KEPT_PAGES, KEPT_BYTES = 2, 64, 32 * 1024 * 1024
 MINUTE_S = 60
 MAX_QUERY = 512
 CUSTOMER_PAGE = "/customer"
@@ -62,14 +64,11 @@ def routes(state: AppState) -> Sequence[BaseRoute]:
 
 
 class PageRoutes:
-    """Renders pages, and keeps the newest: the same records give the same page."""
+    """Renders pages: the same records and rights give the same page."""
 
     def __init__(self, state: AppState) -> None:
-        self._state, self._gate = state, AccessGate(state)
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = Lock()
-        self._turns = anyio.CapacityLimiter(RENDERED_AT_ONCE)
-        self._changes = LedgerChanges(state.context.ledger.wait, state.ending)
+        self._state, self._gate, self._pages = state, AccessGate(state), SharedPages()
+        self._changes = LedgerChanges(state.context.ledger.wait, state.ending, state.report)
 
     def make_endpoint(self, render: PageRenderer) -> Callable[[Request], object]:
         """Return the endpoint of one page."""
@@ -82,36 +81,29 @@ class PageRoutes:
                 raise make_refusal(403, NOT_FOR_CUSTOMERS)
             if len(request.url.query) > MAX_QUERY:
                 raise make_refusal(414, f"a query of more than {MAX_QUERY} characters")
-            tag, body = await anyio.to_thread.run_sync(self._find_page, render, request, visitor, limiter=self._turns)
-            headers = {**SECURITY_HEADERS, "ETag": tag}
-            if body is None:
+            asked = partial(PageRequest, request.url.path, request.path_params, request.query_params)
+            key = (request.url.path, request.url.query, *visitor.rights)
+            page = await self._pages.render(key, partial(self._find_page, render, key, asked, visitor.anonymous))
+            if page is None:
                 raise make_refusal(404, "there is nothing of this name")
-            if request.headers.get("if-none-match") == tag:
-                return Response(status_code=304, headers=headers)
-            return Response(body, media_type="text/html", headers=headers)
+            return page.reply(request)
 
         return reply
 
-    def _find_page(self, render: PageRenderer, request: Request, visitor: Visitor) -> tuple[str, bytes | None]:
-        """Return the tag of a page, and the page; None for one of which there is nothing to show."""
+    def _find_page(
+        self, render: PageRenderer, key: PageKey, asked: Callable[[int, datetime, Visitor], PageRequest], who: Visitor
+    ) -> SharedPage | None:
+        """Return a page as the records are now; None for one of which there is nothing to show."""
         records = self._state.records
         stamp, now = records.read_stamp(), records.clock.now()
-        words = (*map(str, stamp), str(int(now.timestamp()) // MINUTE_S), str(request.url), repr(visitor))
-        tag = f'"{derive_id(*words)}"'
-        if (known := self._kept.get(tag)) is not None:
-            return tag, known
-        query, path = request.query_params, request.url.path
-        asked = PageRequest(path, request.path_params, query, stamp[0], now, visitor)
-        page = render(records, asked)
-        if page is not None:
-            self._keep(tag, page.encode())
-        return tag, page.encode() if page is not None else None
-
-    def _keep(self, tag: str, body: bytes) -> None:
-        with self._lock:
-            self._kept[tag] = body
-            while len(self._kept) > KEPT_PAGES or sum(map(len, self._kept.values())) > KEPT_BYTES:
-                self._kept.popitem(last=False)
+        tag = derive_id(*map(str, (*stamp, int(now.timestamp()) // MINUTE_S, *key)))
+        if (known := self._pages.find(tag)) is not None:
+            return known
+        if (text := render(records, asked(stamp[0], now, who))) is None:
+            return None
+        page = SharedPage.pack(tag, text)
+        self._pages.keep(page)
+        return page
 
     async def stream_changes(self, request: Request) -> Response:
         """Stream an event `changed` for each growth of the ledger, with the number of its newest entry as id."""
@@ -120,8 +112,7 @@ class PageRoutes:
             raise make_refusal(503, "as many pages follow the ledger as may", wait_s=30)
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
         start = int(after) if after.isascii() and after.isdecimal() and len(after) < 16 else 0
-        headers = {**SECURITY_HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(self._format_changes(start), media_type="text/event-stream", headers=headers)
+        return BoundedStream(self._format_changes(start))
 
     async def _format_changes(self, after: int) -> AsyncIterator[str]:
         yield "retry: 3000\n\n"
