@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site.end()
 
 
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def get(site: Site, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
     connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
     connection.request("GET", path, headers=headers)
@@ -65,6 +70,12 @@ def test_pages_are_only_for_this_machine(site: Site, headers: dict[str, str]) ->
         assert (status, "this machine only" in body) == (403, True)
 
 
+def test_htmx_comes_with_its_extension_in_one_script(site: Site) -> None:
+    (url,) = re.findall(r'<script src="([^"]+)"', get(site, "/")[2])
+    script = get(site, url)[2]
+    assert 'registerExtension("sse"' in script.partition("document.readyState")[2]
+
+
 @pytest.mark.parametrize("name", VENDORED)
 def test_scripts_are_the_published_ones(name: str) -> None:
     path = Path(__file__).parents[3] / "src/assay/web/pages/static" / name
@@ -78,7 +89,7 @@ def test_an_open_page_hears_of_a_new_entry(site: Site) -> None:
     connection.request("GET", f"/live?after={head}")
     answer = connection.getresponse()
     assert answer.getheader("content-type", "").startswith("text/event-stream")
-    ledger.append(LedgerEntry("hold-live", "2026-11-23T12:00:00+00:00", "hold", "n0010", HOLD))
+    ledger.append(LedgerEntry("hold-live", now(), "hold", "n0010", HOLD))
     lines = [answer.readline().decode().strip() for _ in range(8)]
     while not any(line.startswith("id: ") for line in lines):
         lines.append(answer.readline().decode().strip())
@@ -98,7 +109,7 @@ def test_a_page_in_a_browser_shows_a_new_entry_by_itself(site: Site) -> None:
         node = page.locator("a.cell", has_text="n0011")
         expect(node).to_have_class("cell serving")
         ledger = Ledger.open(site.fleet / ".assay/ledger.sqlite")
-        ledger.append(LedgerEntry("hold-browser", "2026-11-23T12:00:00+00:00", "hold", "n0011", HOLD))
+        ledger.append(LedgerEntry("hold-browser", now(), "hold", "n0011", HOLD))
         ledger.close()
         expect(node).to_have_class("cell held", timeout=30_000)
         assert (said, page.evaluate("document.documentElement.scrollWidth")) == ([], 390)

@@ -28,17 +28,20 @@ class StaticFile:
 
 @cache
 def load_static_files() -> dict[str, StaticFile]:
-    """Return the files by name. The stylesheet is the one of all pages, and what only live pages add to it."""
+    """Return the files by name. The stylesheet is the one of all pages, and what only live pages add to it.
+
+    htmx and its extension are one file: htmx begins as soon as its own script has run, in a timer. An extension in a
+    second script sometimes came too late, and such a page never followed the ledger.
+    """
     ours = resources.files(__package__) / "static"
     shared = resources.files("assay.pages") / "style.css"
     style = shared.read_bytes() + b"\n" + (ours / "live.css").read_bytes()
-    script = "text/javascript"
+    scripts = [(ours / name).read_bytes() for name in ("htmx.min.js", "hx-sse.min.js")]
     return {
         "style.css": _make_file("style.css", style, "text/css"),
-        "htmx.min.js": _make_file("htmx.min.js", (ours / "htmx.min.js").read_bytes(), script),
+        "live.js": _make_file("live.js", b"\n;\n".join(scripts), "text/javascript"),
         "icon.svg": _make_file("icon.svg", (ours / "icon.svg").read_bytes(), "image/svg+xml"),
-        "photo.js": _make_file("photo.js", (ours / "photo.js").read_bytes(), script),
-        "hx-sse.min.js": _make_file("hx-sse.min.js", (ours / "hx-sse.min.js").read_bytes(), script),
+        "photo.js": _make_file("photo.js", (ours / "photo.js").read_bytes(), "text/javascript"),
     }
 
 
