@@ -13,6 +13,7 @@ from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.text_lists import format_count
 from assay.model.timestamps import format_ago
 from assay.views.code_meanings import format_code_meaning
+from assay.views.judging_hash_cache import JUDGING_HASHES
 from assay.views.open_breakers import breaker_as_json
 from assay.views.record_source import RecordSource
 
@@ -108,8 +109,6 @@ def format_requirements(requirements: JsonObject) -> Iterator[str]:
 
 def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | None:
     """Return the snapshot of this node alone, without a status from its scheduler."""
-    from assay.fabric.topology.node_cables import digest_node_cables
-    from assay.fleet.spec_values_read_by_checks import JudgingHashes
     from assay.harness.selection.declared_outcomes import list_declared_outcomes
     from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 
@@ -120,7 +119,7 @@ def _make_snapshot(source: RecordSource, state: NodeState) -> FleetSnapshot | No
         return None
     declared = tuple(list_declared_outcomes(fleet, node.name))
     latest = tuple(source.ledger_for_reading.latest(node.name))
-    hashes = JudgingHashes(fleet, digest_node_cables).of_node(node.name) if policy.states[state.state].requires else {}
+    hashes = JUDGING_HASHES.find(fleet).of_node(node.name) if policy.states[state.state].requires else {}
     snapshot = NodeSnapshot(node, fleet.profile_of(node.name), state, declared, latest, None, judging_hashes=hashes)
     known = (fleet.lines, fleet.known_issues, fleet.observed_checks)
     return FleetSnapshot(source.clock.now(), policy, (snapshot,), *known, proofs=fleet.repair_proofs)

@@ -1,0 +1,18 @@
+"""What outcomes must have been judged by is found once for a fleet, and anew for a fleet that was read again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from assay.fleet.fleet_loader import load_fleet
+from assay.views.judging_hash_cache import JudgingHashCache
+
+
+def test_the_suites_are_read_once_for_a_fleet() -> None:
+    fleet, kept = load_fleet(Path(__file__).parents[2]), JudgingHashCache()
+    hashes = kept.find(fleet)
+    assert kept.find(fleet) is hashes
+    again = kept.find(replace(fleet))
+    assert again is not hashes
+    assert again.of_node("n0003") == hashes.of_node("n0003") != {}
