@@ -12,6 +12,8 @@ import pytest
 from hall import SERVING, Hall
 from ticket_sinks import Request, Service, Trouble
 
+from assay.notices import webhook_notices
+
 KEY = "canary-91ab"
 
 
@@ -134,6 +136,27 @@ def test_a_webhook_at_another_address_hears_of_nodes_that_are_out(hall: Hall, re
     point(hall, f"{receiver.url}/new")
     hall.tell()
     assert receiver.told == [[("n0003", "left")]] * 2
+
+
+def test_what_was_not_taken_is_not_sent_to_a_customer_who_lost_the_pool(hall: Hall, receiver: Receiver):
+    receiver.troubles.append(Trouble("POST", status=500))
+    hall.leaves("n0003")
+    hall.tell()
+    point(hall, receiver.url, pools=["byo-b"])
+    hall.paper.later(hours=2)
+    hall.tell()
+    assert len(receiver.requests) == 1
+
+
+def test_a_message_has_no_more_nodes_than_it_may_and_the_next_has_the_rest(
+    hall: Hall, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(webhook_notices, "MAX_NODES", 1)
+    hall.leaves("n0003", "n0004")
+    hall.tell()
+    hall.paper.later(minutes=10)
+    hall.tell()
+    assert receiver.told == [[("n0003", "left")], [("n0004", "left")]]
 
 
 def test_nobody_hears_of_a_simulated_node(hall: Hall, receiver: Receiver):

@@ -16,6 +16,7 @@ from assay.controller.context import ControllerContext
 from assay.model.entries.notice_entries import NoticesSentEntry, NoticesStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.secret_redaction import redact
 from assay.model.specs.customers.notice_rules import CustomerWebhook
 from assay.model.timestamps import parse_time
 from assay.tickets.delivery_backoff import PostponedDeliveries
@@ -55,7 +56,7 @@ class WebhookJournal:
                 self._note_sent(NoticesSentEntry.read(entry).message, entry.at)
 
     def find(self, webhook: str, destination: str) -> WebhookRecord:
-        """Return the record of a webhook. After it was pointed elsewhere, that is an empty one."""
+        """Return the record of a webhook. After it was pointed elsewhere, or got other pools, that is an empty one."""
         return self.records.setdefault((webhook, destination), WebhookRecord())
 
     def list_told_out(self) -> set[str]:
@@ -72,15 +73,10 @@ class WebhookJournal:
 def find_news(notices: Iterable[ServiceNotice], told: Mapping[str, Item], pools: Sequence[str]) -> Iterator[Item]:
     """Yield an item for each node of these pools of which there is news. Pure."""
     for notice in notices:
-        if notice.standing.state.pool in pools and (event := _find_event(notice, told.get(notice.node))):
-            state, since = notice.standing.state, notice.standing.since
-            yield {
-                "node": state.node,
-                "pool": state.pool,
-                "event": event,
-                "since": since,
-                **asdict(notice.texts),
-            }
+        standing = notice.standing
+        if standing.pool in pools and (event := _find_event(notice, told.get(notice.node))):
+            about = {"node": notice.node, "pool": standing.pool, "event": event, "since": standing.since}
+            yield {**about, **asdict(notice.texts)}
 
 
 def _find_event(notice: ServiceNotice, told: Item | None) -> NoticeEvent | None:
@@ -105,8 +101,9 @@ def send_to_webhooks(context: ControllerContext, journal: WebhookJournal, notice
             postponed.clear(name)
         except AssayError as error:
             wait = timedelta(seconds=getattr(error, "after_s", 0.0))
-            until = postponed.postpone(name, error.what, now, wait)
-            context.progress(f"the webhook of {name} got no notices: {error.what}; tries again at {until}")
+            why = redact(error.what)
+            until = postponed.postpone(name, why, now, wait)
+            context.progress(f"the webhook of {name} got no notices: {why}; tries again at {until}")
     postponed.save()
 
 
@@ -115,7 +112,7 @@ class _WebhookDelivery:
 
     def __init__(self, context: ControllerContext, name: str, hook: CustomerWebhook) -> None:
         self._context, self._name, self._hook = context, name, hook
-        self._destination = derive_id("customer webhook", hook.url)
+        self._destination = derive_id("customer webhook", hook.url, *sorted(hook.pools))
 
     def deliver(self, journal: WebhookJournal, notices: Sequence[ServiceNotice]) -> None:
         """Send the message that was interrupted, else one of all news. Raises AssayError if it is not taken."""

@@ -41,7 +41,7 @@ class NoticeFailedEntry(EntryContent):
 class NoticesStartedEntry(EntryContent):
     """A customer's webhook is about to get a message, and gets the same one again after a crash.
 
-    `destination` stands for its address. `items` are the nodes that the message tells of, as it has them.
+    `destination` stands for its address and its pools. `items` are the nodes that the message tells of, as it has them.
     """
 
     kind = "notices.started"

@@ -21,9 +21,13 @@ MAX_LINE = 360
 
 @dataclass(frozen=True, slots=True)
 class ServiceStanding:
-    """Whether a node that has left service before serves now, and since when (ISO 8601)."""
+    """Whether a node that has left service before serves now, and since when (ISO 8601).
+
+    `pool` is the one that the inventory has it in now.
+    """
 
     state: NodeState
+    pool: str
     in_service: bool
     since: str
 
@@ -57,9 +61,12 @@ def list_standings(source: RecordSource, states: Sequence[NodeState]) -> Iterato
     """Yield the standing of each node of the inventory that has left service at least once."""
     serving, _ = list_policy_states(source.fleet)
     for state in states:
-        if state.node in source.fleet.nodes and (absences := list_absences(state, serving)):
+        node = source.fleet.nodes.get(state.node)
+        if node and (absences := list_absences(state, serving)):
             last = absences[-1]
-            yield ServiceStanding(state, last.ended_at is not None, format_time(last.ended_at or last.began_at))
+            yield ServiceStanding(
+                state, node.pool, last.ended_at is not None, format_time(last.ended_at or last.began_at)
+            )
 
 
 def make_notice(source: RecordSource, states: Sequence[NodeState], standing: ServiceStanding) -> ServiceNotice:
