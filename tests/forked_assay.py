@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from forked_python import SYS_CLONE, Spawner, be_python, fork_for_parent, fork_spawner, serve, start_modules_by
+from pydantic import BaseModel
 
 LOADS_PLUGINS = (".__main__", ".specs.ticket_route")
 """The ends of modules that run a command or load plug-ins as soon as they are imported: each command has its own."""
@@ -155,18 +156,30 @@ def _run_command(streams: list[int], words: list[str], cwd: str, env: dict[str, 
 
 
 def _import_assay() -> None:
-    """Import the modules of `assay`, and keep what is there out of the forks' garbage collection."""
+    """Import the modules of `assay` and of pytest, and keep what is there out of the forks' garbage collection."""
     import gc
     import importlib
     import pkgutil
+
+    from _pytest.config import default_plugins
 
     import assay
 
     for module in pkgutil.walk_packages(assay.__path__, "assay."):
         if not module.name.endswith(LOADS_PLUGINS):
             importlib.import_module(module.name)
+    for name in default_plugins:
+        importlib.import_module(f"_pytest.{name}")
+    _build_models(BaseModel)
     gc.collect()
     gc.freeze()
+
+
+def _build_models(base: type[BaseModel]) -> None:
+    """Build the validators that a command would build when it needs them."""
+    for model in base.__subclasses__():
+        model.model_rebuild()
+        _build_models(model)
 
 
 if __name__ == "__main__":
