@@ -85,6 +85,7 @@ def test_what_time_brings_comes_down_the_stream_though_nobody_asks(lab: Any) -> 
 def test_a_silent_bmc_streams_nothing_and_makes_up_for_it_later(lab: Any) -> None:
     with lab.http() as session:
         lines = listen(lab, session)
+        assert wait_for(lambda: count_streams(lab) == 1)
         with lab.world.change("n0003") as state:
             state["fails"]["bmc_silent"] = True
             state.update(with_sel_event(state, AT, "Critical", "while silent", "Assay.1.0.Test"))
