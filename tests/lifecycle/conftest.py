@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ from assay.model.timestamps import parse_time
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
-parse_time_once = cache(parse_time)  # each judgement looks at the times of the whole history
 CHECKS = {
     "seatrial": CheckDeclaration(
         id="suites/s.py::test_inventory", subject="node", phases=["seatrial"], fault="gpu.missing"
@@ -62,6 +61,7 @@ class Paper:
         self.now = START
         self.nodes: dict[str, Node] = {}
         self.log: dict[str, LedgerEntry] = {}
+        self.times: list[datetime] = []
         self.chronicle = NodeStateProjection()
         self.outcomes: dict[str, dict[str, RecordedOutcome]] = {}
         self.jobs: dict[str, tuple[str, ...] | None] = {}
@@ -93,6 +93,7 @@ class Paper:
         for entry in entries:
             if entry.id not in self.log:
                 self.log[entry.id] = numbered = replace(entry, seq=len(self.log) + 1)
+                insort(self.times, parse_time(entry.at))
                 self.chronicle.apply([numbered])
 
     def later(self, **span: float) -> None:
@@ -108,19 +109,21 @@ class Paper:
 
     def view(self, name: str, story: NodeState | None = None) -> NodeSnapshot:
         node = self.nodes[name]
+        subject = CheckSubject(node.pool, name)
         return NodeSnapshot(
             node=node,
             profile=self.profiles[node.profile],
             node_state=story or self.story(name),
-            declared=tuple((check, CheckSubject(node.pool, name)) for check in self.checks.values()),
+            declared=tuple((check, subject) for check in self.checks.values()),
             latest=tuple(self.outcomes[name].values()),
             jobs=self.jobs[name],
             cordon=self.cordons.get(name),
             foreign_cordon=self.foreign.get(name, ""),
         )
 
-    def situation(self, **lines: Any) -> FleetSnapshot:
-        views = tuple(self.view(name) for name in self.nodes)
+    def situation(self, *views: NodeSnapshot, **lines: Any) -> FleetSnapshot:
+        """Return what is known of these nodes, by default of all."""
+        views = views or tuple(self.view(name) for name in self.nodes)
         known = {"known_issues": self.known, "observing_checks": self.observed, "proofs": self.catalog.proofs}
         more = {"lines": self.lines, **known, **lines}
         return FleetSnapshot(self.now, self.policy, views, **more)
@@ -156,7 +159,7 @@ class Paper:
         """Record an outcome of the phase's one check, on evidence of `age` ago, which is when its reading began."""
         self.serial += 1
         check, at = self.checks[phase], (self.now - age).isoformat()
-        before = sum(parse_time_once(entry.at) <= self.now - age for entry in self.log.values())
+        before = bisect_right(self.times, self.now - age)
         outcome = Outcome(
             check=check.id,
             subject=f"{self.nodes[name].pool}/{name}",
@@ -173,7 +176,8 @@ class Paper:
 
     def pass_all(self, name: str) -> None:
         """Judge everything that is due, and let it pass."""
-        for phase in list_due_phases(self.situation(), self.view(name)):
+        view = self.view(name)
+        for phase in list_due_phases(self.situation(view), view):
             self.judge(name, phase)
 
     def fault(self, name: str, fault_class: str, part: str = "", **other: Any) -> str:

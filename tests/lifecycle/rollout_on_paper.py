@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from assay.lifecycle.decisions.blast_radius_limits import is_out_of_service
-from assay.lifecycle.fleet_snapshot import FleetSnapshot
+from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.rollouts.decide_rollouts import RolloutStep, decide_rollouts
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, RolloutHistory, project_rollouts
 from assay.lifecycle.rollouts.step_entries import make_rollout_entries
@@ -25,11 +25,11 @@ class RolloutOnPaper:
         self.count = 0
 
     def _situation(self, build: Any) -> Any:
-        def situation(**more: Any) -> FleetSnapshot:
+        def situation(*views: NodeSnapshot, **more: Any) -> FleetSnapshot:
             active = self.history.find_active()
             running = frozenset([active.id]) if active and active.status == "running" else frozenset()
             rolling = active.unproven if active else frozenset()
-            return build(running_rollouts=running, rolling_nodes=rolling, **more)
+            return build(*views, running_rollouts=running, rolling_nodes=rolling, **more)
 
         return situation
 
