@@ -55,9 +55,10 @@ def test_what_was_told_is_not_told_again(hall: Hall, cluster: KubeFake):
     hall.tell()
     cluster.asked.clear()
     hall.tell()
+    assert cluster.asked == []
     hall.crash()
     hall.tell()
-    assert cluster.asked == []
+    assert cluster.asked == ["list nodes"], "a new process reads what is there, and writes nothing"
     hall.returns("n0003")
     hall.tell()
     hall.paper.later(hours=30)
@@ -128,6 +129,20 @@ def test_a_node_that_left_again_in_between_has_an_event_for_it(hall: Hall, clust
     hall.leaves("n0003")
     hall.tell()
     assert [reason for _, reason in events(cluster)] == ["OutOfService", "OutOfService"]
+
+
+def test_a_notice_that_somebody_took_away_is_shown_again_and_not_announced_again(hall: Hall, cluster: KubeFake):
+    hall.leaves("n0003")
+    hall.tell()
+    cluster.edit("nodes", "", "n0003", lambda one: one["status"].update(conditions=one["status"]["conditions"][:1]))
+    for event in list(cluster.store.all("events", "kube-system")):
+        cluster.store.remove("events", event)  # as Kubernetes does after an hour
+    hall.tell()
+    assert shown(cluster) == {}
+    hall.paper.later(hours=1)
+    hall.tell()
+    assert shown(cluster)["status"] == "False"
+    assert (events(cluster), kinds(hall)[-1]) == ([], "notice.verified")
 
 
 def test_without_the_policys_word_nothing_is_written(hall: Hall, cluster: KubeFake):

@@ -35,9 +35,10 @@ class ShownNotice:
 
 @dataclass
 class NoticeJournal:
-    """The last notice of each node. Entries are added as they come."""
+    """The last notice of each node. Entries are added as they come. `read_at`: when all were last read again."""
 
     shown: dict[str, ShownNotice] = field(default_factory=dict)
+    read_at: datetime | None = None
 
     def add(self, entries: Iterable[LedgerEntry]) -> None:
         """Take new entries, of any kinds."""
@@ -52,6 +53,16 @@ class NoticeJournal:
     def list_told_out(self) -> set[str]:
         """Return the nodes of which the last notice does not prove that their customers know them back."""
         return {node for node, one in self.shown.items() if not one.intent.in_service or one.end != "verified"}
+
+    def list_proved(self) -> dict[str, NodeNotice]:
+        """Return the notices that nodes out of service had when they were last read."""
+        proved = {node: one.intent for node, one in self.shown.items() if one.end == "verified"}
+        return {node: NodeNotice(one.in_service, one.text) for node, one in proved.items() if not one.in_service}
+
+    def forget(self, node: str) -> None:
+        """Note that a node has lost its notice: it is shown once more, and not announced again."""
+        known = self.shown[node]
+        self.shown[node] = replace(known, intent=replace(known.intent, text="", move=""), end="")
 
     def _begin(self, entry: LedgerEntry, intent: NoticeIntentEntry) -> None:
         known = self.shown.get(entry.node)
@@ -88,6 +99,9 @@ def _derive_id(notice: ServiceNotice, now: datetime) -> str:
 def show_on_nodes(context: ControllerContext, journal: NoticeJournal, notices: Sequence[ServiceNotice]) -> None:
     """Show what is due, each scheduler's nodes together. A scheduler that fails costs its own nodes only."""
     rules, now = context.policy.notices.scheduler, context.clock.now()
+    if journal.read_at is None or now - journal.read_at >= timedelta(minutes=rules.every_minutes):
+        _look_for_lost_notices(context, journal)
+        journal.read_at = now
     due = {
         notice.node: intent
         for notice in notices
@@ -100,6 +114,19 @@ def show_on_nodes(context: ControllerContext, journal: NoticeJournal, notices: S
                 _show_in_scheduler(context, scheduler, {name: due[name] for name in names})
             except AssayError as error:
                 context.progress(f"{names[0]}: customers are not told on the node: {error.what}")
+
+
+def _look_for_lost_notices(context: ControllerContext, journal: NoticeJournal) -> None:
+    """Read again what nodes out of service show: somebody may have taken a notice away, or made the node anew."""
+    proved = {name: one for name, one in journal.list_proved().items() if name in context.fleet.nodes}
+    groups = group_by_scheduler([context.fleet.nodes[name] for name in proved], context.workloads)
+    for scheduler, names in groups.nodes.items():
+        if isinstance(scheduler, ShowsNotices):
+            try:
+                for name in scheduler.find_missing_notices({name: proved[name] for name in names}):
+                    journal.forget(name)
+            except AssayError as error:
+                context.progress(f"{names[0]}: cannot read what customers are told on the node: {error.what}")
 
 
 def _show_in_scheduler(

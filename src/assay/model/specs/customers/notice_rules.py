@@ -13,8 +13,8 @@ from assay.model.specs.spec_document import StrictModel
 class SchedulerNotices(StrictModel):
     """Notices on the nodes themselves: a condition and Events in Kubernetes, a comment in Slurm.
 
-    `shown`: whether assay writes them. `every_minutes`: how often the text of a node that stays out may change, and how
-    soon a notice that could not be shown is tried again.
+    `shown`: whether assay writes them. `every_minutes`: how often the text of a node that stays out may change, how
+    often it is read again, and how soon a notice that could not be shown is tried again.
     """
 
     shown: bool = False

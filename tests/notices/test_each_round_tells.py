@@ -1,0 +1,42 @@
+"""`assay reconcile` tells customers in each round: after the tickets, and by one controller only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hall import Hall
+
+from assay.cli.verbs.operate import reconcile
+from assay.cli.workspace import Workspace
+from assay.controller import telling_people
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.context import ControllerContext
+from assay.ledger.leases_and_locks import make_holder_name
+from assay.ledger.store import Ledger
+from assay.notices.customer_teller import CustomerTeller
+from assay.tickets.ticket_delivery import DELIVERY_LEASE
+
+
+def test_the_controller_has_a_teller_for_customers(hall: Hall, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Workspace, "controller_context", lambda *_, **__: hall.context)
+    context = reconcile._make_context(Workspace(Path()))
+    assert [type(one) for one in context.tellers] == [CustomerTeller]
+
+
+def test_tellers_are_called_after_the_tickets(hall: Hall, monkeypatch: pytest.MonkeyPatch):
+    done: list[str] = []
+    monkeypatch.setattr(telling_people, "deliver_tickets", lambda _: done.append("tickets"))
+    context = replace(hall.context, tellers=(lambda _: done.append("customers"),))
+    telling_people.tell_people(context, FleetSnapshotCache(context))
+    assert done == ["tickets", "customers"]
+
+
+def test_a_controller_without_the_lease_tells_nobody(hall: Hall, monkeypatch: pytest.MonkeyPatch):
+    done: list[ControllerContext] = []
+    context = replace(hall.context, tellers=(done.append,))
+    monkeypatch.setattr(Ledger, "is_shared", True)
+    hall.ledger.claim_lease(DELIVERY_LEASE, make_holder_name(), 60.0)
+    telling_people.tell_people(context, FleetSnapshotCache(context))
+    assert done == []
