@@ -70,5 +70,5 @@ class LiveRecords:
             ledger = self.ledger_for_reading
             if (head := ledger.head()) > self._tickets_seq:
                 self._ticket_entries += ledger.entries(kinds=TICKET_RECORD_KINDS, after=self._tickets_seq)
-                self._tickets_seq = max(head, *(entry.seq for entry in self._ticket_entries[-1:]))
+                self._tickets_seq = max([head, *(entry.seq for entry in self._ticket_entries[-1:])])
             return list_tickets(self._ticket_entries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -14,6 +15,8 @@ from web.access.asgi_calls import Caller, let_in, make_state
 from web.pages.fleet_with_history import make_fleet_with_history
 from web.pages.test_pages import serve_pages
 
+from assay.controller.enrollment import enroll_nodes
+from assay.fleet.fleet_loader import load_fleet
 from assay.web.pages.shared_pages import SharedPage, SharedPages, accepts_gzip
 
 ROLES = {"ann": "viewer", "bob": "viewer", "tom": "operator", "acme": "customer", "byo": "customer"}
@@ -135,3 +138,10 @@ def test_old_pages_give_way() -> None:
 def test_request_without_a_header_gets_the_plain_page() -> None:
     reply = SharedPage.pack("t", "x" * 5000).reply(Request({"type": "http", "headers": []}))
     assert (reply.status_code, "content-encoding" in reply.headers, reply.headers["etag"]) == (200, False, '"t"')
+
+
+def test_a_fleet_without_any_ticket_has_all_its_pages(tmp_path: Path) -> None:
+    state = make_state(load_fleet(Path(__file__).parents[3]), tmp_path)
+    enroll_nodes(state.context)
+    reader = serve_pages(state)
+    assert {reader.get(path).status for path in ("/", "/tickets", "/rollouts", "/customer")} == {200}
