@@ -64,7 +64,7 @@ class BoundedSocket(socket.socket):
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, which tells the table when a request begins and ends.
+    """uvicorn's HTTP/1.1, which tells the table when a request begins and ends, and when nobody reads.
 
     `state.connection` of a request is its connection.
     """
@@ -87,6 +87,20 @@ class BoundedProtocol(H11Protocol):
         """Wait for the next request."""
         super().on_response_complete()
         self._note_request()
+
+    def pause_writing(self) -> None:
+        """Wait until the peer reads; the table says for how long."""
+        super().pause_writing()
+        self._note_reading(is_stuck=True)
+
+    def resume_writing(self) -> None:
+        """Go on: the peer has read."""
+        super().resume_writing()
+        self._note_reading(is_stuck=False)
+
+    def _note_reading(self, *, is_stuck: bool) -> None:
+        if self._bounded is not None:
+            self._table.note_reading(self._bounded, is_stuck=is_stuck)
 
     def _note_request(self) -> None:
         if self._bounded is not None:

@@ -25,13 +25,17 @@ FAIR_SEARCH = 64
 
 @dataclass(eq=False, slots=True)
 class Connection:
-    """One connection. `owner` is whose token it has shown, "" for a stranger; `deadline` is by time.monotonic()."""
+    """One connection. `owner` is whose token it has shown, "" for a stranger; `deadline` is by time.monotonic().
+
+    `is_stuck`: the peer has not read what waits for it.
+    """
 
     sock: socket.socket
     address: str
     deadline: float
     owner: str = ""
     is_busy: bool = False
+    is_stuck: bool = False
     late: str = ""
 
 
@@ -92,7 +96,7 @@ class ConnectionTable:
     def note_request(self, connection: Connection, *, is_busy: bool) -> None:
         """Note that bytes came or a response went; `is_busy`: a request is being answered."""
         was_busy, connection.is_busy = connection.is_busy, is_busy
-        if not connection.owner:
+        if not connection.owner or connection.is_stuck:
             return
         limits, now = self._limits(), time.monotonic()
         if is_busy:
@@ -102,6 +106,16 @@ class ConnectionTable:
         elif now + limits.header_seconds < connection.deadline:
             connection.deadline = now + limits.header_seconds
             connection.late = f"a request without an end of its header within {limits.header_seconds:g} s"
+
+    def note_reading(self, connection: Connection, *, is_stuck: bool) -> None:
+        """Note that more waits for the peer than it may leave unread, or that it has read most of that."""
+        connection.is_stuck = is_stuck
+        if not connection.owner:
+            return
+        limit = self._limits().idle_seconds
+        may_wait = connection.is_busy and not is_stuck
+        connection.deadline = math.inf if may_wait else time.monotonic() + limit
+        connection.late = f"did not read its answer within {limit:g} s" if is_stuck else ""
 
     def prove(self, connection: Connection, owner: str) -> None:
         """Note whose token a connection has shown. Idle ones of the same owner give way where there are too many."""
