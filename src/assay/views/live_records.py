@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
 
+from assay.controller.cache.fleet_snapshot_cache import FabricComparisonCache
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.cache.rollout_cache import RolloutCache
 from assay.controller.context import ControllerContext
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.design_compiler import compile_topology
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.rollout_history import RolloutHistory
@@ -17,6 +20,7 @@ from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import TicketRecord
 from assay.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
+from assay.views.fabric_view import ScannedFabric
 
 RecordStamp = tuple[int, int, str, int]
 
@@ -29,6 +33,9 @@ class LiveRecords:
         self._rollouts = RolloutCache(refresh().ledger)
         self._ticket_entries: list[LedgerEntry] = []
         self._tickets_seq = 0
+        self._comparisons = FabricComparisonCache()
+        self._topologies: list[CompiledTopology] = []
+        self._topologies_of: Fleet | None = None
 
     @property
     def fleet(self) -> Fleet:
@@ -63,6 +70,19 @@ class LiveRecords:
     def read_rollouts(self) -> RolloutHistory:
         """Return the rollouts as they are now."""
         return self._rollouts.read()
+
+    def read_fabrics(self) -> list[ScannedFabric]:
+        """Return the fabrics that have nodes, each with its last scan, by name."""
+        context = self._refresh()
+        with self._lock:
+            if self._topologies_of is not context.fleet:
+                names = {node.settings.fabric or "" for node in context.fleet.nodes.values()}
+                designs = [context.fleet.designs[name] for name in sorted(names & context.fleet.designs.keys())]
+                self._topologies = [compile_topology(design, context.fleet) for design in designs]
+                self._topologies_of = context.fleet
+            topologies = self._topologies
+        scans = self._comparisons.get_all(context)
+        return [ScannedFabric(topology, scans.get(topology.name)) for topology in topologies]
 
     def read_tickets(self) -> list[TicketRecord]:
         """Return every ticket, in the order in which they were first opened."""

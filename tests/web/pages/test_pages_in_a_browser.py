@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from site_of_agents import Site
 from web.pages.fleet_with_history import ROLLOUT, make_fleet_with_history, make_ticket
+from web.pages.scanned_fabric import store_faulty_scan
 
 pytestmark = [pytest.mark.slow(minutes=3), needs_browser]
 WIDTHS = (390, 820, 1400)
@@ -25,6 +26,8 @@ PAGES = [
     "/nodes/n0007",
     "/racks/r02?site=lab1",
     "/pools/h100-a",
+    "/fabric",
+    "/fabric/leaf-su01-r3",
     "/rollouts",
     f"/rollouts/{ROLLOUT}",
     "/tickets",
@@ -36,7 +39,7 @@ PAGES = [
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("site")
-    make_fleet_with_history(home / "fleet")
+    store_faulty_scan(make_fleet_with_history(home / "fleet"), home / "fleet/.assay")
     site = Site.of_fleet(home)
     site.serve()
     yield site

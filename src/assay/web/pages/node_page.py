@@ -14,6 +14,7 @@ from assay.views.node_life import StateStay
 from assay.views.node_measurements import LimitedSeries
 from assay.views.node_view import build_node_view
 from assay.views.spec_source import parse_place
+from assay.web.pages.fabric_pages import list_drawn_faults
 from assay.web.pages.page_frame import PageRequest, link, render_frame
 
 SPARK = (150.0, 34.0)
@@ -44,6 +45,8 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         lines=[(series, draw_sparkline(series)) for series in view.series],
         source_link=link_source,
         commit=commit,
+        faults=list_drawn_faults(records, node=view.state.node) if view.node and view.node.settings.fabric else [],
+        drawn=Markup,
         stay_span=lambda stay: _measure(stay, request),
     )
 

@@ -25,6 +25,7 @@ from assay.web.app_state import AppState
 from assay.web.bounded_stream import BoundedStream
 from assay.web.ledger_changes import LedgerChanges
 from assay.web.pages.customer_page import render_customer_page
+from assay.web.pages.fabric_pages import render_fabric_page, render_switch_page
 from assay.web.pages.fleet_page import render_fleet_page
 from assay.web.pages.node_page import render_node_page
 from assay.web.pages.page_frame import PageRequest
@@ -51,6 +52,8 @@ PAGES: dict[str, PageRenderer] = {
     "/rollouts/{id}": render_rollout_page,
     "/tickets": render_tickets_page,
     "/tickets/{id}": render_ticket_page,
+    "/fabric": render_fabric_page,
+    "/fabric/{name}": render_switch_page,
     CUSTOMER_PAGE: render_customer_page,
     "/source/{commit}/{path:path}": render_source_page,
 }

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
+
 from assay.controller.orders.ticket_orders import describe_wait
+from assay.controller.ticket_closing_proofs import FABRIC_SCAN
 from assay.views.fleet_view import list_cells
 from assay.views.live_records import LiveRecords
 from assay.views.rack_view import draw_ticket_racks
 from assay.views.ticket_proof import find_ticket_proof
+from assay.web.pages.fabric_pages import list_drawn_faults
 from assay.web.pages.page_frame import PageRequest, render_frame
 
 CLOSED_SHOWN = 30
@@ -34,6 +38,8 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         record=record,
         ticket=record.ticket,
         racks=racks,
+        faults=list_drawn_faults(records, ticket=ident) if record.ticket.verify.startswith(FABRIC_SCAN) else [],
+        drawn=Markup,
         proof=find_ticket_proof(records, record),
         closing=describe_wait(record),
         may_report=not record.closed_at and request.visitor.may_order("done"),
