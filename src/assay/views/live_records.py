@@ -21,6 +21,7 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import TicketRecord
 from assay.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
 from assay.views.fabric_view import ScannedFabric
+from assay.views.fleet_trends import FleetTrends, TrendTable
 
 RecordStamp = tuple[int, int, str, int]
 
@@ -34,6 +35,7 @@ class LiveRecords:
         self._ticket_entries: list[LedgerEntry] = []
         self._tickets_seq = 0
         self._comparisons = FabricComparisonCache()
+        self._trends = FleetTrends()
         self._topologies: list[CompiledTopology] = []
         self._topologies_of: Fleet | None = None
 
@@ -83,6 +85,11 @@ class LiveRecords:
             topologies = self._topologies
         scans = self._comparisons.get_all(context)
         return [ScannedFabric(topology, scans.get(topology.name)) for topology in topologies]
+
+    def read_trends(self, pool: str = "", check: str = "") -> TrendTable:
+        """Return what was measured nearest to its limits; a few minutes old at most."""
+        context = self._refresh()
+        return self._trends.read(context.reports, context.clock.now(), pool, check)
 
     def read_tickets(self) -> list[TicketRecord]:
         """Return every ticket, in the order in which they were first opened."""

@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from site_of_agents import Site
 from web.pages.fleet_with_history import ROLLOUT, make_fleet_with_history, make_ticket
 from web.pages.scanned_fabric import store_faulty_scan
+from web.pages.test_trends_page import write_runs
 
 pytestmark = [pytest.mark.slow(minutes=3), needs_browser]
 WIDTHS = (390, 820, 1400)
@@ -26,6 +27,7 @@ PAGES = [
     "/nodes/n0007",
     "/racks/r02?site=lab1",
     "/pools/h100-a",
+    "/trends",
     "/fabric",
     "/fabric/leaf-su01-r3",
     "/rollouts",
@@ -40,6 +42,7 @@ PAGES = [
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("site")
     store_faulty_scan(make_fleet_with_history(home / "fleet"), home / "fleet/.assay")
+    write_runs(home / "fleet/reports")
     site = Site.of_fleet(home)
     site.serve()
     yield site

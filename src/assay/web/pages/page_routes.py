@@ -35,6 +35,7 @@ from assay.web.pages.shared_pages import PageKey, SharedPage, SharedPages
 from assay.web.pages.source_page import render_source_page
 from assay.web.pages.static_files import STATIC_ROUTE
 from assay.web.pages.ticket_pages import render_ticket_page, render_tickets_page
+from assay.web.pages.trends_page import render_trends_page
 from assay.web.request_bodies_and_refusals import make_refusal
 
 PageRenderer = Callable[[LiveRecords, PageRequest], str | None]
@@ -52,6 +53,7 @@ PAGES: dict[str, PageRenderer] = {
     "/rollouts/{id}": render_rollout_page,
     "/tickets": render_tickets_page,
     "/tickets/{id}": render_ticket_page,
+    "/trends": render_trends_page,
     "/fabric": render_fabric_page,
     "/fabric/{name}": render_switch_page,
     CUSTOMER_PAGE: render_customer_page,

@@ -1,0 +1,40 @@
+"""The page of measurements: what is nearest to its limit in the whole fleet, and which way it goes."""
+
+from __future__ import annotations
+
+from assay.model.errors import AssayError
+from assay.views.fleet_trends import DAYS
+from assay.views.live_records import LiveRecords
+from assay.web.pages.node_page import draw_sparkline, link_source
+from assay.web.pages.page_frame import PageRequest, render_frame
+
+DIRECTION_WORDS = {
+    "nearer": "towards its limit",
+    "away": "away from its limit",
+    "steady": "steady",
+    "unknown": "one value only",
+}
+
+
+def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
+    """Return the page, of one pool and of the checks that the query names."""
+    pool, check = request.query.get("pool", ""), request.query.get("check", "")
+    table, problem = None, ""
+    try:
+        table = records.read_trends(pool, f"*{check}*" if check else "")
+    except AssayError as error:
+        problem = error.what
+    return render_frame(
+        "trends.html.j2",
+        request,
+        table=table,
+        problem=problem,
+        days=DAYS,
+        pool=pool,
+        check=check,
+        pools=sorted({node.pool for node in records.fleet.nodes.values()}),
+        rows=[(trend, draw_sparkline(trend.series)) for trend in table.trends] if table else [],
+        words=DIRECTION_WORDS,
+        source_link=link_source,
+        commit=records.fleet.commit,
+    )
