@@ -29,9 +29,13 @@ def read_sync(
     node_states: Mapping[str, NodeState],
     now: datetime,
     nodes: Sequence[str] | None = None,
+    checks: ExpectedChecks | None = None,
 ) -> SyncReport:
-    """Return how these nodes (None: all) compare with the fleet's repository; without a ledger, all are unknown."""
-    checks = ExpectedChecks(fleet)
+    """Return how these nodes (None: all) compare with the fleet's repository; without a ledger, all are unknown.
+
+    `checks` are those of this fleet, for callers that keep them.
+    """
+    checks = checks or ExpectedChecks(fleet)
     with pause_gc():
         standings = ledger.standings([check.id for check in checks.checks], nodes) if ledger else CheckStandings()
         rollout = list_rolling_nodes(ledger) if ledger else frozenset[str]()

@@ -1,4 +1,4 @@
-"""Why a node is in its state: what `assay explain --format json` prints, but for what differs from git."""
+"""Why a node is in its state: what `assay explain --format json` prints."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from assay.views.node_explanation import (
 )
 from assay.views.node_rollout import find_node_rollout, node_rollout_as_json
 from assay.views.node_status import node_status_as_json
+from assay.views.node_sync import find_node_sync, node_sync_as_json
 from assay.views.record_source import RecordSource
 
 
@@ -31,7 +32,7 @@ def describe_node_status(source: RecordSource, state: NodeState) -> dict[str, An
 def explain_node(source: RecordSource, state: NodeState, last: int) -> dict[str, Any]:
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
     chain, requirements, news = explain_decisions(source, state, last)
-    rollout = find_node_rollout(source, state.node)
+    rollout, sync = find_node_rollout(source, state.node), find_node_sync(source, state)
     return {
         **describe_node_status(source, state),
         "chain": chain,
@@ -39,6 +40,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> dict[str,
         **news,
         "rollout": rollout and node_rollout_as_json(rollout),
         "lemon": describe_lemon_score(source, state),
+        "sync": sync and {**node_sync_as_json(sync), "remedies": list(sync.remedies)},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -9,14 +10,18 @@ from typing import Any
 from assay.controller.cache.unknown_jobs import read_unknown_jobs
 from assay.lifecycle.asset_history import (
     ASSET_ENTRY_KINDS,
+    InstalledPart,
     describe_returned_part,
     find_returned_parts,
     project_node_assets,
 )
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.policy_graph_svg import draw_path_svg
+from assay.lifecycle.sync.sync_report import NodeSync
+from assay.model.entries.asset_entries import PartsSeenEntry
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
+from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
 from assay.model.timestamps import format_time
 from assay.views.burn_in_status import format_burn_in
@@ -27,6 +32,7 @@ from assay.views.node_measurements import LimitedSeries, list_peers, list_series
 from assay.views.node_rollout import find_node_rollout, format_node_rollout
 from assay.views.node_standing import Standing, find_standing
 from assay.views.node_status import node_status_as_json
+from assay.views.node_sync import find_node_sync
 from assay.views.record_source import RecordSource
 from assay.views.spec_source import find_commit_at
 
@@ -37,11 +43,12 @@ WINDOW = timedelta(days=3)
 
 @dataclass(frozen=True, slots=True)
 class InstalledAt:
-    """A part with a serial number, and its place in the node."""
+    """A part with a serial number, its place in the node, and since when it is known to be there (ISO 8601)."""
 
     place: str
     kind: str
     serial: str
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,8 @@ class NodeRecord:
     """A node of the ledger; `node` is None if the inventory no longer has it. `graph` is a SVG.
 
     `status` and `chain` are the objects of `assay explain --format json`; each decision of the chain has the `commit`
-    of the fleet repository at its time, "" if that is unknown. `notes` are its lines, `lemon` its score.
+    of the fleet repository at its time, "" if that is unknown. `notes` are its lines, `lemon` its score. `sync` is how
+    it compares with the repository, None if nothing says.
     """
 
     state: NodeState
@@ -64,6 +72,7 @@ class NodeRecord:
     timeline: tuple[TimelineItem, ...]
     series: tuple[LimitedSeries, ...]
     parts: tuple[InstalledAt, ...]
+    sync: NodeSync | None
 
 
 def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
@@ -79,7 +88,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
     stays = list_stays(state, [entry for entry in entries if entry.kind == DecisionEntry.kind])
     assets = [entry for entry in entries if entry.kind in ASSET_ENTRY_KINDS]
     chain, notes = _explain(source, state)
-    installed = sorted(project_node_assets(assets).parts.items())
+    installed, dates = sorted(project_node_assets(assets).parts.items()), _date_parts(assets)
     of_peers = ledger.latest(nodes=list_peers(fleet, node)) if node else ()
     returned = [describe_returned_part(entry) for entry in find_returned_parts(assets)]
     unknown = read_unknown_jobs(source.data_dir).get(name)
@@ -95,8 +104,23 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         graph=draw_path_svg(policy, make_state_path(stays, now)) if policy else "",
         timeline=build_timeline(entries, outcomes, TIMELINE_SHOWN),
         series=tuple(list_series(outcomes, of_peers)[:SERIES_SHOWN]),
-        parts=tuple(InstalledAt(place, part.kind, part.serial) for place, part in installed),
+        parts=tuple(_place_part(place, part, dates) for place, part in installed),
+        sync=find_node_sync(source, state),
     )
+
+
+def _place_part(place: str, part: InstalledPart, dates: Mapping[tuple[str, str], str]) -> InstalledAt:
+    return InstalledAt(place, part.kind, part.serial, dates.get((place, part.serial), ""))
+
+
+def _date_parts(entries: Iterable[LedgerEntry]) -> dict[tuple[str, str], str]:
+    """Return when each part was first seen at its place, after another one was there: by place and serial number."""
+    return {
+        (place, part.serial): entry.at
+        for entry in entries
+        if entry.kind == PartsSeenEntry.kind
+        for place, part in PartsSeenEntry.read(entry).parts.items()
+    }
 
 
 def _explain(source: RecordSource, state: NodeState) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

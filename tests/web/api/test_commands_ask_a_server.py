@@ -83,3 +83,9 @@ def test_a_refusal_says_what_to_do(url: str, tmp_path: Path) -> None:
     assert "No such file" in str(missing)
     silent = run(status_app, "--server", "http://127.0.0.1:1").exception
     assert "does not answer" in str(silent)
+
+
+def test_an_explanation_of_the_server_says_what_differs_from_the_repository(url: str, token: Path) -> None:
+    told = json.loads(run(explain_app, "n0005", "--server", url, "--token-file", token, "--format", "json").stdout)
+    assert told["sync"]["state"] in ("unknown", "held")
+    assert "not known to be in sync" in run(explain_app, "n0005", "--server", url, "--token-file", token).stdout

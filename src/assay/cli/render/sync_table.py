@@ -10,23 +10,15 @@ from typing import Any
 
 from assay.lifecycle.sync.sync_report import (
     SYNC_STATES,
-    UNKNOWN_PREFIX,
     DriftItem,
     NodeSync,
     PoolSync,
     SyncReport,
-    SyncState,
 )
 from assay.model.text_lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_ago, format_minute
+from assay.views.node_sync import STATE_WORDS, format_difference, node_sync_as_json
 
-STATE_WORDS: dict[SyncState, str] = {
-    "in_sync": "in sync",
-    "rolling": "rolling out",
-    "drifted": "drifted",
-    "held": "held",
-    "unknown": "unknown",
-}
 SHOWN_NAMES = 12
 """So many names and ranges of nodes are shown in one line."""
 SHOWN_DIGITS = 10
@@ -45,15 +37,6 @@ def sync_as_json(report: SyncReport) -> dict[str, Any]:
     }
 
 
-def node_sync_as_json(node: NodeSync) -> dict[str, Any]:
-    """Return one node as plain JSON data."""
-    return {"node": node.node, "state": node.state, "items": [_item_as_json(item) for item in node.items]}
-
-
-def _item_as_json(item: DriftItem) -> dict[str, Any]:
-    return {**item._asdict(), "since": item.since or None}
-
-
 def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:
     """Yield the lines of a report."""
     yield from _format_pools(report.pools, now)
@@ -67,19 +50,6 @@ def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:
             yield from _format_remedies(nodes)
     yield ""
     yield f"compared with {format_short_revision(report.revision) or 'files without a commit'}"
-
-
-def format_node_sync(node: NodeSync) -> Iterator[str]:
-    """Yield a line for each difference of one node, for `assay explain`. What is not known is one line."""
-    for item in node.items:
-        if item.is_known:
-            since = f", since {format_minute(item.since)}" if item.since else ""
-            yield f"{STATE_WORDS[node.state]}: {item.what}: {format_difference(item)}{since}"
-    yield from (f"remedy of {remedy}" for remedy in node.remedies)
-    unknown = [item for item in node.items if not item.is_known]
-    if unknown:
-        more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
-        yield f"not known to be in sync: {unknown[0].what}: {unknown[0].seen.removeprefix(UNKNOWN_PREFIX)}{more}"
 
 
 def _format_pools(pools: Sequence[PoolSync], now: datetime) -> Iterator[str]:
@@ -160,10 +130,3 @@ def _format_items(nodes: Sequence[NodeSync]) -> Iterator[str]:
         shown = f"on {format_list(fold_names(names), SHOWN_NAMES)}" if len(names) < len(nodes) else ""
         if place := ", ".join(filter(None, (shown, since))):
             yield f"    {place}"
-
-
-def format_difference(item: DriftItem) -> str:
-    """Return what is wanted and seen of one item, with the place that says it."""
-    wanted = f", wanted {item.wanted}" if item.wanted and item.wanted != item.what else ""
-    where = f" ({item.where})" if item.where else ""
-    return f"{item.seen}{wanted}{where}"

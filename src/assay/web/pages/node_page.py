@@ -12,6 +12,7 @@ from assay.pages.drawing import draw_polyline
 from assay.views.live_records import LiveRecords
 from assay.views.node_life import StateStay
 from assay.views.node_measurements import LimitedSeries
+from assay.views.node_sync import STATE_WORDS
 from assay.views.node_view import build_node_view
 from assay.views.spec_source import parse_place
 from assay.web.pages.fabric_pages import list_drawn_faults
@@ -47,6 +48,7 @@ def render_node_page(records: LiveRecords, request: PageRequest) -> str | None:
         commit=commit,
         faults=list_drawn_faults(records, node=view.state.node) if view.node and view.node.settings.fabric else [],
         drawn=Markup,
+        sync_words=STATE_WORDS,
         stay_span=lambda stay: _measure(stay, request),
     )
 

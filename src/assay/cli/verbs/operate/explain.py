@@ -12,8 +12,6 @@ from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFi
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state, pick_node_state
 from assay.cli.render.explanation_tree import add_lemon_branch, build_explanation_tree
-from assay.cli.render.sync_table import format_node_sync, node_sync_as_json
-from assay.cli.sync_inputs import find_node_sync
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.views.burn_in_status import format_burn_in
@@ -21,6 +19,7 @@ from assay.views.customer.customer_situation import read_customer_situation
 from assay.views.explanation import explain_node
 from assay.views.node_explanation import format_recent_news, format_requirements
 from assay.views.node_rollout import find_node_rollout, format_node_rollout
+from assay.views.node_sync import format_node_sync
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -96,16 +95,16 @@ def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
 
 def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     state = find_node_state(workspace, node)
-    told, sync = explain_node(workspace, state, last), find_node_sync(workspace, state)
+    told = explain_node(workspace, state, last)
     if form == "json":
-        typer.echo(json.dumps({**told, "sync": sync and node_sync_as_json(sync)}, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
         return
     rollout = find_node_rollout(workspace, state.node)
     notes = [
         *format_burn_in(state),
         *format_requirements(told),
         *(format_node_rollout(rollout) if rollout else ()),
-        *(format_node_sync(sync) if sync else ()),
+        *(format_node_sync(told["sync"]) if told["sync"] else ()),
         *format_recent_news(workspace, told),
     ]
     tree = build_explanation_tree(told, told["chain"], notes)
@@ -122,7 +121,8 @@ def _print_server_answer(told: dict[str, Any], form: str) -> None:
     elif "chain" not in told:
         typer.echo(format_customer_texts(told))
     else:
-        tree = build_explanation_tree(told, told["chain"], format_requirements(told))
+        notes = [*format_requirements(told), *(format_node_sync(told["sync"]) if told.get("sync") else ())]
+        tree = build_explanation_tree(told, told["chain"], notes)
         add_lemon_branch(tree, told["lemon"])
         _print_tree(tree)
 

@@ -1,0 +1,80 @@
+"""How one node compares with the fleet repository: what differs, what was wanted, where that stands, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from assay.controller.sync_reading import ExpectedChecks, read_sync
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.sync.sync_report import UNKNOWN_PREFIX, DriftItem, NodeSync, SyncState
+from assay.model.fleet import Fleet
+from assay.model.timestamps import format_minute
+from assay.views.record_source import RecordSource
+
+STATE_WORDS: dict[SyncState, str] = {
+    "in_sync": "in sync",
+    "rolling": "rolling out",
+    "drifted": "drifted",
+    "held": "held",
+    "unknown": "unknown",
+}
+
+
+class ExpectedCheckCache:
+    """Keeps the checks of drift of the fleet that was asked for last: to find them, all suites are read."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Fleet, ExpectedChecks] | None = None
+
+    def find(self, fleet: Fleet) -> ExpectedChecks:
+        """Return the checks of a fleet. A fleet that was read again is another one. Safe for threads."""
+        kept = self._kept
+        if kept is None or kept[0] is not fleet:
+            self._kept = kept = fleet, ExpectedChecks(fleet)
+        return kept[1]
+
+
+EXPECTED_CHECKS = ExpectedCheckCache()
+
+
+def find_node_sync(source: RecordSource, state: NodeState) -> NodeSync | None:
+    """Return how one node compares; None for a node that the inventory no longer has, or that is gone for good.
+
+    None also for a fleet without a policy: nothing says then what drift is.
+    """
+    fleet = source.fleet
+    if state.node not in fleet.nodes or len(fleet.policies) != 1:
+        return None
+    ledger, now, checks = source.ledger_for_reading, source.clock.now(), EXPECTED_CHECKS.find(fleet)
+    return next(iter(read_sync(fleet, ledger, {state.node: state}, now, [state.node], checks).nodes), None)
+
+
+def node_sync_as_json(node: NodeSync) -> dict[str, Any]:
+    """Return one node as plain JSON data."""
+    return {"node": node.node, "state": node.state, "items": [_item_as_json(item) for item in node.items]}
+
+
+def _item_as_json(item: DriftItem) -> dict[str, Any]:
+    return {**item._asdict(), "since": item.since or None}
+
+
+def format_node_sync(node: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each difference of one node, from the data in its explanation. What is not known is one line."""
+    items = [DriftItem(**{**item, "since": item["since"] or ""}) for item in node["items"]]
+    for item in items:
+        if item.is_known:
+            since = f", since {format_minute(item.since)}" if item.since else ""
+            yield f"{STATE_WORDS[node['state']]}: {item.what}: {format_difference(item)}{since}"
+    yield from (f"remedy of {remedy}" for remedy in node["remedies"])
+    unknown = [item for item in items if not item.is_known]
+    if unknown:
+        more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
+        yield f"not known to be in sync: {unknown[0].what}: {unknown[0].seen.removeprefix(UNKNOWN_PREFIX)}{more}"
+
+
+def format_difference(item: DriftItem) -> str:
+    """Return what is wanted and seen of one item, with the place that says it."""
+    wanted = f", wanted {item.wanted}" if item.wanted and item.wanted != item.what else ""
+    where = f" ({item.where})" if item.where else ""
+    return f"{item.seen}{wanted}{where}"
