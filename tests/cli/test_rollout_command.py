@@ -21,7 +21,7 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.results.report.latest_outcomes_database import FAILING
 from assay.results.report.rollout_waits import NO_ROLLOUT
 from assay.results.report.status_changes import StatusChange
-from assay.views.node_rollout import find_rollout_waits
+from assay.views.node.node_rollout import find_rollout_waits
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("n0001", "n0002", "n0003", "n0004")

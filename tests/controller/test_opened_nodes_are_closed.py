@@ -20,8 +20,8 @@ from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.model.cordon_ownership import is_our_reason, prefix_reason
 from assay.schedulers.no_scheduler import NoScheduler
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
-from assay.views.node_explanation import build_decision_chain
-from assay.views.node_status import node_status_as_json
+from assay.views.node.node_explanation import build_decision_chain
+from assay.views.node.node_status import node_status_as_json
 
 ONE = NODES[0]
 

@@ -15,7 +15,7 @@ from assay.cli.verbs.operate.status import describe_unknown_jobs
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.cache.unknown_jobs import FILE_NAME, NOT_KNOWN_THERE, read_unknown_jobs
 from assay.controller.reconcile_pass import record_decisions, run_outstanding_effects
-from assay.views.node_status import node_status_as_json
+from assay.views.node.node_status import node_status_as_json
 
 sys.path.append(str(Path(__file__).parents[1] / "schedulers" / "kubernetes"))
 from kube_make import node as make_node

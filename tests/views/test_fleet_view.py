@@ -13,7 +13,7 @@ from assay.model.fleet import Fleet
 from assay.model.timestamps import format_time
 from assay.views.fleet_news import build_fleet_news
 from assay.views.fleet_view import FleetFilter, build_fleet_view, list_cells, sort_naturally
-from assay.views.node_standing import STANDING_LETTERS, STANDING_WORDS, STANDINGS, find_standing
+from assay.views.node.node_standing import STANDING_LETTERS, STANDING_WORDS, STANDINGS, find_standing
 
 
 @pytest.fixture

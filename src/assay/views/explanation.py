@@ -9,16 +9,16 @@ from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_p
 from assay.lifecycle.node_state import NodeState
 from assay.views.code_meanings import add_code_meanings
 from assay.views.customer.customer_situation import find_fault_catalog
-from assay.views.node_explanation import (
+from assay.views.node.node_explanation import (
     JsonObject,
     build_decision_chain,
     describe_lemon_score,
     describe_recent_news,
     describe_requirements,
 )
-from assay.views.node_rollout import find_node_rollout, node_rollout_as_json
-from assay.views.node_status import node_status_as_json
-from assay.views.node_sync import find_node_sync, node_sync_as_json
+from assay.views.node.node_rollout import find_node_rollout, node_rollout_as_json
+from assay.views.node.node_status import node_status_as_json
+from assay.views.node.node_sync import find_node_sync, node_sync_as_json
 from assay.views.record_source import RecordSource
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 from assay.results.history.outcome_and_pool_queries import OutcomeHistory
 from assay.results.history.parquet_files import history_folder
 from assay.results.history.strain_queries import StrainedMeasurement, StrainedPart, query_course, query_strain
-from assay.views.node_measurements import LimitedSeries, PeerValues
+from assay.views.node.node_measurements import LimitedSeries, PeerValues
 
 DAYS = 3
 SHOWN = 60

@@ -11,7 +11,7 @@ from assay.lifecycle.node_state import NodeState
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.views.node_standing import STANDINGS, Standing, find_standing
+from assay.views.node.node_standing import STANDINGS, Standing, find_standing
 
 _DIGITS = re.compile(r"(\d+)")
 

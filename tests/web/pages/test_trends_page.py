@@ -19,7 +19,7 @@ from assay.results.history.append import append_run
 from assay.results.history.parquet_files import history_folder
 from assay.results.store.writer import OutcomeWriter
 from assay.views.fleet_trends import Direction, FleetTrends, build_trend_table, find_direction
-from assay.views.node_measurements import LimitedSeries
+from assay.views.node.node_measurements import LimitedSeries
 from assay.web.pages import page_routes
 
 CHECK = "suites/production/test_gpu.py::test_temperature"

@@ -17,7 +17,7 @@ from assay.lifecycle.sync.sync_report import (
 )
 from assay.model.text_lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_ago, format_minute
-from assay.views.node_sync import STATE_WORDS, format_difference, node_sync_as_json
+from assay.views.node.node_sync import STATE_WORDS, format_difference, node_sync_as_json
 
 SHOWN_NAMES = 12
 """So many names and ranges of nodes are shown in one line."""

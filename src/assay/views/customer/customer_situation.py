@@ -17,7 +17,7 @@ from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
 from assay.views.customer.customer_faults import ReasonFault
-from assay.views.node_rollout import find_node_rollout
+from assay.views.node.node_rollout import find_node_rollout
 
 if TYPE_CHECKING:
     from assay.model.outcome import RecordedOutcome
@@ -76,7 +76,7 @@ def read_customer_situation(source: RecordSource, states: Sequence[NodeState], s
 
     Specs that cannot be read are left out: the answer is then in general words.
     """
-    from assay.views.node_explanation import describe_requirements
+    from assay.views.node.node_explanation import describe_requirements
 
     ledger = source.ledger_for_reading
     policy, catalog = _find_policy(source, state), find_fault_catalog(source)

@@ -10,10 +10,10 @@ from assay.controller.orders.possible_orders import list_node_orders
 from assay.model.timestamps import format_duration, parse_epoch_seconds, parse_time
 from assay.pages.drawing import draw_polyline
 from assay.views.live_records import LiveRecords
-from assay.views.node_life import StateStay
-from assay.views.node_measurements import LimitedSeries
-from assay.views.node_sync import STATE_WORDS
-from assay.views.node_view import build_node_view
+from assay.views.node.node_life import StateStay
+from assay.views.node.node_measurements import LimitedSeries
+from assay.views.node.node_sync import STATE_WORDS
+from assay.views.node.node_view import build_node_view
 from assay.views.spec_source import parse_place
 from assay.web.pages.fabric_pages import list_drawn_faults
 from assay.web.pages.page_frame import PageRequest, link, render_frame

@@ -8,7 +8,7 @@ from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from assay.pages.rendering import render_page
-from assay.views.node_standing import STANDING_LETTERS, STANDING_WORDS
+from assay.views.node.node_standing import STANDING_LETTERS, STANDING_WORDS
 from assay.web.access.visitor import LOCAL_READER, Visitor
 from assay.web.pages.static_files import list_urls
 

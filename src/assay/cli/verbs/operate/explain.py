@@ -17,9 +17,9 @@ from assay.ledger.errors import LedgerError
 from assay.views.burn_in_status import format_burn_in
 from assay.views.customer.customer_situation import read_customer_situation
 from assay.views.explanation import explain_node
-from assay.views.node_explanation import format_recent_news, format_requirements
-from assay.views.node_rollout import find_node_rollout, format_node_rollout
-from assay.views.node_sync import format_node_sync
+from assay.views.node.node_explanation import format_recent_news, format_requirements
+from assay.views.node.node_rollout import find_node_rollout, format_node_rollout
+from assay.views.node.node_sync import format_node_sync
 
 if TYPE_CHECKING:
     from rich.tree import Tree

@@ -20,7 +20,7 @@ from assay.model.errors import AssayError
 from assay.model.text_lists import fold_names, format_list
 from assay.model.timestamps import format_ago
 from assay.views.burn_in_status import describe_burn_in_of_stay
-from assay.views.node_status import list_current_lost_cordons, node_status_as_json
+from assay.views.node.node_status import list_current_lost_cordons, node_status_as_json
 from assay.views.open_breakers import breaker_as_json, format_breaker
 
 if TYPE_CHECKING:

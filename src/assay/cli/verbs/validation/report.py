@@ -94,7 +94,7 @@ def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
 def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:
     """Return what the active rollout explains, nothing where that cannot be read; stderr says why."""
     from assay.results.report.rollout_waits import NO_ROLLOUT
-    from assay.views.node_rollout import find_rollout_waits
+    from assay.views.node.node_rollout import find_rollout_waits
 
     try:
         return find_rollout_waits(workspace)

@@ -26,13 +26,13 @@ from assay.model.node import Node
 from assay.model.timestamps import format_time
 from assay.views.burn_in_status import format_burn_in
 from assay.views.explanation import explain_decisions
-from assay.views.node_explanation import describe_lemon_score, format_recent_news, format_requirements
-from assay.views.node_life import StateStay, TimelineItem, build_timeline, list_stays, make_state_path
-from assay.views.node_measurements import LimitedSeries, list_peers, list_series
-from assay.views.node_rollout import find_node_rollout, format_node_rollout
-from assay.views.node_standing import Standing, find_standing
-from assay.views.node_status import node_status_as_json
-from assay.views.node_sync import find_node_sync
+from assay.views.node.node_explanation import describe_lemon_score, format_recent_news, format_requirements
+from assay.views.node.node_life import StateStay, TimelineItem, build_timeline, list_stays, make_state_path
+from assay.views.node.node_measurements import LimitedSeries, list_peers, list_series
+from assay.views.node.node_rollout import find_node_rollout, format_node_rollout
+from assay.views.node.node_standing import Standing, find_standing
+from assay.views.node.node_status import node_status_as_json
+from assay.views.node.node_sync import find_node_sync
 from assay.views.record_source import RecordSource
 from assay.views.spec_source import find_commit_at
 
