@@ -41,6 +41,7 @@ from bench import (
     rollout,
     starting,
     sync,
+    viewers,
     week,
 )
 from bench.measurement import Measurement
@@ -70,6 +71,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "playbooks": playbooks.measurements,
     "quiet": quiet.measurements,
     "metrics": metrics.measurements,
+    "viewers": viewers.measurements,
     "cordon": cordon.measurements,
     "rollout": rollout.measurements,
     "kubernetes": kubernetes.measurements,
