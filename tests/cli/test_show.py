@@ -90,3 +90,32 @@ def test_json_lists_every_value_once(root: Path) -> None:
 def test_what_is_not_there_is_told(root: Path, arguments: list[str], said: str) -> None:
     result = CliRunner().invoke(show_app, [*arguments, "--fleet", str(root)])
     assert said in str(result.exception)
+
+
+PROVISIONING = """\
+kind: Provisioning
+name: p
+sources: [us]
+url: http://boot.example:8080
+secure_url: https://boot.example:8443
+files: [{path: /etc/motd, content: hello}]
+"""
+
+
+def test_what_a_node_gets_at_its_start_is_shown(root: Path) -> None:
+    (root / "specs/provisioning.yaml").write_text(PROVISIONING)
+    text = shown(root, "n1", "--cloud-init")
+    assert text.startswith("# --- meta-data\ninstance-id: ATTEMPT\nlocal-hostname: n1\n")
+    assert "#cloud-config\n" in text
+    assert "path: /etc/motd" in text
+    assert "CANARY" not in text
+    assert sorted(json.loads(shown(root, "n1", "--cloud-init", "--format", "json"))) == [
+        "meta-data",
+        "user-data",
+        "vendor-data",
+    ]
+
+
+def test_a_node_that_assay_does_not_boot_gets_nothing(root: Path) -> None:
+    result = CliRunner().invoke(show_app, ["n1", "--cloud-init", "--fleet", str(root)])
+    assert "no Provisioning names pool" in str(result.exception)

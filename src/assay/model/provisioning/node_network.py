@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_interface
+from ipaddress import ip_address, ip_interface
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -20,7 +20,14 @@ def _check_address(address: str) -> str:
     return address
 
 
+def _check_host(address: str) -> str:
+    ip_address(address)
+    return address
+
+
 Address = Annotated[str, AfterValidator(_check_address)]
+HostAddress = Annotated[str, AfterValidator(_check_host)]
+Gateway = Annotated[str, AfterValidator(lambda address: address and _check_host(address))]
 
 
 class NetworkLink(StrictModel):
@@ -31,7 +38,7 @@ class NetworkLink(StrictModel):
 
     dhcp: bool = False
     addresses: list[Address] = Field(default=[])
-    gateway: str = ""
+    gateway: Gateway = ""
     mtu: int | None = Field(default=None, ge=576, le=65520)
 
 
@@ -70,7 +77,7 @@ class NodeNetwork(StrictModel):
     ethernets: dict[InterfaceName, EthernetLink] = Field(default={})
     bonds: dict[InterfaceName, BondLink] = Field(default={})
     vlans: dict[InterfaceName, VlanLink] = Field(default={})
-    nameservers: list[str] = Field(default=[])
+    nameservers: list[HostAddress] = Field(default=[])
     search: list[str] = Field(default=[])
 
     @model_validator(mode="after")

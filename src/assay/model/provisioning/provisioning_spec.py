@@ -70,7 +70,7 @@ class KubernetesJoin(StrictModel):
     """How nodes join a Kubernetes cluster: with a bootstrap token that is made for each boot, and not before.
 
     `kubeconfig`, `context`: with which assay makes the tokens. `api_server`: the address for nodes. `ca_file`: the file
-    with the cluster's authority, of which nodes get the certificate and the digest. `token_minutes`: how long a
+    with the cluster's authority, of which nodes get the certificates. `token_minutes`: how long a
     token is good. `labels`: of a new node. `taint_unproven`: it takes no customers' pods until assay has proved it.
     """
 

@@ -1,4 +1,4 @@
-"""`assay show NODE`: the effective spec of a node, with the file and line that each value comes from."""
+"""`assay show NODE`: the effective spec of a node, with the file and line of each value, or its first data."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -27,10 +28,16 @@ def show(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="Only this part, such as limits, gpus.model or bmc.")
     ] = "",
+    cloud_init: Annotated[
+        bool, typer.Option("--cloud-init", help="Show the documents that cloud-init gets when the node boots.")
+    ] = False,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
     """Show a node's effective variables, node spec, firmware bundle and profile. Each value has its file and line."""
+    if cloud_init:
+        typer.echo(format_cloud_init(fleet, node, form))
+        return
     from assay.fleet.effective_values import list_effective_values
     from assay.fleet.fleet_loader import build_fleet, read_draft
 
@@ -40,6 +47,22 @@ def show(
     if not values:
         raise AssayError(f"{node} has no value {path}", fix=f"`assay show {node}` shows all of them")
     typer.echo(format_spec_json(node, values) if form == "json" else format_spec_text(values))
+
+
+def format_cloud_init(fleet: Path, node: str, form: str) -> str:
+    """Return the documents of a node's next start. Raises AssayError for a node that assay does not boot."""
+    from assay.provisioning.cloud_init.node_data import make_node_boot, render_node_data
+
+    loaded = Workspace(fleet.resolve()).fleet
+    require_known([node], loaded.nodes, "node")
+    provisioning = loaded.provisioning_of(node)
+    if provisioning is None:
+        fix = "write a Provisioning for its pool, see docs/day-0.md"
+        raise AssayError(f"assay does not boot {node}: no Provisioning names pool {loaded.nodes[node].pool}", fix=fix)
+    documents = render_node_data(make_node_boot(loaded, node, provisioning, "ATTEMPT"))
+    if form == "json":
+        return json.dumps(documents, indent=1)
+    return "\n".join(f"# --- {name}\n{text}" for name, text in documents.items()).rstrip("\n")
 
 
 def _is_below_path(value: EffectiveValue, path: str) -> bool:
