@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import email
 import email.policy
 import shutil
+import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from email.message import EmailMessage
@@ -301,6 +304,26 @@ def test_a_wrong_password_is_an_error_without_the_password(
     assert "refuses the login" in lack.reason
     assert "canary" not in lack.reason
     assert post.messages == []
+
+
+def test_a_mail_server_that_sends_a_byte_now_and_then_is_left(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.tickets.digests.mail.DELIVERY_S", 1.0)
+    server, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def drip() -> None:
+        client, _ = server.accept()
+        with contextlib.suppress(OSError):
+            while not ended.wait(0.05):
+                client.sendall(b"2")
+
+    threading.Thread(target=drip, daemon=True).start()
+    mail = {"server": "127.0.0.1", "tls": "none", "sender": "a@acme.example", "to": ["b@acme.example"]}
+    room.route("mail", email={**mail, "port": server.getsockname()[1]})
+    room.wants(ticket())
+    (failed,) = room.deliver(immediately=True)
+    ended.set()
+    server.close()
+    assert "the mail server cannot be used" in failed.reason
 
 
 def test_mail_in_the_clear_leaves_this_machine_for_nobody(room: Room) -> None:

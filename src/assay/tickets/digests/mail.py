@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from socket import SHUT_RDWR
+from threading import Timer
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,7 +20,8 @@ if TYPE_CHECKING:
     import smtplib
     from email.message import EmailMessage
 
-SMTP_TIMEOUT_S = 10.0
+SMTP_TIMEOUT_S, DELIVERY_S = 10.0, 60.0
+"""Of one answer, and of the whole delivery: a server may send a byte now and then."""
 THIS_MACHINE = ("localhost", "127.0.0.1")
 ADDRESS = r"^[^\s@<>,]+@[^\s@<>,]+$"
 
@@ -59,7 +64,8 @@ class EmailRecipients:
 
         where = self._context.where
         try:
-            with self._connect() as connection:
+            with self._make_connection() as connection, _cut_after(connection, DELIVERY_S):
+                self._open(connection)
                 if self._context.secret:
                     user, _, password = self._context.secret.partition(":")
                     connection.login(user, password)
@@ -73,19 +79,24 @@ class EmailRecipients:
             what = f"the mail server cannot be used: {type(error).__name__}"
             raise SinkUnavailable(what, where=where, soon=True) from None
 
-    def _connect(self) -> smtplib.SMTP:
+    def _make_connection(self) -> smtplib.SMTP:
+        """Return a connection that is not open yet."""
         import smtplib
 
         from assay.redfish.tls_connection import make_ca_context
 
+        if self._settings.tls == "implicit":
+            return smtplib.SMTP_SSL(timeout=SMTP_TIMEOUT_S, context=make_ca_context(None))
+        return smtplib.SMTP(timeout=SMTP_TIMEOUT_S)
+
+    def _open(self, connection: smtplib.SMTP) -> None:
+        from assay.redfish.tls_connection import make_ca_context
+
         settings = self._settings
-        if settings.tls == "implicit":
-            context = make_ca_context(None)
-            return smtplib.SMTP_SSL(settings.server, settings.port, timeout=SMTP_TIMEOUT_S, context=context)
-        connection = smtplib.SMTP(settings.server, settings.port, timeout=SMTP_TIMEOUT_S)
+        connection._host = settings.server  # type: ignore[attr-defined]  # for the server's name in TLS
+        connection.connect(settings.server, settings.port)
         if settings.tls == "starttls":
             connection.starttls(context=make_ca_context(None))
-        return connection
 
     def _make_message(self, digest: Digest) -> EmailMessage:
         from email.message import EmailMessage
@@ -97,3 +108,20 @@ class EmailRecipients:
         message["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's holiday notice answers it
         message.set_content("\n".join(format_digest_lines(digest)) + "\n")
         return message
+
+
+@contextmanager
+def _cut_after(connection: smtplib.SMTP, seconds: float) -> Iterator[None]:
+    """Cut the connection when the time is over: the call that waits then fails."""
+
+    def cut() -> None:
+        with suppress(OSError, AttributeError):  # there is no socket yet, or no longer
+            connection.sock.shutdown(SHUT_RDWR)  # type: ignore[union-attr]
+
+    timer = Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
