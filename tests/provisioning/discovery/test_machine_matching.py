@@ -79,3 +79,4 @@ def test_an_address_that_another_machine_got_later_is_not_the_first_machine() ->
 def test_a_machine_may_say_anything_of_itself() -> None:
     said = {"serial": "x" * 10_000, "u": "<script>", "rack": 7, "model": None, "strange": []}
     assert SeenMachine.parse(said) == SeenMachine(serial="x" * 200, rack="7")
+    assert SeenMachine.parse({"vendor": " Ev\x1b]0;owned\x07il\n"}) == SeenMachine(vendor="Ev]0;ownedil")

@@ -39,15 +39,20 @@ class SeenMachine:
 
     @classmethod
     def parse(cls, plain: Mapping[str, Any]) -> Self:
-        """Return a machine from what it says of itself. Unknown keys are left out, texts are cut."""
+        """Return a machine from what it says of itself. Unknown keys are left out; texts are cut, and printable."""
         known = {field.name: plain[field.name] for field in fields(cls) if plain.get(field.name) is not None}
-        texts = {name: str(value)[:MOST_CHARACTERS] for name, value in known.items() if name != "u"}
+        texts = {name: _clean(value) for name, value in known.items() if name != "u"}
         mac = texts.get("bmc_mac", "").lower().replace("-", ":")
         return cls(**{**texts, "bmc_mac": mac}, u=_parse_unit(known.get("u")))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data, without what is not known."""
         return {name: value for name, value in asdict(self).items() if value}
+
+
+def _clean(value: Any) -> str:
+    """Return a text that does nothing to a terminal."""
+    return "".join(char for char in str(value)[:MOST_CHARACTERS] if char.isprintable()).strip()
 
 
 def _parse_unit(value: Any) -> int:
