@@ -21,6 +21,7 @@ GROUP = {"to": "zap", "reason": "bmc 1 → 2", "base": "ab" * 20, "nodes": ["n1"
 PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 
 BURN_IN = {"burn_in": ID, "spec": "day", "hours": 24, "drifts": ["gpu5: warmer"]}
+JOIN = {"token_sha256": "ab" * 32, "purpose": "slurm", "attempt": ID}
 LINES = [
     ("burnin.started", BURN_IN, "burn-in day began, 24 h"),
     (
@@ -104,6 +105,14 @@ LINES = [
         "tom added a photo to ticket GPU 5",
     ),
     ("machine.seen", {"machine": {"serial": "S1", "vendor": "V", "model": "M"}, "source": "lease"}, "serial S1, V M"),
+    (
+        "join.issued",
+        {**JOIN, "expires_at": AT, "proven_by": "tpm"},
+        "token for slurm, good until 2026-11-22 09:00:00 UTC (proven by tpm)",
+    ),
+    ("join.used", JOIN, "used its one-time token for slurm"),
+    ("join.refused", {**JOIN, "why": "it was revoked"}, "was refused to join slurm: it was revoked"),
+    ("join.revoked", {**JOIN, "why": "a token was replayed"}, "token for slurm is revoked: a token was replayed"),
     (
         "notice.intent",
         {"notice": ID, "in_service": False, "text": "The node left service.", "move": ID},

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.model.entries.entry_content import EntryContent
+from assay.model.entries.join_entries import JoinIssuedEntry, JoinRefusedEntry, JoinRevokedEntry, JoinUsedEntry
 from assay.model.entries.machine_entries import MachineSeenEntry
+from assay.model.timestamps import parse_time
 
 SOURCES = {"scan": "a scan", "lease": "a DHCP lease", "report": "a report"}
 
@@ -19,6 +21,27 @@ def _format_seen_machine(entry: MachineSeenEntry, _: str) -> str:
     return f"seen by {SOURCES.get(entry.source, entry.source)}: {named}{f', {kind}' if kind else ''}{where}"
 
 
+def _format_issued_token(entry: JoinIssuedEntry, _: str) -> str:
+    until = f"{parse_time(entry.expires_at):%Y-%m-%d %H:%M:%S} UTC"
+    return f"got a one-time token for {entry.purpose}, good until {until} (proven by {entry.proven_by})"
+
+
+def _format_used_token(entry: JoinUsedEntry, _: str) -> str:
+    return f"used its one-time token for {entry.purpose}"
+
+
+def _format_refused_token(entry: JoinRefusedEntry, _: str) -> str:
+    return f"was refused to join {entry.purpose}: {entry.why}"
+
+
+def _format_revoked_token(entry: JoinRevokedEntry, _: str) -> str:
+    return f"its one-time token for {entry.purpose} is revoked: {entry.why}"
+
+
 PROVISIONING_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     MachineSeenEntry: _format_seen_machine,
+    JoinIssuedEntry: _format_issued_token,
+    JoinUsedEntry: _format_used_token,
+    JoinRefusedEntry: _format_refused_token,
+    JoinRevokedEntry: _format_revoked_token,
 }

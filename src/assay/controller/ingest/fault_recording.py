@@ -11,6 +11,7 @@ from assay.ledger.interned_texts import split_batches
 from assay.lifecycle.decision_and_fault_entries import make_fault_entries, make_fault_entry
 from assay.lifecycle.faults.detection import count_sightings
 from assay.lifecycle.faults.flooding import make_flood_sighting
+from assay.lifecycle.faults.sightings import FaultSighting
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
@@ -95,12 +96,18 @@ def record_agent_faults(context: ControllerContext, documents: Sequence[Evidence
 def record_flood(context: ControllerContext, node: str, reason: str) -> None:
     """Append the fault that a node delivers more than it may."""
     with context.hold_fault_lock():
-        states, now = read_node_states(context.ledger), context.clock.now()
-        if node in states:
-            sighting = make_flood_sighting(reason, format_time(now))
-            catalog, most = context.fleet.fault_catalog, context.policy.intake.node.open_faults
-            faults = count_sightings(catalog, context.fleet.nodes[node], states[node], [sighting], most)
-            context.ledger.append(*(make_fault_entry(fault, now) for fault in faults))
+        sighting = make_flood_sighting(reason, format_time(context.clock.now()))
+        context.ledger.append(*make_sighting_entries(context, node, sighting))
+
+
+def make_sighting_entries(context: ControllerContext, node: str, sighting: FaultSighting) -> list[LedgerEntry]:
+    """Return the entries of a fault that assay itself saw; none for an unknown node. Hold the fault lock."""
+    states, now = read_node_states(context.ledger), context.clock.now()
+    if node not in states:
+        return []
+    catalog, most = context.fleet.fault_catalog, context.policy.intake.node.open_faults
+    faults = count_sightings(catalog, context.fleet.nodes[node], states[node], [sighting], most)
+    return [make_fault_entry(fault, now) for fault in faults]
 
 
 def _split_by_node(documents: Sequence[EvidenceDocument]) -> Iterator[list[EvidenceDocument]]:

@@ -11,6 +11,7 @@ from assay.model.entries import (
     decision_entries,
     effect_entries,
     fault_entries,
+    join_entries,
     machine_entries,
     node_entries,
     notice_entries,
@@ -37,6 +38,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
         notice_entries,
         burn_in_entries,
         machine_entries,
+        join_entries,
     )
     for content in vars(module).values()
     if isinstance(content, type) and issubclass(content, EntryContent) and content.kind

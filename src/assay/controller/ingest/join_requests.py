@@ -1,0 +1,105 @@
+"""Issues, takes and revokes one-time tokens. The ledger decides, so any number of servers may do it at once."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+
+from assay.controller.context import ControllerContext
+from assay.controller.ingest.fault_recording import make_sighting_entries
+from assay.ledger.store import Ledger
+from assay.lifecycle.faults.sightings import FaultSighting
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.timestamps import format_time
+from assay.provisioning.identity.join_tokens import (
+    JOIN_KINDS,
+    JoinRequest,
+    JoinToken,
+    find_refusal,
+    hash_token,
+    make_issued_entry,
+    make_refused_entry,
+    make_revoked_entry,
+    make_used_entry,
+    read_tokens,
+)
+
+REPLAY_FAULT = "security.join-token-replayed"
+
+
+class JoinRefusedError(AssayError):
+    """A node may not have, or not use, a token."""
+
+
+def issue_token(ledger: Ledger, asked: JoinRequest, proven_by: str, expires_at: datetime, now: datetime) -> str:
+    """Return a new token. It is nowhere else: the ledger has its SHA-256.
+
+    A node gets one for each attempt and purpose; one whose answer was lost boots again. Raises JoinRefusedError.
+    """
+    if now >= expires_at:
+        raise _record_refusal(ledger, asked, "", "the time of this attempt is over", now)
+    token = secrets.token_urlsafe(32)
+    if ledger.append(make_issued_entry(asked, hash_token(token), expires_at, proven_by, now)) != [True]:
+        raise _record_refusal(ledger, asked, "", f"its token for {asked.purpose} was given out before", now)
+    return token
+
+
+def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> None:
+    """Take a token: whoever returns from here may have the secret that it stands for, once.
+
+    Raises JoinRefusedError; then the refusal is in the ledger. A token that somebody shows again, or that belongs to
+    another node, is a fault of the node that shows it. The open tokens of both nodes are revoked.
+    """
+    ledger, now, digest = context.ledger, context.clock.now(), hash_token(token)
+    known = _find_token(ledger, asked.node, digest)
+    while (refusal := find_refusal(known, asked, now)) is None:
+        if ledger.append(make_used_entry(asked, digest, now)) == [True]:
+            return
+        known = _find_token(ledger, asked.node, digest)  # another process ended it first
+    if refusal.is_replay and known:
+        _record_replay(context, asked, digest, known.request.node, refusal.why)
+        raise JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
+    raise _record_refusal(ledger, asked, digest if known else "", refusal.why, now)
+
+
+def revoke_tokens(ledger: Ledger, node: str, why: str, now: datetime) -> int:
+    """End the tokens of a node that were not used yet, and return how many."""
+    return sum(ledger.append(*_list_revocations(ledger, node, why, now)))
+
+
+def _record_refusal(ledger: Ledger, asked: JoinRequest, digest: str, why: str, now: datetime) -> JoinRefusedError:
+    """Record why a node was refused, and return the error. `digest`: "" for what is no known token."""
+    ledger.append(make_refused_entry(asked, digest, why, now))
+    return JoinRefusedError(f"{asked.node} may not join: {why}")
+
+
+def _find_token(ledger: Ledger, node: str, digest: str) -> JoinToken | None:
+    """Return a token: nearly always it is one of the node that shows it."""
+    own = read_tokens(ledger.entries(node, kinds=JOIN_KINDS))
+    return own.get(digest) or read_tokens(ledger.entries(kinds=JOIN_KINDS)).get(digest)
+
+
+def _record_replay(context: ControllerContext, asked: JoinRequest, digest: str, owner: str, why: str) -> None:
+    """Record in one transaction the refusal, the fault, and the end of the open tokens of both nodes."""
+    ledger = context.ledger
+    with context.hold_fault_lock():
+        now = context.clock.now()
+        refused = make_refused_entry(asked, digest, why, now)
+        if any(entry.id == refused.id for entry in ledger.entries(asked.node, kinds=[refused.kind])):
+            return
+        detail = f"a token for {asked.purpose} was shown and not taken: {why}"
+        sighting = FaultSighting(REPLAY_FAULT, "", format_time(now), detail, "join", format_time(now))
+        faults = make_sighting_entries(context, asked.node, sighting)
+        nodes = dict.fromkeys([asked.node, owner])
+        revoked = [one for node in nodes for one in _list_revocations(ledger, node, "a token was replayed", now)]
+        ledger.append(refused, *faults, *revoked)
+
+
+def _list_revocations(ledger: Ledger, node: str, why: str, now: datetime) -> list[LedgerEntry]:
+    tokens = read_tokens(ledger.entries(node, kinds=JOIN_KINDS))
+    return [
+        make_revoked_entry(digest, token, why, now)
+        for digest, token in tokens.items()
+        if not token.ended_by and now < token.expires_at
+    ]

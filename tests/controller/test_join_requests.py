@@ -1,0 +1,144 @@
+"""One-time tokens on a real ledger: one of two servers takes a token, and a replay is told and answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+from ledger.forks import Forked
+from quiet_site import Site
+
+from assay.controller.ingest.join_requests import (
+    REPLAY_FAULT,
+    JoinRefusedError,
+    issue_token,
+    revoke_tokens,
+    use_token,
+)
+from assay.provisioning.identity.join_tokens import JoinRequest, hash_token
+
+ASKED = JoinRequest("n0003", "a1", "kubernetes")
+TAKEN, REFUSED = "taken", "refused"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """A quiet site on each kind of ledger."""
+    place = tmp_path / "ledger.sqlite" if request.param == "sqlite" else request.getfixturevalue("database")
+    made = Site(place, tmp_path / "home")
+    yield made
+    made.ledger.close()
+
+
+def issue(site: Site, asked: JoinRequest = ASKED, minutes: int = 15) -> str:
+    now = site.clock.now()
+    return issue_token(site.ledger, asked, "tpm", now + timedelta(minutes=minutes), now)
+
+
+def kinds(site: Site, node: str = ASKED.node) -> list[str]:
+    return [entry.kind for entry in site.ledger.entries(node) if entry.kind.startswith(("join.", "fault"))]
+
+
+def race(line: Connection, place: str, home: Path, token: str) -> None:
+    """Try to use a token as soon as the test says so."""
+    site = Site(place, home)
+    line.send("ready")
+    line.recv()
+    try:
+        use_token(site.desk, ASKED, token)
+        line.send(TAKEN)
+    except JoinRefusedError:
+        line.send(REFUSED)
+
+
+def test_of_processes_that_use_a_token_at_once_one_wins(shared: Site, tmp_path: Path) -> None:
+    token = issue(shared)
+    place = shared.ledger.server_url if shared.ledger.is_shared else str(shared.ledger.file)
+    racers = [Forked(race, place, tmp_path / str(number), token) for number in range(3)]
+    assert [racer.hear() for racer in racers] == ["ready"] * 3
+    for racer in racers:
+        racer.say()
+    assert sorted(racer.hear() for racer in racers) == [REFUSED, REFUSED, TAKEN]
+    assert [racer.end() for racer in racers] == [0, 0, 0]
+    assert kinds(shared) == ["join.issued", "join.used", "join.refused", "fault"]
+
+
+def test_a_replay_from_a_neighbour_is_a_fault_and_ends_the_tokens_of_both(site: Site) -> None:
+    token, neighbour = issue(site), ASKED._replace(node="n0004")
+    own = issue(site, neighbour)
+    with pytest.raises(JoinRefusedError, match="n0004 may not join: it is the token of n0003"):
+        use_token(site.desk, neighbour, token)
+    assert kinds(site, "n0004") == ["join.issued", "join.refused", "fault", "join.revoked"]
+    assert kinds(site) == ["join.issued", "join.revoked"]
+    for asked, one in ((ASKED, token), (neighbour, own)):
+        with pytest.raises(JoinRefusedError, match="it was revoked"):
+            use_token(site.desk, asked, one)
+
+
+def test_a_node_in_service_with_a_replayed_token_leaves_it(site: Site) -> None:
+    token = issue(site)
+    use_token(site.desk, ASKED, token)
+    with pytest.raises(JoinRefusedError, match="used before"):
+        use_token(site.desk, ASKED, token)
+    fault = next(entry for entry in site.ledger.entries(ASKED.node) if entry.kind == "fault")
+    assert (fault.body["class"], fault.body["severity"]) == (REPLAY_FAULT, "catastrophic")
+    policy = site.desk.policy
+    rules = {
+        state: policy.find_fault_rule(state, REPLAY_FAULT, "catastrophic", "environment", False)
+        for state in ("production", "test", "initializing")
+    }
+    assert {state: title for state, (title, _) in rules.items()} == {
+        "production": "catastrophic-in-production",
+        "test": "replayed-token-in-burn-in",
+        "initializing": "replayed-token",
+    }
+
+
+def test_the_same_replay_is_recorded_once_a_day(site: Site) -> None:
+    token = issue(site)
+    use_token(site.desk, ASKED, token)
+    for _ in range(3):
+        with pytest.raises(JoinRefusedError):
+            use_token(site.desk, ASKED, token)
+    assert kinds(site).count("fault") == kinds(site).count("join.refused") == 1
+    site.later(days=1)
+    with pytest.raises(JoinRefusedError):
+        use_token(site.desk, ASKED, token)
+    assert kinds(site).count("fault") == 2
+
+
+def test_invented_tokens_fill_no_ledger(site: Site) -> None:
+    for number in range(5):
+        with pytest.raises(JoinRefusedError, match="no token of this fleet"):
+            use_token(site.desk, ASKED, f"guess {number}")
+    assert kinds(site) == ["join.refused"]
+
+
+def test_a_token_is_given_out_once_and_in_time(site: Site) -> None:
+    issue(site)
+    with pytest.raises(JoinRefusedError, match="given out before"):
+        issue(site)
+    with pytest.raises(JoinRefusedError, match="time of this attempt is over"):
+        issue(site, ASKED._replace(attempt="a2"), minutes=0)
+
+
+def test_revoked_tokens_are_refused(site: Site) -> None:
+    token = issue(site)
+    assert revoke_tokens(site.ledger, ASKED.node, "bob: the node is stolen", site.clock.now()) == 1
+    assert revoke_tokens(site.ledger, ASKED.node, "again", site.clock.now()) == 0
+    with pytest.raises(JoinRefusedError, match="revoked"):
+        use_token(site.desk, ASKED, token)
+
+
+def test_no_entry_has_a_token(site: Site) -> None:
+    token = issue(site)
+    use_token(site.desk, ASKED, token)
+    with pytest.raises(JoinRefusedError) as refused:
+        use_token(site.desk, ASKED, token)
+    everything = json.dumps([entry.body for entry in site.ledger.entries()])
+    assert token not in everything + str(refused.value)
+    assert hash_token(token) in everything
