@@ -15,8 +15,8 @@ help: ## say what can be made
 run: $(READY) $(NODE_READY) system ## take the example fleet once round the loop, in a virtual data hall
 	@$(BIN)/assay lab tour scenarios/the-loop.yaml
 
-test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; three at once, since they wait a third of their time
-	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
+test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; four at once, since they wait a third of their time
+	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
 test-slow: $(READY) $(NODE_READY) $(LOAD_READY) system ## the tests that take longer, three at once; on Debian 12 they first build a kube-apiserver
 	@tools/kubernetes-server || echo "the tests against a real Kubernetes are skipped" >&2
