@@ -22,6 +22,7 @@ from assay.controller.effects.effect_journal import EFFECT_KINDS
 from assay.controller.effects.pending_effect_runner import run_effects
 from assay.controller.effects.workflow_counts import count_unfinished_workflows
 from assay.controller.effects.workflow_queues import format_queue_name, keep_engine_running
+from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 
 NODES = 5
@@ -79,8 +80,12 @@ def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(tmp_path, monkey
         assert (dbos_workflows.delete_old_workflows(desk.ledger), standings()) == (3, {"ENQUEUED": 2})
 
 
-def test_unfinished_workflows_are_counted_without_the_engine(tmp_path):
+@pytest.mark.parametrize("place", ["sqlite", "postgresql"])
+def test_unfinished_workflows_are_counted_without_the_engine(tmp_path, place, request):
     desk = sent_to_zap(tmp_path, per_minute=3)
+    if place == "postgresql":
+        desk = replace(desk, ledger=Ledger.open(request.getfixturevalue("database")))
+        desk.ledger.append(*moved(desk, "test", "zap", "d1"))
     assert count_unfinished_workflows(desk) == []
     with keep_engine_running():
         run_effects(desk, wait=False)
