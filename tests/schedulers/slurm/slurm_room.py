@@ -59,7 +59,7 @@ def submitted(name: str, where: str, seconds: float = 600, *options: str) -> str
 def reason(name: str) -> str:
     """Return a node's reason, as Slurm has it, "" for none."""
     found = said("scontrol", "--oneliner", "show", "node", name).partition(" Reason=")[2]
-    return found.rpartition(" [")[0]
+    return found.partition(" Comment=")[0].rpartition(" [")[0]
 
 
 def state(name: str) -> str:

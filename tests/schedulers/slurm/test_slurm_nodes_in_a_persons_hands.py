@@ -21,7 +21,8 @@ TITLE = f"{NODE} is broken, and somebody keeps it closed"
 
 def drained_by() -> str:
     """Return the node's whole reason in Slurm, with who set it and when."""
-    return said("scontrol", "--oneliner", "show", "node", NODE).partition(" Reason=")[2]
+    shown = said("scontrol", "--oneliner", "show", "node", NODE).partition(" Reason=")[2]
+    return shown.partition(" Comment=")[0]
 
 
 def boot_of(hall: Hall) -> str:  # noqa: F811
