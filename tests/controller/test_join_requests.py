@@ -79,6 +79,16 @@ def test_a_replay_from_a_neighbour_is_a_fault_and_ends_the_tokens_of_both(site: 
             use_token(site.desk, asked, one)
 
 
+def test_an_attempt_with_a_replay_gets_no_more_tokens_and_the_next_one_does(site: Site) -> None:
+    token, neighbour = issue(site), ASKED._replace(node="n0004", attempt="b1")
+    with pytest.raises(JoinRefusedError, match="token of n0003"):
+        use_token(site.desk, neighbour, token)
+    for asked in (ASKED, neighbour):
+        with pytest.raises(JoinRefusedError, match="revoked or replayed"):
+            issue(site, asked._replace(purpose="slurm"))
+    issue(site, ASKED._replace(attempt="a2"))
+
+
 def test_a_node_in_service_with_a_replayed_token_leaves_it(site: Site) -> None:
     token = issue(site)
     use_token(site.desk, ASKED, token)

@@ -14,10 +14,12 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 from assay.provisioning.identity.join_tokens import (
     JOIN_KINDS,
+    JoinRefusal,
     JoinRequest,
     JoinToken,
     find_refusal,
     hash_token,
+    is_closed,
     make_issued_entry,
     make_refused_entry,
     make_revoked_entry,
@@ -35,13 +37,18 @@ class JoinRefusedError(AssayError):
 def issue_token(ledger: Ledger, asked: JoinRequest, proven_by: str, expires_at: datetime, now: datetime) -> str:
     """Return a new token. It is nowhere else: the ledger has its SHA-256.
 
-    A node gets one for each attempt and purpose; one whose answer was lost boots again. Raises JoinRefusedError.
+    A node gets one for each attempt and purpose; one whose answer was lost boots again. So does one whose token was
+    revoked or replayed. Raises JoinRefusedError.
     """
+    if is_closed(ledger.entries(asked.node, kinds=JOIN_KINDS), asked):
+        raise _record_refusal(ledger, asked, "", JoinRefusal("a token of this attempt was revoked or replayed"), now)
     if now >= expires_at:
-        raise _record_refusal(ledger, asked, "", "the time of this attempt is over", now)
+        raise _record_refusal(ledger, asked, "", JoinRefusal("the time of this attempt is over"), now)
     token = secrets.token_urlsafe(32)
     if ledger.append(make_issued_entry(asked, hash_token(token), expires_at, proven_by, now)) != [True]:
-        raise _record_refusal(ledger, asked, "", f"its token for {asked.purpose} was given out before", now)
+        raise _record_refusal(
+            ledger, asked, "", JoinRefusal(f"its token for {asked.purpose} was given out before"), now
+        )
     return token
 
 
@@ -58,9 +65,9 @@ def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> Non
             return
         known = _find_token(ledger, asked.node, digest)  # another process ended it first
     if refusal.is_replay and known:
-        _record_replay(context, asked, digest, known.request.node, refusal.why)
+        _record_replay(context, asked, digest, known.request.node, refusal)
         raise JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
-    raise _record_refusal(ledger, asked, digest if known else "", refusal.why, now)
+    raise _record_refusal(ledger, asked, digest if known else "", refusal, now)
 
 
 def revoke_tokens(ledger: Ledger, node: str, why: str, now: datetime) -> int:
@@ -68,10 +75,12 @@ def revoke_tokens(ledger: Ledger, node: str, why: str, now: datetime) -> int:
     return sum(ledger.append(*_list_revocations(ledger, node, why, now)))
 
 
-def _record_refusal(ledger: Ledger, asked: JoinRequest, digest: str, why: str, now: datetime) -> JoinRefusedError:
+def _record_refusal(
+    ledger: Ledger, asked: JoinRequest, digest: str, refusal: JoinRefusal, now: datetime
+) -> JoinRefusedError:
     """Record why a node was refused, and return the error. `digest`: "" for what is no known token."""
-    ledger.append(make_refused_entry(asked, digest, why, now))
-    return JoinRefusedError(f"{asked.node} may not join: {why}")
+    ledger.append(make_refused_entry(asked, digest, refusal, now))
+    return JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
 
 
 def _find_token(ledger: Ledger, node: str, digest: str) -> JoinToken | None:
@@ -80,15 +89,17 @@ def _find_token(ledger: Ledger, node: str, digest: str) -> JoinToken | None:
     return own.get(digest) or read_tokens(ledger.entries(kinds=JOIN_KINDS)).get(digest)
 
 
-def _record_replay(context: ControllerContext, asked: JoinRequest, digest: str, owner: str, why: str) -> None:
+def _record_replay(
+    context: ControllerContext, asked: JoinRequest, digest: str, owner: str, refusal: JoinRefusal
+) -> None:
     """Record in one transaction the refusal, the fault, and the end of the open tokens of both nodes."""
     ledger = context.ledger
     with context.hold_fault_lock():
         now = context.clock.now()
-        refused = make_refused_entry(asked, digest, why, now)
+        refused = make_refused_entry(asked, digest, refusal, now)
         if any(entry.id == refused.id for entry in ledger.entries(asked.node, kinds=[refused.kind])):
             return
-        detail = f"a token for {asked.purpose} was shown and not taken: {why}"
+        detail = f"a token for {asked.purpose} was shown and not taken: {refusal.why}"
         sighting = FaultSighting(REPLAY_FAULT, "", format_time(now), detail, "join", format_time(now))
         faults = make_sighting_entries(context, asked.node, sighting)
         nodes = dict.fromkeys([asked.node, owner])

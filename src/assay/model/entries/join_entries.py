@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from assay.model.entries.entry_content import EntryContent
+from assay.model.entries.entry_content import EntryContent, stored_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,17 @@ class JoinUsedEntry(EntryContent):
 
 @dataclass(frozen=True, slots=True)
 class JoinRefusedEntry(EntryContent):
-    """A node was refused, with the purpose and the attempt that it named. `token_sha256` is "" for no known token."""
+    """A node was refused, with the purpose and the attempt that it named. `token_sha256` is "" for no known token.
+
+    `is_replay`: it showed a token that was used, or that belongs to another node.
+    """
 
     kind = "join.refused"
     token_sha256: str
     purpose: str
     attempt: str
     why: str
+    is_replay: bool = field(default=False, metadata=stored_as("replay", missing=False, omit_empty=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,19 @@ def read_tokens(entries: Iterable[LedgerEntry]) -> dict[str, JoinToken]:
     return tokens
 
 
+def is_closed(entries: Iterable[LedgerEntry], asked: JoinRequest) -> bool:
+    """Return whether an attempt gets no more tokens: one of them was revoked, or its node replayed a token in it."""
+    for entry in entries:
+        if entry.node == asked.node and entry.kind == JoinRevokedEntry.kind:
+            if JoinRevokedEntry.read(entry).attempt == asked.attempt:
+                return True
+        elif entry.node == asked.node and entry.kind == JoinRefusedEntry.kind:
+            refused = JoinRefusedEntry.read(entry)
+            if refused.is_replay and refused.attempt == asked.attempt:
+                return True
+    return False
+
+
 def find_refusal(token: JoinToken | None, asked: JoinRequest, now: datetime) -> JoinRefusal | None:
     """Return why a token may not be used, None if it may. None for a token: the ledger knows no such token."""
     if token is None:
@@ -103,10 +116,10 @@ def make_revoked_entry(digest: str, token: JoinToken, why: str, now: datetime) -
     return content.make_entry(_name_end(digest), format_time(now), request.node)
 
 
-def make_refused_entry(asked: JoinRequest, digest: str, why: str, now: datetime) -> LedgerEntry:
+def make_refused_entry(asked: JoinRequest, digest: str, refusal: JoinRefusal, now: datetime) -> LedgerEntry:
     """Return the entry of a refusal. The same of the same node is recorded once a day, so nobody fills the ledger."""
-    content = JoinRefusedEntry(digest, asked.purpose, asked.attempt, why)
-    ident = derive_id(content.kind, asked.node, digest, why, f"{now:%Y-%m-%d}")
+    content = JoinRefusedEntry(digest, asked.purpose, asked.attempt, *refusal)
+    ident = derive_id(content.kind, asked.node, digest, refusal.why, f"{now:%Y-%m-%d}")
     return content.make_entry(ident, format_time(now), asked.node)
 
 
