@@ -12,18 +12,14 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from provisioning.cloud_init.declared_boot import CERTIFICATE, EVERYTHING, KEY, make_boot
 
 from assay.model.errors import AssayError
-from assay.model.node import Node
-from assay.model.provisioning.provisioning_spec import Provisioning
-from assay.model.specs.node_settings import NodeSettings
 from assay.provisioning.cloud_init.authorities import read_authorities
 from assay.provisioning.cloud_init.node_data import NodeBoot, make_user_data, make_vendor_data, render_node_data
 
 SCHEMA = Path("/usr/lib/python3/dist-packages/cloudinit/config/schemas/schema-cloud-config-v1.json")
-CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIU\n-----END CERTIFICATE-----\n"
 PRIVATE = "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n"
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk ann@example.org"
 NETWORK = {
     "ethernets": {
         "mgmt0": {"mac": "02:00:5E:00:21:01"},
@@ -35,32 +31,6 @@ NETWORK = {
     "nameservers": ["10.20.0.2"],
     "search": ["lab1.example"],
 }
-EVERYTHING = {
-    "users": [{"name": "ops", "ssh_keys": [KEY], "groups": ["adm", "video"], "sudo": True}],
-    "packages": ["chrony"],
-    "units": ["nvidia-persistenced.service"],
-    "ca_file": "ca.pem",
-    "files": [{"path": "/etc/motd", "content": "hello\n"}, {"path": "/home/ops/x", "content": "", "owner": "ops:ops"}],
-    "joins": {
-        "kubernetes": {"api_server": "https://k8s.example:6443", "ca_file": "k8s.pem", "labels": {"a": "b"}},
-        "slurm": {"conf_server": "slurm.example:6817", "key": {"env": "SLURM_KEY"}},
-    },
-}
-
-
-def make_boot(network: dict[str, Any] | None = None, **changed: Any) -> NodeBoot:
-    declared = {
-        "kind": "Provisioning",
-        "name": "p",
-        "sources": ["us"],
-        "url": "http://boot.example:8080",
-        "secure_url": "https://boot.example:8443",
-        **changed,
-    }
-    node_settings = NodeSettings.model_validate({"node_network": network} if network else {})
-    node = Node("n1", "a", "s", "r", 1, "S1", "small", "managed", settings=node_settings)
-    authorities = {"ca.pem": CERTIFICATE, "k8s.pem": CERTIFICATE}
-    return NodeBoot(node, Provisioning.model_validate(declared), "7f" * 8, ["ntp1.example"], authorities)
 
 
 def read(boot: NodeBoot, name: str) -> Any:
