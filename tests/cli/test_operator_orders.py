@@ -118,6 +118,8 @@ def test_the_state_that_zaps_is_the_one_whose_entry_says_so_whatever_it_is_calle
     policy["states"]["seatrial"]["pass_to"] = "reflash"
     edges = policy["edges"].items()
     policy["edges"] = {name: ["reflash" if to == "zap" else to for to in targets] for name, targets in edges}
+    for rule in policy["faults"].values():
+        rule["states"] = ["reflash" if state == "zap" else state for state in rule.get("states", [])]
     file.write_text(yaml.safe_dump(policy, sort_keys=False))
     assert "from triage to reflash" in ann.types("zap", "n0002", *BECAUSE)
     assert project_node_states(ann.ledger().entries())["n0002"].move_request.to == "reflash"
