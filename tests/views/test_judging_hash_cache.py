@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.views.judging_hash_cache import JudgingHashCache
+from assay.views.judging_hash_cache import LastFleetCache, read_judging_hashes
 
 
 def test_the_suites_are_read_once_for_a_fleet() -> None:
-    fleet, kept = load_fleet(Path(__file__).parents[2]), JudgingHashCache()
+    fleet, kept = load_fleet(Path(__file__).parents[2]), LastFleetCache(read_judging_hashes)
     hashes = kept.find(fleet)
     assert kept.find(fleet) is hashes
     again = kept.find(replace(fleet))

@@ -55,11 +55,11 @@ def format_revision(fleet: Fleet) -> str:
 
 
 class ExpectedChecks:
-    """The checks of drift that each node needs."""
+    """The checks of drift that each node needs. `hashes` are those of this fleet, for callers that keep them."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, hashes: JudgingHashes | None = None) -> None:
         self._fleet = fleet
-        self._hashes = JudgingHashes(fleet, digest_node_cables)
+        self._hashes = hashes or JudgingHashes(fleet, digest_node_cables)
         self.checks = list_drift_checks(fleet)
         self._lines = {
             check.id: fleet.lines.get((f"CheckCatalog/{name}", f"checks.{number}"), "")

@@ -5,28 +5,37 @@ To find it, all suites are read, which takes a tenth of a second; and a page exp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from assay.fleet.spec_values_read_by_checks import JudgingHashes
     from assay.model.fleet import Fleet
 
+Kept = TypeVar("Kept")
 
-class JudgingHashCache:
-    """Keeps the hashes of one fleet. A fleet that was read again is another one. Safe for threads."""
 
-    def __init__(self) -> None:
-        self._kept: tuple[Fleet, JudgingHashes] | None = None
+class LastFleetCache(Generic[Kept]):
+    """Keeps what `make` gives for one fleet. A fleet that was read again is another one. Safe for threads."""
 
-    def find(self, fleet: Fleet) -> JudgingHashes:
-        """Return the hashes of a fleet."""
-        from assay.fabric.topology.node_cables import digest_node_cables
-        from assay.fleet.spec_values_read_by_checks import JudgingHashes
+    def __init__(self, make: Callable[[Fleet], Kept]) -> None:
+        self._make = make
+        self._kept: tuple[Fleet, Kept] | None = None
 
+    def find(self, fleet: Fleet) -> Kept:
+        """Return what belongs to a fleet."""
         kept = self._kept
         if kept is None or kept[0] is not fleet:
-            self._kept = kept = fleet, JudgingHashes(fleet, digest_node_cables)
+            self._kept = kept = fleet, self._make(fleet)
         return kept[1]
 
 
-JUDGING_HASHES = JudgingHashCache()
+def read_judging_hashes(fleet: Fleet) -> JudgingHashes:
+    """Return the hashes of a fleet, with those of its cables."""
+    from assay.fabric.topology.node_cables import digest_node_cables
+    from assay.fleet.spec_values_read_by_checks import JudgingHashes
+
+    return JudgingHashes(fleet, digest_node_cables)
+
+
+JUDGING_HASHES = LastFleetCache(read_judging_hashes)

@@ -8,8 +8,8 @@ from typing import Any
 from assay.controller.sync_reading import ExpectedChecks, read_sync
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.sync.sync_report import UNKNOWN_PREFIX, DriftItem, NodeSync, SyncState
-from assay.model.fleet import Fleet
 from assay.model.timestamps import format_minute
+from assay.views.judging_hash_cache import JUDGING_HASHES, LastFleetCache
 from assay.views.record_source import RecordSource
 
 STATE_WORDS: dict[SyncState, str] = {
@@ -20,22 +20,7 @@ STATE_WORDS: dict[SyncState, str] = {
     "unknown": "unknown",
 }
 
-
-class ExpectedCheckCache:
-    """Keeps the checks of drift of the fleet that was asked for last: to find them, all suites are read."""
-
-    def __init__(self) -> None:
-        self._kept: tuple[Fleet, ExpectedChecks] | None = None
-
-    def find(self, fleet: Fleet) -> ExpectedChecks:
-        """Return the checks of a fleet. A fleet that was read again is another one. Safe for threads."""
-        kept = self._kept
-        if kept is None or kept[0] is not fleet:
-            self._kept = kept = fleet, ExpectedChecks(fleet)
-        return kept[1]
-
-
-EXPECTED_CHECKS = ExpectedCheckCache()
+EXPECTED_CHECKS = LastFleetCache(lambda fleet: ExpectedChecks(fleet, JUDGING_HASHES.find(fleet)))
 
 
 def find_node_sync(source: RecordSource, state: NodeState) -> NodeSync | None:
