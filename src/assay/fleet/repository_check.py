@@ -203,12 +203,14 @@ class CheckReport:
         return {"problems": [problem.as_json() for problem in self.problems], "nodes": self.nodes}
 
 
-def check_repository(root: Path, now: datetime | None = None) -> CheckReport:
-    """Check the repository at `root`. Expiry dates are compared with `now` (default: the machine's time).
+def check_repository(root: Path, now: datetime | None = None, commit: str = "") -> CheckReport:
+    """Check the repository at `root`: a commit of it, or the working folder.
+
+    Expiry dates are compared with `now` (default: the machine's time).
 
     Mistakes in the repository are reported, not raised. Raises AssayError for a plug-in that does not work.
     """
-    draft = RepositoryDraft(root.absolute(), now=now)
+    draft = RepositoryDraft(root.absolute(), commit=commit, now=now)
     found = list(draft.problems)
     for rule in load_rules().values():
         found += rule.problems(draft)

@@ -21,7 +21,6 @@ from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, MoveEntry, ReleaseEntry
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.rollout_entries import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
-from assay.model.entries.ticket_entries import TicketDoneEntry
 from assay.model.errors import AssayError
 from assay.model.ticket import TicketRecord
 
@@ -36,7 +35,6 @@ KIND_OF_ORDER = {
     "certify": CertifiedEntry.kind,
     "pause": RolloutPausedEntry.kind,
     "resume": RolloutResumedEntry.kind,
-    "done": TicketDoneEntry.kind,
 }
 NODE_ORDERS = tuple(one.kind for one in get_args(NodeOrderEntry))
 ROLLOUT_ORDERS = tuple(one.kind for one in get_args(RolloutOrderEntry))

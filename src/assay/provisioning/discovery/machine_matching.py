@@ -65,7 +65,7 @@ def list_known_machines(fleet: Fleet) -> list[KnownMachine]:
 def match_machines(seen: Iterable[SeenMachine], fleet: Fleet) -> list[MachineMatch]:
     """Return what each machine is. Two that claim one serial number or MAC address contradict each other."""
     machines, matcher = list(seen), MachineMatcher(fleet)
-    claims = Counter(claim for machine in machines for claim in (machine.serial, machine.bmc_mac) if claim)
+    claims = Counter(claim for machine in machines for claim in _list_claims(machine))
     return [
         matcher.match(machine, [claim for claim in _list_claims(machine) if claims[claim] > 1]) for machine in machines
     ]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.fleet.git import read_git_error, resolve_commit, run_git
-from assay.fleet.repository_check import load_rules
-from assay.fleet.repository_draft import RepositoryDraft
+from assay.fleet.repository_check import check_repository
 from assay.model.errors import AssayError
 
 
@@ -51,8 +50,7 @@ def _write_tree(root: Path, base: str, path: str, text: str) -> str:
 
 
 def _list_mistakes(root: Path, commit: str) -> set[str]:
-    draft = RepositoryDraft(root.absolute(), commit=commit)
-    problems = [*draft.problems, *(problem for rule in load_rules().values() for problem in rule.problems(draft))]
+    problems = check_repository(root, commit=commit).problems
     return {f"{problem.code}: {problem.message}" for problem in problems if problem.severity == "error"}
 
 
