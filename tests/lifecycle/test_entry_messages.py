@@ -110,6 +110,13 @@ LINES = [
         {**JOIN, "expires_at": AT, "proven_by": "tpm"},
         "token for slurm, good until 2026-11-22 09:00:00 UTC (proven by tpm)",
     ),
+    (
+        "boot.started",
+        {"attempt": "a1", "image": "gpu-node", "image_version": "7"},
+        "starts with image gpu-node (7), by itself",
+    ),
+    ("boot.stage", {"attempt": "a1", "stage": "agent", "proven_by": "tpm"}, "its start reached agent, proven by tpm"),
+    ("boot.failed", {"attempt": "a1", "stage": "pxe", "reason": "silent"}, "its start failed after pxe: silent"),
     ("join.used", JOIN, "used its one-time token for slurm"),
     ("join.refused", {**JOIN, "why": "it was revoked"}, "was refused to join slurm: it was revoked"),
     ("join.revoked", {**JOIN, "why": "a token was replayed"}, "token for slurm is revoked: a token was replayed"),

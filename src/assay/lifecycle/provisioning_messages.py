@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from assay.model.entries.boot_entries import BootFailedEntry, BootStageEntry, BootStartedEntry
 from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.join_entries import JoinIssuedEntry, JoinRefusedEntry, JoinRevokedEntry, JoinUsedEntry
 from assay.model.entries.machine_entries import MachineSeenEntry
@@ -38,10 +39,27 @@ def _format_revoked_token(entry: JoinRevokedEntry, _: str) -> str:
     return f"its one-time token for {entry.purpose} is revoked: {entry.why}"
 
 
+def _format_boot_start(entry: BootStartedEntry, _: str) -> str:
+    why = "" if entry.effect else ", by itself"
+    return f"starts with image {entry.image} ({entry.image_version}){why}"
+
+
+def _format_boot_stage(entry: BootStageEntry, _: str) -> str:
+    proof = f", proven by {entry.proven_by}" if entry.proven_by else ""
+    return f"its start reached {entry.stage}{proof}{f': {entry.words}' if entry.words else ''}"
+
+
+def _format_boot_failure(entry: BootFailedEntry, _: str) -> str:
+    return f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}"
+
+
 PROVISIONING_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     MachineSeenEntry: _format_seen_machine,
     JoinIssuedEntry: _format_issued_token,
     JoinUsedEntry: _format_used_token,
     JoinRefusedEntry: _format_refused_token,
     JoinRevokedEntry: _format_revoked_token,
+    BootStartedEntry: _format_boot_start,
+    BootStageEntry: _format_boot_stage,
+    BootFailedEntry: _format_boot_failure,
 }

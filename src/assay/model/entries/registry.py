@@ -7,6 +7,7 @@ from typing import Any
 
 from assay.model.entries import (
     asset_entries,
+    boot_entries,
     burn_in_entries,
     decision_entries,
     effect_entries,
@@ -39,6 +40,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
         burn_in_entries,
         machine_entries,
         join_entries,
+        boot_entries,
     )
     for content in vars(module).values()
     if isinstance(content, type) and issubclass(content, EntryContent) and content.kind
