@@ -12,7 +12,7 @@ import yaml
 from lab_room import REPOSITORY, Room, lab_room, lay_out, wish
 
 from assay.actions import zap
-from assay.actions.firmware_stages import list_stages
+from assay.actions.firmware.firmware_stages import list_stages
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError

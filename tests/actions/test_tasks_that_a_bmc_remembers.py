@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.actions.redfish_update_service import RedfishFirmwareUpdater
+from assay.actions.firmware.redfish_update_service import RedfishFirmwareUpdater
 from assay.model.specs.firmware_bundle import FirmwareComponent
 from assay.redfish.bmc_client import BmcClient
 

@@ -88,7 +88,7 @@ def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_push
 
 def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
-    from assay.actions.redfish_update_service import make_bmc_connector
+    from assay.actions.firmware.redfish_update_service import make_bmc_connector
 
     node, (bios,) = room.fleet.nodes["n0003"], _components(room, "bios")
     with make_bmc_connector(node, room.fleet)() as bmc:

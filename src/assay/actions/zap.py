@@ -8,8 +8,8 @@ from __future__ import annotations
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
 from assay.actions.configuration import bring_configuration, find_configuration_mismatches
-from assay.actions.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
-from assay.actions.redfish_update_service import RedfishFirmwareUpdater
+from assay.actions.firmware.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
+from assay.actions.firmware.redfish_update_service import RedfishFirmwareUpdater
 from assay.model.configuration.host_settings import is_unknown
 from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.redfish.bmc_client import open_fleet_bmc

@@ -12,10 +12,10 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from assay.actions.ansible_playbook import PROGRESS_MARK, find_task_node, preload_fleet
-from assay.actions.firmware_report import report_planned, report_stages
-from assay.actions.firmware_stages import FirmwareStage, select_stages
-from assay.actions.firmware_update import FirmwareUpdateRun, StageResult
-from assay.actions.redfish_update_service import make_bmc_connector
+from assay.actions.firmware.firmware_report import report_planned, report_stages
+from assay.actions.firmware.firmware_stages import FirmwareStage, select_stages
+from assay.actions.firmware.firmware_update import FirmwareUpdateRun, StageResult
+from assay.actions.firmware.redfish_update_service import make_bmc_connector
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 

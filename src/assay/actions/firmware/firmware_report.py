@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.actions.firmware_stages import FirmwareStage, find_version_mismatches
-from assay.actions.firmware_update import StageResult
+from assay.actions.firmware.firmware_stages import FirmwareStage, find_version_mismatches
+from assay.actions.firmware.firmware_update import StageResult
 
 NOTHING = "nothing to do: the profile leaves these components to others, or there is none"
 

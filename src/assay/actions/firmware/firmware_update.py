@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assay.actions.bmc_updates import BmcConnector, FirmwareUpdater, FirmwareUpdateStatus
-from assay.actions.firmware_stages import (
+from assay.actions.firmware.bmc_updates import BmcConnector, FirmwareUpdater, FirmwareUpdateStatus
+from assay.actions.firmware.firmware_stages import (
     FirmwareStage,
     check_artifact,
     find_strongest_reset,

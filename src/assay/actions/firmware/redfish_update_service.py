@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay.actions.bmc_updates import BmcConnector, FirmwareUpdateStatus
+from assay.actions.firmware.bmc_updates import BmcConnector, FirmwareUpdateStatus
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
