@@ -57,4 +57,4 @@ def test_entries_of_unknown_attempts_are_left_out():
 
 
 def test_names_do_not_come_twice():
-    assert len({name_attempt() for _ in range(100)}) == 100
+    assert len({name_attempt("n1") for _ in range(100)}) == 100

@@ -9,6 +9,7 @@ from assay.probe.pack import SHEBANG, build_pack
 
 ENTRY = "assay.agent.__main__"
 SLURM_HOOK = "assay.agent.slurm_hook"
+JOIN = "assay.agent.node_join"
 
 
 def main() -> None:
@@ -17,8 +18,10 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--with-nvml", action="store_true", help="for nodes that have no nvidia-ml-py")
     parser.add_argument("--slurm-hook", action="store_true", help="Slurm's hooks instead of the agent")
+    parser.add_argument("--join", action="store_true", help="the program that fetches the node's secrets instead")
     arguments = parser.parse_args()
-    content = SHEBANG + build_pack(SLURM_HOOK if arguments.slurm_hook else ENTRY, with_nvml=arguments.with_nvml)
+    entry = SLURM_HOOK if arguments.slurm_hook else JOIN if arguments.join else ENTRY
+    content = SHEBANG + build_pack(entry, with_nvml=arguments.with_nvml)
     arguments.out.write_bytes(content)
     print(f"{arguments.out}: {len(content)} bytes")  # noqa: T201 — the answer
 

@@ -57,6 +57,8 @@ VERBS = {
     "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
     "policy": Verb("verbs.declare.policy", DECLARE, "Draw a lifecycle policy as a graph."),
     "discover": Verb("verbs.declare.discover", DECLARE, "Find machines that are no nodes yet; draft their inventory."),
+    "images": Verb("verbs.declare.images", DECLARE, "Show the images that nodes boot; fetch and verify their files."),
+    "boot": Verb("verbs.declare.boot", DECLARE, "Print what a DHCP server needs so that machines boot from assay."),
     "replay": Verb("verbs.declare.replay", DECLARE, "Try a policy on past faults."),
     "observe": Verb("verbs.evidence.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
     "faults": Verb("verbs.evidence.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.fleet.git import read_revision, resolve_commit
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
@@ -15,6 +17,9 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.node_settings import NodeSettings, NodeVariables
+
+if TYPE_CHECKING:  # loaded where a fleet declares one
+    from assay.model.provisioning.provisioning_spec import Provisioning
 
 
 def load_fleet(
@@ -47,10 +52,13 @@ def build_fleet(draft: RepositoryDraft) -> Fleet:
 def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
     """Return the fleet as far as it can be read: specs and hosts with a problem are left out."""
     commit, dirty = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
+    provisionings, images = draft.specs_of_kind("Provisioning"), draft.specs_of_kind("Image")
+    labels = {name: image.label for name, image in images.items()}
+    image_of = partial(_find_image, list(provisionings.values()), labels)
     return Fleet(
         root=draft.root,
         nodes={
-            host.name: build_node(host, host.settings, host.shared_settings)
+            host.name: build_node(host, host.settings, host.shared_settings, image_of(host.settings, host.pool))
             for host in draft.hosts
             if host.settings and host.shared_settings
         },
@@ -73,16 +81,16 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
         collective_workloads=draft.specs_of_kind("CollectiveWorkload"),
         golden_digests=draft.specs_of_kind("GoldenDigests"),
         deliveries=draft.specs_of_kind("ExpectedMachines"),
-        images=draft.specs_of_kind("Image"),
-        provisionings=draft.specs_of_kind("Provisioning"),
+        images=images,
+        provisionings=provisionings,
         lines=SpecLineIndex(draft.spec_files),
         commit=commit,
         dirty=dirty,
     )
 
 
-def build_node(host: HostDeclaration, variables: NodeVariables, settings: NodeSettings) -> Node:
-    """Return the node of an inventory host, with its identity from `variables`."""
+def build_node(host: HostDeclaration, variables: NodeVariables, settings: NodeSettings, image: str) -> Node:
+    """Return the node of an inventory host, with its identity from `variables`. `image`: the label of its Image."""
     return Node(
         name=host.name,
         pool=host.pool,
@@ -96,6 +104,7 @@ def build_node(host: HostDeclaration, variables: NodeVariables, settings: NodeSe
         bmc_address=variables.bmc_address,
         mac=variables.mac or "",
         bmc_mac=variables.bmc_mac or "",
+        image=image,
         settings=settings,
     )
 
@@ -105,3 +114,11 @@ def _first_problem_error(problems: Sequence[FleetProblem]) -> AssayError:
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     fix = "; ".join(part for part in (first.fix, "`assay check` lists every problem") if part)
     return AssayError(f"{first.message}{more}", where=first.where, fix=fix)
+
+
+def _find_image(boots: Sequence[Provisioning], labels: Mapping[str, str], variables: NodeVariables, pool: str) -> str:
+    """Return the label of the image that a host boots: its own `boot_image`, else the one of its pool; "" for none."""
+    if not labels:
+        return ""
+    images = next((one.images for one in boots if one.applies_to(pool)), {})
+    return labels.get(variables.boot_image or images.get(variables.node_spec, ""), "")

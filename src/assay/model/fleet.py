@@ -171,12 +171,14 @@ class Fleet:
         pool = self.nodes[node].pool
         return next((one for one in self.provisionings.values() if one.applies_to(pool)), None)
 
+    @cached_property
+    def boot_macs(self) -> Mapping[str, str]:
+        """The node by each MAC address from which a machine may boot."""
+        return {mac: node.name for node in self.nodes.values() for mac in node.boot_macs}
+
     def image_of(self, node: str) -> Image | None:
         """Return the image that a node should boot, None if none is declared for it."""
-        declared = self.nodes[node]
-        provisioning = self.provisioning_of(node)
-        name = declared.settings.boot_image or (provisioning.images.get(declared.spec, "") if provisioning else "")
-        return self.images.get(name)
+        return self.images.get(self.nodes[node].image.partition(":")[0])
 
     def list_golden(self, spec: str) -> list[GoldenDigests]:
         """Return the golden digests for the GPUs of a NodeSpec."""

@@ -22,7 +22,8 @@ class Node:
     """One host: what identifies the machine, where it stands, what it must be, and its settings.
 
     `spec` names a NodeSpec, `profile` a ManagementProfile. `hca_guids` are in rail order. `bmc_address` is a host name
-    or IP address without port, "" if the node has no BMC. Nodes of one pool with equal settings share one object.
+    or IP address without port, "" if the node has no BMC. `image` is the label of the Image that it boots,
+    `NAME:VERSION:DIGEST`, "" if none is declared. Nodes of one pool with equal settings share one object.
     """
 
     name: str
@@ -37,12 +38,20 @@ class Node:
     bmc_address: str = ""
     mac: str = ""
     bmc_mac: str = ""
+    image: str = ""
     settings: NodeSettings = field(default_factory=_default_settings)
 
     @property
     def rack_place(self) -> tuple[str, str]:
         """Site and rack: rack names are unique within a site only."""
         return (self.site, self.rack)
+
+    @property
+    def boot_macs(self) -> tuple[str, ...]:
+        """The MAC addresses from which the machine may boot, in lower case."""
+        network = self.settings.node_network
+        links = [link.mac for link in network.ethernets.values()] if network else []
+        return tuple(mac.lower() for mac in (self.mac, *links) if mac)
 
     @property
     def subject(self) -> str:

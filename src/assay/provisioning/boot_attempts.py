@@ -1,13 +1,13 @@
 """The starts of a node, as the ledger's entries tell them: which image, how far it came, and how it ended.
 
-An attempt's name is random, so that nobody can name a start that has not happened. Only its own node knows it first,
-but anybody on the provisioning network may read it: it is no proof of who speaks.
+An attempt's name is random at its end, so that nobody can name a start that has not happened. Only its own node knows
+it first, but anybody on the provisioning network may read it: it is no proof of who speaks.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -34,7 +34,7 @@ class BootAttempt:
     image_version: str
     effect: str = ""
     nonce_sha256: str = ""
-    stages: Mapping[str, datetime] = field(default_factory=dict)
+    stages: dict[str, datetime] = field(default_factory=dict)
     proven_by: str = ""
     failure: str = ""
 
@@ -44,9 +44,14 @@ class BootAttempt:
         return next((stage for stage in reversed(BOOT_STAGES) if stage in self.stages), "")
 
 
-def name_attempt() -> str:
-    """Return a new name: 128 random bits."""
-    return secrets.token_hex(16)
+def name_attempt(node: str) -> str:
+    """Return a new name: the node's, and 128 random bits."""
+    return f"{node}.{secrets.token_hex(16)}"
+
+
+def find_node_of(attempt: str) -> str:
+    """Return the node that the name of an attempt says, "" for what is no such name."""
+    return attempt.rpartition(".")[0]
 
 
 def fold_attempts(entries: Iterable[LedgerEntry]) -> dict[str, BootAttempt]:
@@ -104,6 +109,6 @@ def make_failed_entry(attempt: BootAttempt, reason: str, now: datetime) -> Ledge
 def _add_stage(attempts: dict[str, BootAttempt], entry: LedgerEntry) -> None:
     reached = BootStageEntry.read(entry)
     if attempt := attempts.get(reached.attempt):
-        stages = {reached.stage: parse_time(entry.at), **attempt.stages}
+        stages = attempt.stages | {reached.stage: attempt.stages.get(reached.stage, parse_time(entry.at))}
         proof = attempt.proven_by or reached.proven_by
         attempts[reached.attempt] = replace(attempt, stages=stages, proven_by=proof)

@@ -20,6 +20,7 @@ from assay.web import agent_routes, alertmanager_webhook, health_routes, metrics
 from assay.web.access import login_routes
 from assay.web.api import api_routes, order_routes, photo_routes
 from assay.web.app_state import AppState
+from assay.web.boot import identity_routes, image_routes, script_routes
 from assay.web.pages import customer_feed, page_routes
 from assay.web.request_bodies_and_refusals import reply_internal_error, reply_refusal
 from assay.web.server_certificate import ServerCertificate
@@ -28,8 +29,16 @@ SWEEP_S = 0.5
 CERTIFICATE_LOOK_S = 10.0
 
 
-ROUTE_BUILDERS: Sequence[Callable[[AppState], Sequence[BaseRoute]]] = (
+RouteBuilders = Sequence[Callable[[AppState], Sequence[BaseRoute]]]
+BOOT_ROUTE_BUILDERS: RouteBuilders = (
     health_routes.routes,
+    script_routes.routes,
+    image_routes.routes,
+    identity_routes.routes,
+)
+"""What machines that boot need. Secrets are taken and given by HTTPS alone."""
+ROUTE_BUILDERS: RouteBuilders = (
+    *BOOT_ROUTE_BUILDERS,
     metrics_routes.routes,
     agent_routes.routes,
     alertmanager_webhook.routes,
@@ -42,7 +51,7 @@ ROUTE_BUILDERS: Sequence[Callable[[AppState], Sequence[BaseRoute]]] = (
 )
 
 
-def build_app(state: AppState, certificate: ServerCertificate) -> Starlette:
+def build_app(state: AppState, certificate: ServerCertificate, builders: RouteBuilders = ROUTE_BUILDERS) -> Starlette:
     """Return the application. The intake of batches and the deadlines of connections run as long as it does."""
 
     @asynccontextmanager
@@ -58,7 +67,7 @@ def build_app(state: AppState, certificate: ServerCertificate) -> Starlette:
         state.intake.stop()
 
     return Starlette(
-        routes=[route for build in ROUTE_BUILDERS for route in build(state)],
+        routes=[route for build in builders for route in build(state)],
         lifespan=run_beside,
         exception_handlers={HTTPException: reply_refusal, Exception: reply_internal_error},
     )

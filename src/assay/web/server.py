@@ -10,12 +10,13 @@ from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
+from starlette.applications import Starlette
 
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.fleet_reload import CurrentContext
 from assay.model.errors import AssayError
 from assay.web.app_state import AppState
-from assay.web.application import build_app
+from assay.web.application import BOOT_ROUTE_BUILDERS, ROUTE_BUILDERS, build_app
 from assay.web.batch_writer import BatchWriter
 from assay.web.bounded_connections import BoundedListener, BoundedProtocol, raise_file_limit
 from assay.web.connection_table import ConnectionTable
@@ -28,6 +29,7 @@ BACKLOG = 2048
 MAX_HEADER_BYTES = 16 * 1024
 REFUSALS_FILE = "refusals.jsonl"
 ONLY_RECORDS = "records faults, and acts on nothing: `assay reconcile` decides, acts, and starts the rollouts of merges"
+ONLY_BOOTS = "answers machines that boot, with scripts, images and first data; secrets by HTTPS alone"
 
 
 def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str], None]) -> None:
@@ -44,9 +46,11 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
         listener.table = state.connections
         scheme, (host, port) = "https" if certificate.context else "http", listener.getsockname()[:2]
         report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
-        report(ONLY_RECORDS)
+        report(ONLY_BOOTS if listen.boot_only else ONLY_RECORDS)
+        builders = BOOT_ROUTE_BUILDERS if listen.boot_only else ROUTE_BUILDERS
+        app = build_app(state, certificate, builders)
         with contextlib.suppress(KeyboardInterrupt):
-            _EndingServer(_make_config(state, certificate), state).run(sockets=[listener])
+            _EndingServer(_make_config(state, app, certificate), state).run(sockets=[listener])
 
 
 class _EndingServer(uvicorn.Server):
@@ -72,11 +76,11 @@ def _make_state(current: CurrentContext, report: Callable[[str], None]) -> AppSt
     return AppState(current, tokens, intake, connections, refusals, report)
 
 
-def _make_config(state: AppState, certificate: ServerCertificate) -> uvicorn.Config:
+def _make_config(state: AppState, app: Starlette, certificate: ServerCertificate) -> uvicorn.Config:
     """Return uvicorn's configuration. It limits no connections: the table does, which knows agents from strangers."""
     tls = certificate.context
     return uvicorn.Config(
-        build_app(state, certificate),
+        app,
         loop="asyncio",  # BoundedListener needs a loop that accepts by the socket's own method
         http=BoundedProtocol,
         ws="none",

@@ -12,12 +12,16 @@ from assay.model.errors import AssayError
 
 
 class ListenConfig(NamedTuple):
-    """Where to listen, and the TLS certificate (with its chain) and key, both PEM."""
+    """Where to listen, and the TLS certificate (with its chain) and key, both PEM.
+
+    `boot_only`: answer only machines that boot. Then plain HTTP is for any address: an iPXE may know nothing else.
+    """
 
     host: str
     port: int
     certificate: Path | None = None
     key: Path | None = None
+    boot_only: bool = False
 
 
 class ServerCertificate:
@@ -58,12 +62,12 @@ class ServerCertificate:
 
 
 def make_tls_context(listen: ListenConfig) -> ssl.SSLContext | None:
-    """Return the TLS context, None for plain HTTP, which is allowed on loopback only.
+    """Return the TLS context, None for plain HTTP, which carries tokens on loopback only.
 
     Raises AssayError for plain HTTP elsewhere, or a certificate or key that cannot be read.
     """
     if listen.certificate is None:
-        if not ipaddress.ip_address(listen.host).is_loopback:
+        if not listen.boot_only and not ipaddress.ip_address(listen.host).is_loopback:
             fix = "give --cert and --key, or listen on 127.0.0.1"
             raise AssayError("tokens do not travel in the clear: plain HTTP is for loopback only", fix=fix)
         return None

@@ -59,7 +59,11 @@ def test_the_system_is_as_declared() -> None:
     ]
     assert data["ntp"]["servers"] == ["ntp1.example"]
     assert data["packages"] == ["chrony"]
-    assert [words[-1] for words in data["runcmd"]] == ["nvidia-persistenced.service", "assay-agent.service"]
+    assert [words[-1] for words in data["runcmd"]] == [
+        "nvidia-persistenced.service",
+        "assay-join.service",
+        "assay-agent.service",
+    ]
     assert find_file(data, "/etc/motd")["content"] == "hello\n"
     assert find_file(data, "/home/ops/x")["defer"]
     assert find_file(data, "/etc/assay-agent/env")["content"] == "ASSAY_SERVER=https://boot.example:8443\n"

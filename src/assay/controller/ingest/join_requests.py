@@ -70,6 +70,11 @@ def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> Non
     raise _record_refusal(ledger, asked, digest if known else "", refusal, now)
 
 
+def find_token_refusal(context: ControllerContext, asked: JoinRequest, token: str) -> JoinRefusal | None:
+    """Return why a token would not be taken now, None if it would. Records nothing."""
+    return find_refusal(_find_token(context.ledger, asked.node, hash_token(token)), asked, context.clock.now())
+
+
 def revoke_tokens(ledger: Ledger, node: str, why: str, now: datetime) -> int:
     """End the tokens of a node that were not used yet, and return how many."""
     return sum(ledger.append(*_list_revocations(ledger, node, why, now)))

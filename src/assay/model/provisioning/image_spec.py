@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -68,6 +69,12 @@ class Image(SpecDocument):
         """The files of the image by the name under which assay serves them: `kernel`, `initrd0`, `root`."""
         initrds = {f"initrd{number}": artifact for number, artifact in enumerate(self.initrds)}
         return {"kernel": self.kernel, **initrds, **({"root": self.root} if self.root else {})}
+
+    @property
+    def label(self) -> str:
+        """What a running node shows: name, version, and eight digits of a digest of all that it starts with."""
+        content = [*(f"{name} {file.sha256}" for name, file in self.artifacts.items()), *self.arguments]
+        return f"{self.name}:{self.version}:{hashlib.sha256(chr(10).join(content).encode()).hexdigest()[:8]}"
 
     def fits(self, node_spec: str) -> bool:
         """Whether nodes of a spec may boot this image."""

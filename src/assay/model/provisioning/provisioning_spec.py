@@ -112,7 +112,9 @@ class Provisioning(SpecDocument):
     - `secure_url`: the same by HTTPS. Secrets are given over it alone.
     - `ca_file`: the authority that signed the server's certificate, for nodes.
     - `images`: by node spec, the Image that its nodes boot. A host's variable `boot_image` takes precedence.
+    - `boot_target`: what a BMC lets its machine start from, in Redfish's words.
     - `attempts`: how often a machine is started before people must look.
+    - `most_fetches`: how often it may fetch its boot script in one start. More often is a loop, and it must wait.
     - `proofs`: which proofs of identity count, the best one first.
     - `token_minutes`: how long a one-time token is good, from the moment at which the node fetched its boot script.
     - `timezone`, `packages`, `units`: of the node's system. `units`: systemd units to enable and start.
@@ -127,7 +129,9 @@ class Provisioning(SpecDocument):
     secure_url: str = Field(pattern=r"^https://[^\s/?#]+$")
     ca_file: str = ""
     images: dict[SpecName, SpecName] = Field(default={})
+    boot_target: Literal["Pxe", "UefiHttp"] = "Pxe"
     attempts: int = Field(default=3, ge=1, le=20)
+    most_fetches: int = Field(default=5, ge=1, le=100)
     proofs: list[IdentityProof] = Field(default=["tpm", "bmc-nonce"], min_length=1)
     token_minutes: float = Field(default=15, gt=0, le=120)
     deadlines: BootDeadlines = Field(default_factory=BootDeadlines)

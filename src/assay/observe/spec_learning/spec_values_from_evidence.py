@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from assay.model.provisioning.kernel_arguments import ATTEMPT, IMAGE
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.observe.spec_learning.evidence_lookup import DraftEntry, ObservedNode, read_typed_value, typed_value
 from assay.observe.spec_learning.settings_from_evidence import learn_bmc, learn_host
 
 BOOT_ONLY_PARAMETERS = (
+    ATTEMPT,
     "BOOT_IMAGE",
+    IMAGE,
     "root",
     "rootflags",
     "rootfstype",

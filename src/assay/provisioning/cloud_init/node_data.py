@@ -20,8 +20,8 @@ from assay.provisioning.cloud_init.authorities import read_authorities
 from assay.provisioning.cloud_init.network_config import make_network_config
 
 HEADER = "#cloud-config\n"
-AGENT_UNIT = "assay-agent.service"
-"""The image brings it, with the agent. It starts again and again until the node has fetched its token."""
+JOIN_UNIT, AGENT_UNIT = "assay-join.service", "assay-agent.service"
+"""The image brings both. The agent starts again and again until the node has fetched its token."""
 UNPROVEN = "assay/unproven"
 """The taint of a Kubernetes node that assay has not proved yet."""
 
@@ -63,7 +63,7 @@ def make_vendor_data() -> dict[str, Any]:
 def make_user_data(boot: NodeBoot) -> dict[str, Any]:
     """Return the node's system as it is declared."""
     provisioning = boot.provisioning
-    units = [*provisioning.units, AGENT_UNIT]
+    units = [*provisioning.units, JOIN_UNIT, AGENT_UNIT]
     data: dict[str, Any] = {
         "hostname": boot.node.name,
         "timezone": provisioning.timezone,

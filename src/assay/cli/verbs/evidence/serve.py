@@ -28,6 +28,9 @@ def serve(
     key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Its private key (PEM), if it is in another file.")
     ] = None,
+    boot: Annotated[
+        bool, typer.Option("--boot", help="Only answer machines that boot: scripts, images, first data. No secrets.")
+    ] = False,
     fleet: FleetDir = Path(),
 ) -> None:
     """Receive deliveries from agents until SIGTERM or Ctrl-C.
@@ -35,8 +38,9 @@ def serve(
     The server records faults. It decides and acts on nothing: that is the work of `assay reconcile`, which also adopts
     new commits and starts their rollouts.
 
-    Without a certificate, the server speaks plain HTTP, on a loopback address only. SIGHUP makes it read certificate,
-    tokens and fleet again. It records refusals in `.assay/refusals.jsonl`. The policy's `intake` sets its limits.
+    Without a certificate, the server speaks plain HTTP, on a loopback address only; with `--boot`, on any address.
+    SIGHUP makes it read certificate, tokens and fleet again. It records refusals in `.assay/refusals.jsonl`. The
+    policy's `intake` sets its limits.
     """
     from assay.controller.fleet_reload import CurrentContext
     from assay.web.server import serve as listen
@@ -50,7 +54,7 @@ def serve(
     workspace = Workspace(fleet.resolve())
     reloader = workspace.fleet_reloader(_print_message)
     current = CurrentContext(workspace.controller_context(), reloader)
-    listen(current, ListenConfig(host, port, cert, key), _print_message)
+    listen(current, ListenConfig(host, port, cert, key, boot), _print_message)
 
 
 def _print_message(text: str) -> None:

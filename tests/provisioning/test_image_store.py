@@ -1,0 +1,103 @@
+"""The store of images: whole files with the right digest, and nothing else, whatever a source sends or a disk does."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.model.errors import AssayError
+from assay.model.provisioning.image_spec import Image, ImageArtifact
+from assay.provisioning.image_store import ImageStore
+
+CONTENT = b"a kernel" * 1000
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the address of a real HTTP server, and its folder."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *given) -> None:
+            super().__init__(*given, directory=str(folder))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", folder
+        server.shutdown()
+
+
+def make_image(url: str, content: bytes = CONTENT, signature: str | None = None) -> Image:
+    kernel = ImageArtifact(url=url, sha256=hashlib.sha256(content).hexdigest(), signature_url=signature)
+    return Image(kind="Image", name="node", description="", owner="x", sources=["x"], version="1", kernel=kernel)
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_a_file_comes_once_and_is_found_after(source: tuple[str, Path], tmp_path: Path, scheme: str) -> None:
+    base, folder = source
+    (folder / "kernel").write_bytes(CONTENT)
+    image = make_image(f"{base}/kernel" if scheme == "http" else (folder / "kernel").as_uri())
+    store, shown = ImageStore(tmp_path / "store"), list[int]()
+    assert store.find(image.kernel) is None
+    path = store.fetch(image, "kernel", shown.append)
+    assert path.read_bytes() == CONTENT
+    assert shown[-1] == len(CONTENT)
+    (folder / "kernel").unlink()
+    assert store.fetch(image, "kernel") == path == store.find(image.kernel)
+
+
+@pytest.mark.parametrize("sent", [CONTENT[:-1], CONTENT + b"x", b""])
+def test_another_digest_leaves_nothing(source: tuple[str, Path], tmp_path: Path, sent: bytes) -> None:
+    base, folder = source
+    (folder / "kernel").write_bytes(sent)
+    image, store = make_image(f"{base}/kernel"), ImageStore(tmp_path / "store")
+    with pytest.raises(AssayError, match=f"its digest is {hashlib.sha256(sent).hexdigest()}, and not") as told:
+        store.fetch(image, "kernel")
+    assert "Image node kernel" in str(told.value)
+    assert list(store.folder.iterdir()) == []
+
+
+def test_a_source_that_is_away_is_told_with_its_address(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path / "store")
+    for url in ("http://127.0.0.1:9/kernel", (tmp_path / "nothing").as_uri()):
+        with pytest.raises(AssayError, match="cannot be fetched") as told:
+            store.fetch(make_image(url), "kernel")
+        assert url in str(told.value)
+    assert list(store.folder.iterdir()) == []
+
+
+def test_a_file_that_was_changed_is_put_aside_and_fetched_anew(source: tuple[str, Path], tmp_path: Path) -> None:
+    base, folder = source
+    (folder / "kernel").write_bytes(CONTENT)
+    image, store = make_image(f"{base}/kernel"), ImageStore(tmp_path / "store")
+    path = store.fetch(image, "kernel")
+    path.write_bytes(b"changed")
+    with pytest.raises(AssayError, match="it was changed"):
+        store.find(image.kernel)
+    assert store.find(image.kernel) is None
+    assert store.fetch(image, "kernel").read_bytes() == CONTENT
+
+
+def test_a_signature_comes_with_its_file_and_is_small(source: tuple[str, Path], tmp_path: Path) -> None:
+    base, folder = source
+    (folder / "kernel").write_bytes(CONTENT)
+    (folder / "kernel.sig").write_bytes(b"signed")
+    store = ImageStore(tmp_path / "store")
+    image = make_image(f"{base}/kernel", signature=f"{base}/kernel.sig")
+    store.fetch(image, "kernel")
+    found = store.find_signature(image.kernel)
+    assert found is not None
+    assert found.read_bytes() == b"signed"
+    (folder / "kernel.sig").write_bytes(b"x" * 100_000)
+    other = ImageStore(tmp_path / "other")
+    with pytest.raises(AssayError, match="more than 65536 bytes"):
+        other.fetch(image, "kernel")
