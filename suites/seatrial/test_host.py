@@ -5,6 +5,7 @@ import pytest
 pytestmark = [pytest.mark.phase("seatrial"), pytest.mark.passive]
 
 
+@pytest.mark.phase("initializing", "seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_serial_is_the_inventorys(node, bmc, measure):
     """Compare the serial number of the host and its BMC with the inventory."""
@@ -12,6 +13,7 @@ def test_serial_is_the_inventorys(node, bmc, measure):
     measure("serial at the BMC", bmc.system.serial, equals=node.declared.serial)
 
 
+@pytest.mark.phase("initializing", "seatrial")
 @pytest.mark.fault("host.config.drift")
 def test_product(node, spec, measure):
     """Compare the product name with the spec."""

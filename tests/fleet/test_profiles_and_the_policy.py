@@ -52,7 +52,7 @@ def test_what_is_done_while_a_decision_waits_is_needed_too(told: Told) -> None:
 
 def test_a_node_that_is_brought_up_needs_what_bring_up_takes(told: Told, tmp_path: Path) -> None:
     """The example's byo nodes start in production; a profile forbids nothing where no node comes to."""
-    assert told("unmanaged", "[cordon, uncordon, drain, zap, ticket]", "[ticket]") == []
+    assert told("unmanaged", "[cordon, uncordon, drain, netboot, zap, ticket]", "[ticket]") == []
     inventory = tmp_path / "inventory/byo-b.yml"
     inventory.write_text(inventory.read_text().replace("nodes: [n0017, n0018, n0019, n0020]", "nodes: [n0016]"))
     assert told("unmanaged", "[ticket]", "[cordon, drain, ticket]") == [

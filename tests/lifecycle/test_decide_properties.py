@@ -82,7 +82,7 @@ def test_a_phase_without_any_declared_check_admits_nobody(paper):
     assert [one.to_state for one in decide(situation)] == ["production"]
 
 
-@pytest.mark.parametrize("state", ["zapfail", "triage", "debug", "rma", "onboard", "discovered", "initializing"])
+@pytest.mark.parametrize("state", ["zapfail", "triage", "debug", "rma", "onboard", "discovered"])
 def test_where_automation_stops_a_person_can_go_on(paper, state):
     paper.add("n0", state)
     paper.say("certified", "n0")

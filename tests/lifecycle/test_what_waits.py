@@ -120,7 +120,7 @@ def test_a_hold_ends_when_its_time_is_over_and_says_whose_it_was(paper):
 
 @pytest.mark.parametrize(
     ("state", "hours"),
-    [("initializing", 1), ("seatrial", 24), ("test", 48), ("production-reboot", 2), ("draining", 1), ("triage", 72)],
+    [("initializing", 2), ("seatrial", 24), ("test", 48), ("production-reboot", 2), ("draining", 1), ("triage", 72)],
 )
 def test_a_missed_deadline_asks_a_person_to_look_once_and_leaves_the_node_alone(paper, state, hours):
     paper.add("n1", state)

@@ -112,3 +112,17 @@ def test_a_setting_that_is_declared_no_longer_brings_nothing(repository) -> None
     (change,) = made.configuration
     assert (change.setting.field, change.setting.new, change.setting.how) == ("host.governor", "none", "judged")
     assert made.work.schedule.waves == ()
+
+
+@pytest.mark.parametrize(("old", "new"), [('version: "2026.10"', 'version: "2026.11"'), ("quiet]", "debug]")])
+def test_another_image_is_a_rollout_through_a_restart_with_a_canary(repository, old: str, new: str) -> None:
+    made = repository.edit("specs/images/gpu-node.yaml", old, new).plan()
+    assert ways(made) == {"image": "rollout"}
+    assert scheduled(made) == set(SERVING)
+    assert exits(repository) == set(MANAGED)
+    assert made.work.schedule.waves[0].canary
+    (stale,) = {one.check.rpartition("::")[2] for rerun in made.reruns for one in rerun.stale}
+    assert stale == "test_image"
+    text = format_plan_text(made)
+    assert "image gpu-node-2026.10:2026.10:" in text
+    assert "production-reboot" in text

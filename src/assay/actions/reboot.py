@@ -6,6 +6,7 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.actions.ansible_playbook import run_playbook
 from assay.actions.boot import has_reset_since, read_boot_facts, verify_boot
 from assay.actions.configuration import configure_after_boot
+from assay.actions.network_boot import order_image_at_next_boot
 
 patience_s = 1800.0
 undone_by = ""
@@ -20,6 +21,7 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 def run(context: ActionContext, intent: EffectIntent) -> None:
     """Run the playbook, which restarts the node only if it still runs the boot from before."""
     if not has_reset_since(context.fleet.nodes[intent.node], context.fleet, intent.before):
+        order_image_at_next_boot(context, intent.node)
         run_playbook(context, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
     configure_after_boot(context, intent)
 

@@ -1,4 +1,4 @@
-"""The action `zap`: brings the firmware to the bundle, and the configuration to the node spec, with two playbooks.
+"""The action `zap`: brings firmware to the bundle, starts the declared image, and brings settings to the spec.
 
 The BMC's inventory, its settings and the probe's readings prove it.
 """
@@ -10,8 +10,10 @@ from assay.actions.ansible_playbook import run_playbook
 from assay.actions.configuration import bring_configuration, find_configuration_mismatches
 from assay.actions.firmware.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
 from assay.actions.firmware.redfish_update_service import RedfishFirmwareUpdater
+from assay.actions.network_boot import boot_declared_image, find_other_image
 from assay.model.configuration.host_settings import is_unknown
 from assay.model.configuration.setting_mismatch import format_setting_mismatches
+from assay.model.errors import AssayError
 from assay.redfish.bmc_client import open_fleet_bmc
 
 patience_s = 600.0
@@ -26,8 +28,10 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 
 
 def run(context: ActionContext, intent: EffectIntent) -> None:
-    """Run zap.yml, and then configure.yml if a declared setting reads otherwise. Both leave alone what is equal."""
+    """Bring firmware, image and settings, in this order. Each leaves alone what is equal."""
     run_playbook(context, intent, "zap.yml", {})
+    if find_other_image(context, intent.node):
+        boot_declared_image(context, intent)
     bring_configuration(context, intent)
 
 
@@ -40,6 +44,11 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     facts: EffectFacts = {"firmware": seen}
     if mismatches := find_version_mismatches(seen, list_managed_components(context.fleet, intent.node)):
         return EffectVerification(False, format_mismatches(mismatches), facts)
+    try:
+        if other := find_other_image(context, intent.node):
+            return EffectVerification(False, other, facts)
+    except AssayError as error:
+        return EffectVerification(None, str(error), facts)
     if settings := find_configuration_mismatches(context.fleet, intent.node):
         facts["settings"] = {mismatch.name: mismatch.seen for mismatch in settings}
         done = None if all(map(is_unknown, settings)) else False

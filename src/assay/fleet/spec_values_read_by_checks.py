@@ -223,18 +223,16 @@ class JudgingHashes:
         self._fleet, self._digest_cables = fleet, digest_cables
         self.reads = read_check_inputs(tree or WorkingFolder(fleet.root))
         self._checks = {check.id: check for catalog in fleet.check_catalogs.values() for check in catalog.checks}
-        self._known: dict[tuple[Any, ...], Mapping[str, str]] = {}
+        self._known: dict[str, Mapping[str, str]] = {}
         self._known_by_check: dict[tuple[Any, ...], str] = {}
 
     def of_node(self, name: str) -> Mapping[str, str]:
         """Return the hashes by check, for a node; none for one that the inventory no longer has."""
         if name not in self._fleet.nodes:
             return {}
-        node = self._fleet.nodes[name]
-        key = (node.spec, node.profile, node.serial, node.hca_guids, self._cables.get(name, ""))
-        if key not in self._known:
-            self._known[key] = {check: self.of_check(check, name) for check in self._checks if check in self.reads}
-        return self._known[key]
+        if name not in self._known:
+            self._known[name] = {check: self.of_check(check, name) for check in self._checks if check in self.reads}
+        return self._known[name]
 
     def of_check(self, check: str, name: str) -> str:
         """Return the hash of one check for a node of the inventory, "" for a check without a function.
@@ -288,8 +286,7 @@ class JudgingHashes:
 
     def _list_own_values(self, reads: CheckInputs, node: Node) -> Iterator[tuple[str, Any]]:
         """Yield name and value of what nodes with the same spec and profile do not share."""
-        if any(root == "node" for root, _ in reads.declared):
-            yield "serial", node.serial
+        yield from ((field, getattr(node, field)) for root, field in sorted(reads.declared) if root == "node")
         if ("hca", "guid") in reads.declared:
             yield "hca_guids", node.hca_guids
         if reads.has_cables:

@@ -13,14 +13,15 @@ ActionName = Literal[
     "configure",
     "reboot",
     "powercycle",
+    "netboot",
     "zap",
     "burn-in",
     "ticket",
     "dossier",
 ]
-REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "zap"})
+REPAIR_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "netboot", "zap"})
 """Actions after which earlier passes of checks no longer count."""
-RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle"})
+RESTART_ACTIONS: frozenset[ActionName] = frozenset({"reboot", "powercycle", "netboot"})
 """Actions that count against the policy's `reboots_per_hour`."""
 DECLARED_ACTIONS: frozenset[ActionName] = frozenset({"zap", "configure"})
 """Actions that bring a node to what its specs declare."""

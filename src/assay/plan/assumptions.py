@@ -23,6 +23,7 @@ ACTION_HOURS = MappingProxyType(
         "configure": AssumedHours(0.1, "our own choice: a playbook of a few roles; minutes"),
         "reboot": AssumedHours(0.5, "our own choice: an HGX node needs 10 to 20 min to POST and boot"),
         "powercycle": AssumedHours(0.75, "our own choice: a reboot, and the power supplies' and the BMC's own start"),
+        "netboot": AssumedHours(0.75, "our own choice: a power cycle, and an image that comes over the network"),
         "zap": AssumedHours(
             2, "our own choice: seven components with three resets; the default policy gives up at 6 h"
         ),

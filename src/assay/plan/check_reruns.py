@@ -20,7 +20,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.repair_routes import ServiceRoute
 from assay.plan.setting_routes import reads_field
-from assay.plan.spec_pair_comparison import NodeGroup, SpecPair, SpecPairKey
+from assay.plan.spec_pair_comparison import IMAGE, NodeGroup, SpecPair, SpecPairKey
 
 NO_READS = CheckInputs(frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), (), "")
 
@@ -58,7 +58,7 @@ class StaleCheckFinder:
     def _stale(self, key: SpecPairKey, pair: SpecPair, said: frozenset[str]) -> Iterator[StaleCheck]:
         for ident, check in self._after.checks.items():
             reads = self._after.reads.get(ident, NO_READS)
-            unmet = [one for one in pair.settings if one.how == "applied" and reads_field(check, reads, one.field)]
+            unmet = [one for one in pair.settings if one.how == "applied" and _reads(check, reads, one.field)]
             certain = (*_find_unmet_bundle(reads, pair), *(f"spec.{one.field}" for one in unmet))
             maybe = (
                 *self.rewritten.get(ident, ()),
@@ -93,6 +93,10 @@ class StaleCheckFinder:
             }
             if because := tuple(sign for sign, holds in signs.items() if holds):
                 yield ident, because
+
+
+def _reads(check: CheckDeclaration, reads: CheckInputs, field: str) -> bool:
+    return reads_field(check, reads, field) or (field == IMAGE and ("node", "image") in reads.declared)
 
 
 def _find_unmet_bundle(reads: CheckInputs, pair: SpecPair) -> Iterator[str]:

@@ -17,7 +17,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState
 from assay.plan.assumptions import ACTION_HOURS, PERSON_HOURS, SUITE_HOURS, AssumedHours
 from assay.plan.current_fleet_state import FleetFacts
-from assay.plan.spec_pair_comparison import SpecPair
+from assay.plan.spec_pair_comparison import IMAGE, SpecPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,9 @@ def find_repair_route(policy: LifecyclePolicy, start: str, pair: SpecPair) -> Se
 
 
 def _comes_by_image(pair: SpecPair) -> bool:
-    settings = [SETTING_ROLES[one.field] for one in pair.settings if one.how == "applied"]
-    return pair.new.host.root == "memory" and all(one.home == "disk" for one in settings)
+    fields = [one.field for one in pair.settings if one.how == "applied"]
+    in_memory = pair.new.host.root == "memory"
+    return all(field == IMAGE or (in_memory and SETTING_ROLES[field].home == "disk") for field in fields)
 
 
 def find_shortest_route(policy: LifecyclePolicy, start: str, actions: frozenset[str]) -> ServiceRoute:

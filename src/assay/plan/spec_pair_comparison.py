@@ -19,13 +19,15 @@ from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.plan.fleet_revision import FleetRevision
 from assay.plan.inventory_changes import COMPARED_FIELDS, PLACE_FIELDS, InventoryChanges
-from assay.plan.setting_routes import IN_SERVICE, SettingWay, find_setting_route, make_rollout_route
+from assay.plan.setting_routes import IN_SERVICE, SettingRoute, SettingWay, find_setting_route, make_rollout_route
 
 UNJUDGED_FIELDS = {"kind", "name", "extends", "description", "owner", "firmware", "limits"}
 RESET_ORDER: tuple[FirmwareReset, ...] = ("none", "bmc", "host", "ac")
 NO_RESET = "none"
 
-SpecPairKey = tuple[str, str, str, str]
+SpecPairKey = tuple[str, str, str, str, str, str]
+IMAGE = "image"
+"""The name of a SettingChange of the image that a node boots, which no NodeSpec declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class SpecPair:
 
 def spec_pair_key(old: Node, new: Node) -> SpecPairKey:
     """Return the key that nodes share if the specs change them in the same way."""
-    return old.spec, new.spec, old.profile, new.profile
+    return old.spec, new.spec, old.profile, new.profile, old.image, new.image
 
 
 def compare_spec_pairs(
@@ -125,7 +127,7 @@ def _pair(before: Fleet, after: FleetRevision, old: Node, new: Node) -> SpecPair
         old=was,
         new=will,
         moves=_moves(_managed_components(before, old), _managed_components(fleet, new)),
-        settings=tuple(_settings(after, profile, was, will)),
+        settings=(*_settings(after, profile, was, will), *_change_of_image(after, profile, old, new)),
         thresholds=tuple(_thresholds(was, will)),
         bundle=before.bundle_of(old.name).components != fleet.bundle_of(new.name).components,
         is_other_spec=was.name != will.name,
@@ -172,6 +174,13 @@ def _settings(
         route = find_setting_route(after, profile, path, " ".join(contrast))
         reset: FirmwareReset = "host" if SETTING_ROLES[path].applied == "zap" else "none"
         yield SettingChange(path, *contrast, "applied", reset, route.way, route.rule)
+
+
+def _change_of_image(after: FleetRevision, profile: ManagementProfile, old: Node, new: Node) -> Iterator[SettingChange]:
+    """Yield the change of the image that a node boots: a restart brings another one."""
+    if new.image and old.image != new.image and profile.host_settings:
+        route = make_rollout_route(after) if profile.acts_on_faults else SettingRoute("tracked")
+        yield SettingChange(IMAGE, old.image or NO_RESET, new.image, "applied", "host", route.way, route.rule)
 
 
 def _list_changes(old: NodeSpec, new: NodeSpec) -> Iterator[tuple[str, Any, Any]]:

@@ -19,7 +19,7 @@ from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.event_log import read_event_log
 from assay.redfish.firmware_inventory import FirmwareInventory, read_firmware_inventory
 from assay.redfish.power_cooling_sensors import ChassisCooling, ChassisPower, read_sensors
-from assay.redfish.property_readings import read_branch, read_health, read_once, read_property
+from assay.redfish.property_readings import read_branch, read_health, read_once, read_place, read_property
 from assay.redfish.session import RedfishSession, Resource
 
 UtcClock = Callable[[], datetime]
@@ -77,7 +77,7 @@ class _BmcReader:
             "bios_pending": lambda: read_pending_bios(bmc, system()),
             "boot": lambda: read_boot(bmc, system()),
             "settings": lambda: read_bmc_settings(bmc, system, self.manager),
-            "chassis": lambda: {"intrusion": read_property(self.chassis(), "PhysicalSecurity", "IntrusionSensor")},
+            "chassis": self._chassis,
             "task": self._tasks,
         }
 
@@ -102,6 +102,10 @@ class _BmcReader:
             "health": read_property(manager, "Status", "Health"),
             "clock_off_s": manager["clock_off_s"],
         }
+
+    def _chassis(self) -> ReadingTree:
+        intrusion = read_property(self.chassis(), "PhysicalSecurity", "IntrusionSensor")
+        return {"intrusion": intrusion, "place": read_place(self.chassis())}
 
     def _health(self) -> ReadingTree:
         """Return area → health, which the BMC rolls up from the area's parts."""

@@ -57,6 +57,12 @@ def read_property(resource: Mapping[str, Any], *path: str) -> dict[str, Any]:
     return failed(f"the BMC does not know {'.'.join(path)} (null)") if content is None else value(content)
 
 
+def read_place(chassis: Mapping[str, Any]) -> ReadingTree:
+    """Return `rack` and `u` as somebody has written them into the chassis; "" and 0 where nobody has."""
+    place = (chassis.get("Location") or {}).get("Placement") or {}
+    return {"rack": value(str(place.get("Rack") or "")), "u": value(place.get("RackOffset") or 0)}
+
+
 def read_health(resource: Mapping[str, Any]) -> dict[str, Any]:
     """Return the reading of a resource's health, with that of its parts where the BMC rolls it up."""
     rolled = read_property(resource, "Status", "HealthRollup")

@@ -14,7 +14,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.policy_sections import LifecycleState, count_allowed_out
 
 CERTAINLY_LARGE = 64  # nodes: a breaker that needs more, and more than the largest pool has, is a typing error
-RESTARTS = ("reboot", "powercycle", "zap")
+RESTARTS = ("reboot", "powercycle", "netboot", "zap")
 CLOSING = ("cordon", "drain", "drain-now")
 
 

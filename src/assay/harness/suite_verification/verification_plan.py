@@ -21,6 +21,7 @@ from assay.harness.suite_verification.recording_session import ExpectedVerdict, 
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
 from assay.model.fleet import Fleet
+from assay.model.provisioning.kernel_arguments import IMAGE, find_kernel_argument
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.node.node_spec import NodeSpec
 
@@ -205,7 +206,10 @@ class VerificationPlan:
         channels = self._recorded(spec.name)["channels"]
         serial = read_at_path(channels, ("probe", "host", "serial")).value
         guids = [read_at_path(channels, ("probe", "hca", hca.name, "guid")).value for hca in spec.hcas]
-        told = {"hca_guids": guids} if guids and all(guids) else {}
+        told: dict[str, Any] = {"hca_guids": guids} if guids and all(guids) else {}
+        booted = find_kernel_argument(str(read_at_path(channels, ("probe", "host", "cmdline")).value), IMAGE)
+        if image := next((one for one in self.fleet.images.values() if one.label == booted), None):
+            told["boot_image"] = image.name
         return {"rack": rack, "u": u, "serial_number": str(serial or "recorded"), "bmc_address": "192.0.2.1", **told}
 
     def _pool(self, spec: NodeSpec, hosts: Mapping[str, Any]) -> dict[str, object]:

@@ -27,6 +27,7 @@ BMC_RESET_TYPES = ("GracefulRestart", "ForceRestart")
 OFF: tuple[ResetType, ...] = ("ForceOff", "GracefulShutdown")
 NEEDS_POWER: tuple[ResetType, ...] = ("GracefulRestart", "ForceRestart")
 CYCLES: tuple[ResetType, ...] = ("PowerCycle", "FullPowerCycle")
+NEVER = "9999-12-31T00:00:00+00:00"
 STANDBY = {"BMC", "FW_BMC_0"}  # the only firmware that runs on standby power
 
 
@@ -186,14 +187,18 @@ def _start_boot(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
     """Return the state with a boot started: a new boot id, an empty kernel log, GPUs and host as after a boot."""
     on_at = now + timedelta(seconds=state["timing"]["power_on_s"])
     ready_at = on_at + timedelta(seconds=state["timing"]["boot_s"])
-    boot = {**state["boot"], "id": str(uuid.uuid4()), "reset_at": now.isoformat(), "ready_at": ready_at.isoformat()}
     override = state.get("boot_override", {})
+    by_network = bool(state.get("boot_server")) and override.get("target") != "Hdd"
+    by_network = by_network and not state["fails"].get("network_start")
+    ready = NEVER if by_network else ready_at.isoformat()
+    boot = {**state["boot"], "id": str(uuid.uuid4()), "reset_at": now.isoformat(), "ready_at": ready}
     return {
         **state,
         **state.get("next_boot", {}),
         "next_boot": {},
         "power": {**state["power"], "state": "On", "on_at": on_at.isoformat()},
-        "boot": {**boot, "count": state["boot"]["count"] + 1},
+        "boot": {**boot, "count": state["boot"]["count"] + 1, "asset_tag": state.get("asset_tag", "")},
+        "network_start": by_network,
         "boot_override": {} if override.get("enabled") == "Once" else override,
         "kernel_log": [],
         "gpus": [gpu_after_boot(gpu) for gpu in state.get("gpus", [])],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from assay.lab import virtual_node_state
 from assay.lab.bmc import power_transitions
 from assay.lab.bmc.authentication import ROLES
+from assay.lab.bmc.network_start import start_from_network
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
 from assay.lab.bmc.redfish_errors import (
     RedfishErrorResponse,
@@ -46,7 +48,9 @@ async def reset_system(call: BmcRequest) -> Response:
         except power_transitions.ResetNotPossible as error:
             raise state_conflict(str(error)) from None
 
-    await call.bmc.change(edit)
+    state = await call.bmc.change(edit)
+    if state.get("network_start"):
+        call.bmc.starting = asyncio.create_task(start_from_network(call.bmc, state["boot"]["id"]))
     if reset_type == "FullPowerCycle":
         call.bmc.logins.sessions.clear()
     return no_content_answer()
@@ -69,20 +73,21 @@ async def clear_log(call: BmcRequest) -> Response:
 
 
 async def patch_system(call: BmcRequest) -> Response:
-    """PATCH the system: the boot override, and what happens when power comes back."""
+    """PATCH the system: the boot override, the asset tag, and what happens when power comes back."""
     plain = await call.read_parameters(
         {"Boot", *call.view.state, *RESOURCE_TREE.read(call.view, call.request.url.path.rstrip("/"))}
     )
-    if frozen := next((name for name in plain if name not in ("Boot", "PowerRestorePolicy")), None):
+    if frozen := next((name for name in plain if name not in ("AssetTag", "Boot", "PowerRestorePolicy")), None):
         raise not_writable(frozen)
     override = _boot_override(plain["Boot"]) if "Boot" in plain else {}
     policy = plain.get("PowerRestorePolicy", call.view.state["box"]["power_restore"])
     if policy not in POWER_RESTORE_POLICIES:
         raise not_in_list(policy, "PowerRestorePolicy")
+    tag = {"asset_tag": require_string(plain, "AssetTag")} if "AssetTag" in plain else {}
 
     def edit(state: VirtualNodeState, _: datetime) -> VirtualNodeState:
         boot = {"boot_override": {**(state.get("boot_override") or {}), **override}} if override else {}
-        return {**state, **boot, "box": {**state["box"], "power_restore": policy}}
+        return {**state, **boot, **tag, "box": {**state["box"], "power_restore": policy}}
 
     state = await call.bmc.change(edit)
     return resource_answer(RESOURCE_TREE.read(replace(call.view, state=state), call.request.url.path.rstrip("/")))

@@ -15,6 +15,7 @@ from inspect import signature
 from typing import Any
 
 from assay.lab.faults.bmc_faults import BMC_FAULTS
+from assay.lab.faults.boot_faults import BOOT_FAULTS
 from assay.lab.faults.computing_faults import COMPUTING_FAULTS
 from assay.lab.faults.flash_faults import FLASH_FAULTS
 from assay.lab.faults.gpu_faults import GPU_FAULTS
@@ -75,6 +76,7 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     "probe.hangs": probe_hangs,
     "psu.failed": psu_failed,
     **BMC_FAULTS,
+    **BOOT_FAULTS,
     **COMPUTING_FAULTS,
     **FLASH_FAULTS,
     **GPU_FAULTS,

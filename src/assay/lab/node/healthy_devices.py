@@ -229,7 +229,7 @@ def nics(node: Node, spec: NodeSpec) -> list[DevicePart]:
     return [
         {
             "name": nic.name,
-            "mac": _mac(derive_number_below(node.name, nic.name, 2**24)),
+            "mac": (node.mac if slot == 0 else "") or _mac(derive_number_below(node.name, nic.name, 2**24)),
             "pci": f"{NIC_DOMAIN}:{NIC_BUS + slot:02x}:00.0",
             "numa_node": numa_node_of(slot, len(spec.nics)),
             "mtu": nic.mtu or 1500,

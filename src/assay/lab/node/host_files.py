@@ -56,6 +56,7 @@ def _identity(state: VirtualNodeState) -> Files:
     yield f"{folder}/sys_vendor", "Supermicro\n"
     yield f"{folder}/product_name", f"{state['product']}\n"
     yield f"{folder}/product_serial", f"{state['serial']}\n"
+    yield f"{folder}/chassis_asset_tag", f"{state['boot'].get('asset_tag', '')}\n"
     yield f"{folder}/board_vendor", "Supermicro\n"
     yield f"{folder}/board_name", "X13DEG-OAD\n"
     yield f"{folder}/board_serial", f"OM{state['serial']}\n"

@@ -8,6 +8,8 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | cpu_sockets cpu_threads memory_bytes | size |
 | power | `{state: On or Off, on_at}`; state On and now < on_at: still powering on |
 | boot | `{id, ready_at, count}`; unreachable before ready_at |
+| boot_server | where the machine starts from at its next start, as a DHCP server tells it; "": from its disk |
+| network_start, asset_tag | whether it starts from there just now; what the machine reads when it starts |
 | module_options | module → option → value, as the modules were loaded |
 | next_boot | `kernel cmdline module_options` from the next boot on, as the node's boot menu has them |
 | timing | `power_on_s boot_s flash_s bmc_reset_s` |
@@ -20,6 +22,7 @@ The state is a plain dict, stored as `state.json`. Times are ISO 8601 UTC of the
 | active | results of the burn-in tools: `bus_bandwidth_gb_s wrong memory_errors` |
 | load | what the other load tools find (lab/node/healthy_load.py) |
 | fails | planted failures: `probe_hangs bmc_silent flash settings`; `settings`: a reset loses pending BIOS settings |
+| | `network_start`: it starts from its disk all the same; `start_hangs`: it stops after its kernel |
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from assay.lab.node.pci_files import pci_files
 from assay.lab.nvml.stub_answers import stub_answers
 from assay.lab.virtual_node_state import VirtualNodeState, write_json
 from assay.model.node import Node
+from assay.model.provisioning.kernel_arguments import IMAGE
 from assay.model.specs.firmware_bundle import FirmwareBundle
 from assay.model.specs.node.node_spec import NodeSpec
 
@@ -108,6 +112,7 @@ def make_initial_state(node: Node, spec: NodeSpec, bundle: FirmwareBundle, now: 
 
 def _identity(node: Node, spec: NodeSpec) -> VirtualNodeState:
     kernel = spec.host.kernel or KERNEL
+    image = [f"{IMAGE}={node.image}"] if node.image else []
     return {
         "name": node.name,
         "pool": node.pool,
@@ -119,7 +124,9 @@ def _identity(node: Node, spec: NodeSpec) -> VirtualNodeState:
         "u": node.u,
         "driver": spec.driver,
         "kernel": kernel,
-        "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{kernel} root=/dev/md0 ro", *spec.kernel_cmdline]),
+        "cmdline": " ".join([f"BOOT_IMAGE=/vmlinuz-{kernel} root=/dev/md0 ro", *spec.kernel_cmdline, *image]),
+        "boot_server": "",
+        "asset_tag": "",
         "cpu_sockets": spec.cpu_sockets,
         "cpu_threads": spec.cpu_threads,
         "memory_bytes": spec.memory_gib * 2**30,

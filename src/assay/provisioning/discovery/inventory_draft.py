@@ -12,6 +12,7 @@ from assay.model.fleet import Fleet
 from assay.model.provisioning.expected_machines import ExpectedMachine, ExpectedMachines
 from assay.provisioning.discovery.machine_matching import MachineMatch
 
+FIRST_STATE = "discovered"
 HEAD = "# yaml-language-server: $schema=../specs/schemas/inventory.json\n"
 
 
@@ -48,4 +49,12 @@ def _draft_host(
     host |= {"rack": machine.rack, "u": machine.u, "serial_number": machine.serial_number}
     host |= {"bmc_address": match.seen.address, "bmc_mac": machine.bmc_mac, "mac": machine.mac}
     host |= {"bmc_fingerprint": match.seen.fingerprint, "hca_guids": machine.hca_guids}
+    host |= {"lifecycle_start": FIRST_STATE} if _is_booted_by_assay(fleet, delivery) else {}
     return {name: value for name, value in host.items() if value}
+
+
+def _is_booted_by_assay(fleet: Fleet, delivery: ExpectedMachines) -> bool:
+    """Whether the new node's way begins before its first start: assay starts it, and the policy knows that state."""
+    policy = next(iter(fleet.policies.values()), None)
+    boots = any(one.applies_to(delivery.pool) for one in fleet.provisionings.values())
+    return boots and policy is not None and FIRST_STATE in policy.states

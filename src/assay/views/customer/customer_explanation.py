@@ -41,6 +41,11 @@ DRAINS = ("drain", "drain-now")
 _REPAIRS: dict[str, tuple[str, str, str]] = {
     "reboot": ("It was restarted", "A restart has been under way since", "A restart did not succeed"),
     "powercycle": ("It was switched off and on", "It is being switched off and on since", "A restart did not succeed"),
+    "netboot": (
+        "It was started from its image",
+        "It has been starting since",
+        "A start did not succeed",
+    ),
     "configure": ("A setting was corrected", "A setting is being corrected since", "A correction did not succeed"),
     "zap": ("Firmware and settings were installed", "Firmware is being installed since", "An installation failed"),
 }

@@ -46,6 +46,7 @@ def system(view: ResourceView) -> Resource:
         Manufacturer="NVIDIA",
         Model=state["product"],
         SerialNumber=state["serial"],
+        AssetTag=state.get("asset_tag", ""),
         BiosVersion=state["firmware"].get("BIOS", ""),
         PowerState=power_state(state, view.now),
         **without_lacking(view, PowerRestorePolicy=state["box"]["power_restore"]),

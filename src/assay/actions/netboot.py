@@ -1,0 +1,53 @@
+"""The action `netboot`: starts a node from the image that its Provisioning declares. Its own probe proves the start.
+
+A node that no Provisioning holds for is only waited for: something else boots it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.actions.boot import BMC_S, read_boot_facts
+from assay.actions.network_boot import boot_declared_image, list_own_attempts, read_running_boot
+from assay.model.errors import AssayError
+from assay.redfish.bmc_client import open_fleet_bmc
+from assay.redfish.boot_override import read_asset_tag
+
+patience_s = 600.0
+undone_by = ""
+"""A boot cannot be undone. Checks that passed before it no longer count."""
+
+
+def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
+    """Read the boot that runs now, and the asset tag, which lends its place to a number that proves the machine."""
+    facts = read_boot_facts(context, intent.node)
+    with (
+        contextlib.suppress(AssayError),
+        open_fleet_bmc(context.fleet, context.fleet.nodes[intent.node], BMC_S) as bmc,
+    ):
+        facts["asset_tag"] = read_asset_tag(bmc)
+    return facts
+
+
+def run(context: ActionContext, intent: EffectIntent) -> None:
+    """Start the node until it runs an attempt of this effect, as often as the Provisioning allows."""
+    boot_declared_image(context, intent)
+
+
+def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
+    """Done if the node's kernel shows an attempt of this effect. It cannot tell while the node does not answer."""
+    own = list_own_attempts(context, intent)
+    try:
+        running = read_running_boot(context.fleet.nodes[intent.node])
+    except AssayError as error:
+        has_ended = bool(own) and bool(own[-1].failure)
+        return EffectVerification(False if has_ended else None, str(error))
+    facts: EffectFacts = {"boot_id": running.boot_id}
+    boot = f"boot {running.boot_id[:8]}"
+    if context.fleet.provisioning_of(intent.node) is None:
+        return EffectVerification(True, f"no Provisioning holds for its pool, and it runs {boot}", facts)
+    if attempt := next((one for one in own if one.name == running.attempt), None):
+        reason = f"runs image {attempt.image} ({attempt.image_version}) since {boot}"
+        return EffectVerification(True, reason, {**facts, "attempt": attempt.name})
+    return EffectVerification(False, f"runs {boot}, which this effect did not start", facts)

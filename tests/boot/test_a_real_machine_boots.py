@@ -1,0 +1,67 @@
+"""A real iPXE runs our scripts, a real kernel starts, and its first program gets its data and reports itself."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import machine
+import pytest
+import yaml
+from boot_room import BootServer, find_free_port, lay_out_boot
+
+from assay.ledger.store import Ledger
+from assay.model.entries.boot_entries import BootStageEntry
+from assay.model.entries.machine_entries import MachineSeenEntry
+from assay.provisioning.boot_attempts import BOOT_KINDS, fold_attempts
+
+pytestmark = [
+    pytest.mark.slow(minutes=3),
+    pytest.mark.skipif(bool(obstacle := machine.find_obstacle()), reason=obstacle),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory):
+    """A server for real machines: qemu's own network leads 10.0.2.2 to this machine's loopback."""
+    root = tmp_path_factory.mktemp("real")
+    port = find_free_port()
+    lay_out_boot(root, port, url=f"http://10.0.2.2:{port}")
+    kernel, initrd = machine.build_image(tmp_path_factory.mktemp("image"))
+    path = root / "specs/images/gpu-node.yaml"
+    image = yaml.safe_load(path.read_text()) | {"arguments": ["console=ttyS0", "quiet"]}
+    image["kernel"], image["initrds"] = _declare(kernel), [_declare(initrd)]
+    path.write_text(yaml.safe_dump(image))
+    server = BootServer(root, port)
+    subprocess.run(["assay", "images", "--fetch", "--fleet", str(root)], check=True)
+    server.start()
+    yield server
+    server.stop()
+
+
+def _declare(file: Path) -> dict[str, str]:
+    return {"url": file.as_uri(), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+
+
+def test_a_machine_boots_to_its_first_report(server: BootServer, tmp_path: Path) -> None:
+    console = machine.run_machine(tmp_path, server.url_of_machines, "02:00:00:00:00:01", "A520112X4400001", "nonce-1")
+    assert "assay: n0001 boots gpu-node-2026.10" in console
+    assert "first program ends" in console
+    assert "#cloud-config" in console, "it has its user-data"
+    ledger = Ledger.open(server.root / ".assay" / "ledger.sqlite")
+    (attempt,) = fold_attempts(ledger.entries("n0001", BOOT_KINDS)).values()
+    assert list(attempt.stages) == ["pxe", "kernel", "cloud-init"]
+    stages = [BootStageEntry.read(entry) for entry in ledger.entries("n0001", [BootStageEntry.kind])]
+    assert stages[-1].words == "serial A520112X4400001, tag nonce-1", "what its SMBIOS shows"
+
+
+def test_a_stranger_gets_no_image_and_is_listed_with_its_serial_number(server: BootServer, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        machine.run_machine(tmp_path, server.url_of_machines, "02:00:00:00:00:77", "SN-STRANGER", seconds=25)
+    seen = [
+        MachineSeenEntry.read(entry).machine
+        for entry in Ledger.open(server.root / ".assay" / "ledger.sqlite").entries(kinds=[MachineSeenEntry.kind])
+    ]
+    assert [one.serial for one in seen] == ["SN-STRANGER"]
+    assert seen[0].model == "asked to boot from 02:00:00:00:00:77"
