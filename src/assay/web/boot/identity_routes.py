@@ -34,15 +34,15 @@ Result = TypeVar("Result")
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
     """Return the routes of nodes that prove themselves."""
-    identity = NodeIdentity(state)
+    proofs = IdentityProofs(state)
     start = f"{BOOT_PATH}/attempts/{{attempt}}"
     return [
-        Route(f"{start}/identity", identity.post_proof, methods=["POST"]),
-        Route(f"{start}/join/{{purpose}}", identity.post_token, methods=["POST"]),
+        Route(f"{start}/identity", proofs.post_proof, methods=["POST"]),
+        Route(f"{start}/join/{{purpose}}", proofs.post_token, methods=["POST"]),
     ]
 
 
-class NodeIdentity:
+class IdentityProofs:
     """Takes proofs and tokens."""
 
     def __init__(self, state: AppState) -> None:
