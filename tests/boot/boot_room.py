@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,13 +119,16 @@ class BootRoom:
 
 
 @contextmanager
-def open_boot_room(root: Path, new: Sequence[str] = (), **provisioning: Any) -> Iterator[BootRoom]:
-    """Yield the room. `new` nodes are as the inventory of a delivery has them: nobody has started them yet."""
+def open_boot_room(
+    root: Path, new: Sequence[str] = (), more: Callable[[Path], None] = lambda _: None, **provisioning: Any
+) -> Iterator[BootRoom]:
+    """Yield the room. `new` nodes are as a delivery's inventory has them. `more` changes the fleet's files before."""
     port = find_free_port()
 
     def lay_out_site(folder: Path) -> None:
         lay_out_boot(folder, port, **provisioning)
         declare_new(folder, new)
+        more(folder)
 
     with lab_room(root, RATE, lay_out_site) as room:
         server = BootServer(root, port)

@@ -50,10 +50,10 @@ class NodeJoin:
         """Prove the machine, and write every secret. Raises JoinFailed."""
         nonce = self._read_nonce()
         attempt = quote(str(self.plan["attempt"]), safe="")
-        tokens = self._ask(f"/boot/v1/attempts/{attempt}/identity", {"bmc_nonce": nonce})["tokens"]
+        tokens = self._ask(f"/boot/v1/attempts/{attempt}/identity", {"bmc_nonce": nonce}, "tokens")
         for purpose, token in tokens.items():
             self.bearer[:] = [token]
-            secret = self._ask(f"/boot/v1/attempts/{attempt}/join/{quote(purpose, safe='')}", {})["secret"]
+            secret = self._ask(f"/boot/v1/attempts/{attempt}/join/{quote(purpose, safe='')}", {}, "secret")
             for path, content in list_files(purpose, self.plan["joins"].get(purpose, {}), secret):
                 write_secret(self.root / path, content)
                 self.say(f"wrote /{path}")
@@ -64,8 +64,8 @@ class NodeJoin:
         except OSError as error:
             raise JoinFailed(f"/{BMC_NONCE}: {error.strerror}: run as root, on the machine itself") from None
 
-    def _ask(self, path: str, body: dict[str, str]) -> dict[str, Any]:
-        """Return the answer, asking until the time is over. Raises JoinFailed for a refusal at once."""
+    def _ask(self, path: str, body: dict[str, str], wanted: str) -> Any:
+        """Return what is `wanted` of the answer, asking until the time is over. Raises JoinFailed if it is refused."""
         ends_at, failures = time.monotonic() + self.patience_s, 0
         while True:
             failures += 1
@@ -74,8 +74,8 @@ class NodeJoin:
             except ControllerUnreachable as error:
                 reason = f"{error}{explain_clock(str(error))}"
             else:
-                if answer.status == OK:
-                    return answer.document
+                if answer.status == OK and wanted in answer.document:
+                    return answer.document[wanted]
                 reason = str(answer.document.get("error", f"status {answer.status}"))
                 if answer.status in REFUSED_STATUSES:
                     raise JoinFailed(f"assay refused: {reason}; the next start of the node may ask once more")
@@ -135,6 +135,14 @@ def write_secret(path: Path, content: str) -> None:
     coming.replace(path)
 
 
+def read_plan(root: Path) -> dict[str, Any]:
+    """Return what cloud-init wrote. Raises OSError, or ValueError where it is something else."""
+    plan = json.loads((root / PLAN).read_text())
+    if not isinstance(plan, dict) or not plan.keys() >= {"secure_url", "attempt", "joins"}:
+        raise ValueError(f"/{PLAN} is not what assay's user-data writes")
+    return plan
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run once. Raises SystemExit."""
     parser = argparse.ArgumentParser("assay-join", description="Prove which machine this is, and fetch its secrets.")
@@ -143,11 +151,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     bearer: list[str] = []
     try:
-        plan = json.loads((options.root / PLAN).read_text())
+        plan = read_plan(options.root)
         authority = options.root / AUTHORITY
         ca = str(authority) if authority.exists() else ""
         connection = ControllerConnection(plan["secure_url"], lambda: "".join(bearer), ca=ca)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError) as error:
         _say(f"cannot ask: {error}")
         sys.exit(2)
     try:

@@ -202,6 +202,7 @@ class RealCluster:
             *(f"--service-account-issuer={ISSUER}", f"--service-account-key-file={account}"),
             *(f"--service-account-signing-key-file={account}", "--service-cluster-ip-range=10.0.0.0/24"),
             *("--disable-admission-plugins=ServiceAccount", "--allow-privileged=true"),
+            "--enable-bootstrap-token-auth=true",
             *(f"--audit-policy-file={self.folder / 'audit.yaml'}", f"--audit-log-path={self.folder / AUDIT}"),
         ]
 
