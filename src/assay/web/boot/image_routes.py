@@ -19,7 +19,7 @@ from assay.web.app_state import AppState
 from assay.web.request_bodies_and_refusals import make_refusal
 
 LOADERS_FOLDER = "loaders"
-COMING_S = 10.0
+COMING_S = 2.0
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
@@ -64,21 +64,17 @@ class BootFiles:
         if image is None:
             return None
         artifact = image.artifacts[name]
-        try:
-            found = self._store.find_signature(artifact) if is_signature else self._store.find(artifact)
-        except AssayError as error:
-            self._state.report(str(error))
-            found = None
+        found = self._store.find_verified(artifact)
         if found is None:
             self._begin_fetch(image, name)
-            raise make_refusal(503, f"{image.name} {name} is being fetched", wait_s=COMING_S)
-        return found
+            raise make_refusal(503, f"{image.name} {name} is being fetched or verified", wait_s=COMING_S)
+        return self._store.find_signature(artifact) if is_signature else found
 
     def _list_images(self) -> Iterator[Image]:
         yield from self._state.context.fleet.images.values()
 
     def _begin_fetch(self, image: Image, name: str) -> None:
-        """Fetch a file in a thread of its own, unless one does."""
+        """Fetch and verify a file in a thread of its own, unless one does: gigabytes take seconds."""
         sha256 = image.artifacts[name].sha256
         with self._lock:
             if sha256 in self._coming:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import get_args
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -44,6 +43,8 @@ MAX_BODY_BYTES = 4096
 STRANGERS_BURST, STRANGERS_RATE = 50, 1.0
 """How many requests of machines that are no nodes are looked at, at once and a second."""
 MAX_WORDS = 500
+HINTS: tuple[BootStage, ...] = ("kernel", "cloud-init")
+"""Stages that anybody may report. `agent` ends a start, so only the probe or a proven node can reach it."""
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
@@ -114,13 +115,13 @@ class BootScripts:
         """Record that a start says to have reached a stage: a hint, as anybody can send it."""
         body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
         name, stage = str(request.path_params["attempt"]), str(request.path_params["stage"])
-        if stage not in get_args(BootStage):
-            raise make_refusal(404, f"no stage {stage[:40]}: {', '.join(get_args(BootStage))}")
+        reported = next((one for one in HINTS if one == stage), None)
+        if reported is None:
+            raise make_refusal(404, f"nobody reports the stage {stage[:40]} here: {', '.join(HINTS)}")
         attempt = await run_in_threadpool(find_attempt, self._state.context, name)
         self._authenticator.settle(request, f"boot of {name}", "" if attempt else "no such start")
         assert attempt is not None, "everything else is refused"
-        found: BootStage = next(one for one in get_args(BootStage) if one == stage)
-        await run_in_threadpool(record_stage, self._state.context, attempt, found, "", _read_words(body))
+        await run_in_threadpool(record_stage, self._state.context, attempt, reported, "", _read_words(body))
         return Response(status_code=204)
 
 
