@@ -71,7 +71,7 @@ class BootFiles:
         return self._store.find_signature(artifact) if is_signature else found
 
     def _list_images(self) -> Iterator[Image]:
-        yield from self._state.context.fleet.images.values()
+        yield from self._state.current.refresh().fleet.images.values()
 
     def _begin_fetch(self, image: Image, name: str) -> None:
         """Fetch and verify a file in a thread of its own, unless one does: gigabytes take seconds."""

@@ -85,7 +85,7 @@ class BootScripts:
         if not is_known and (wait := self._strangers.wait_s("strangers")):
             raise make_refusal(429, "too many machines that are no nodes", wait_s=wait)
         try:
-            answer = await run_in_threadpool(self._requests.answer, self._state.context, machine)
+            answer = await run_in_threadpool(self._find_answer, machine)
         except AssayError as error:
             self._state.report(f"a machine with the MAC address {machine.mac} gets no answer: {error}")
             raise make_refusal(503, error.what, wait_s=10) from None
@@ -93,6 +93,10 @@ class BootScripts:
             return PlainTextResponse(render_wait_script(_read_server(request), answer.why, answer.pause_s))
         self._authenticator.settle(request, f"boot of {answer.node}", "")
         return PlainTextResponse(render(answer))
+
+    def _find_answer(self, machine: BootingMachine) -> BootOrder | BootRefusal:
+        """Return the answer by the fleet as its files are now: no agent's delivery lets a boot server read them."""
+        return self._requests.answer(self._state.current.refresh(), machine)
 
     async def get_data(self, request: Request) -> Response:
         """Return a document for cloud-init. Who fetches its meta-data runs the image's first program."""
@@ -102,7 +106,7 @@ class BootScripts:
         return PlainTextResponse(text or "", media_type="text/yaml")
 
     def _render_data(self, name: str, document: str) -> str | None:
-        context = self._state.context
+        context = self._state.current.refresh()
         attempt = find_attempt(context, name)
         provisioning = context.fleet.provisioning_of(attempt.node) if attempt else None
         if attempt is None or provisioning is None:
