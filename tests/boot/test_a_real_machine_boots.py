@@ -64,4 +64,4 @@ def test_a_stranger_gets_no_image_and_is_listed_with_its_serial_number(server: B
         for entry in Ledger.open(server.root / ".assay" / "ledger.sqlite").entries(kinds=[MachineSeenEntry.kind])
     ]
     assert [one.serial for one in seen] == ["SN-STRANGER"]
-    assert seen[0].model == "asked to boot from 02:00:00:00:00:77"
+    assert seen[0].mac == "02:00:00:00:00:77"

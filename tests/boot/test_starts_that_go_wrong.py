@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
-from boot_room import PATIENCE_S, BootRoom, open_boot_room
+from boot_room import IMAGE, PATIENCE_S, BootRoom, BootServer, find_free_port, open_boot_room
+from lab_room import REPOSITORY
 
 from assay.actions import netboot
+from assay.controller.context import ControllerContext
+from assay.controller.ingest.boot_requests import BootingMachine, answer_machine
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
+from assay.provisioning.boot_script import BootOrder
 
 HASTY = {
     "pxe": 12,
@@ -107,7 +115,7 @@ def test_a_file_that_was_changed_on_the_servers_disk_is_put_aside(boot: BootRoom
     path.write_bytes(b"changed by a hand")
     with pytest.raises(urllib.error.HTTPError, match="503"):
         boot.server.ask(f"images/{kernel.sha256}/kernel")
-    assert "it was changed" in boot.server.log.read_text()
+    wait_for(lambda: "it was changed" in boot.server.log.read_text())
     wait_for(lambda: fetch(boot, f"images/{kernel.sha256}/kernel"))
 
 
@@ -115,8 +123,106 @@ def test_a_machine_that_boots_in_a_loop_must_wait_and_is_told_once(boot: BootRoo
     scripts = [boot.server.ask("script?mac=02:00:00:00:00:06&serial=A520112X4400006").decode() for _ in range(8)]
     assert [("kernel" in script) for script in scripts] == [True] * 5 + [False] * 3
     assert "boots in a loop" in scripts[5]
+    assert all("sleep 60\n" in script for script in scripts[5:])
     (attempt,) = boot.attempts("n0006")
     assert attempt.failure.startswith("boots in a loop: it fetched its script 6 times")
+    assert attempt.failure.endswith("last stage pxe")
+    assert attempt.fetches == 6, "more requests write nothing into the ledger"
+
+
+def test_a_server_that_starts_anew_knows_the_loop(boot: BootRoom) -> None:
+    question = "script?mac=02:00:00:00:00:0a&serial=A520112X4400010"
+    for _ in range(4):
+        assert b"kernel" in boot.server.ask(question)
+    other = BootServer(boot.room.root, find_free_port())
+    other.log = boot.room.root / "other.log"
+    other.start()
+    try:
+        scripts = [server.ask(question) for server in (other, boot.server, other)]
+    finally:
+        other.stop()
+    assert [b"kernel" in script for script in scripts] == [True, False, False]
+    (attempt,) = boot.attempts("n0010")
+    assert attempt.fetches == 6
+
+
+def test_two_servers_begin_one_start(boot: BootRoom) -> None:
+    machine = BootingMachine("02:00:00:00:00:0b", "A520112X4400011")
+    contexts = [boot.room.context() for _ in range(5)]
+    together = Barrier(len(contexts))
+
+    def ask(context: ControllerContext) -> str:
+        together.wait()
+        order = answer_machine(context, machine)
+        assert isinstance(order, BootOrder)
+        return order.attempt
+
+    with ThreadPoolExecutor(len(contexts)) as pool:
+        names = set(pool.map(ask, contexts))
+    (attempt,) = boot.attempts("n0011")
+    assert names == {attempt.name}
+    assert attempt.fetches == len(contexts)
+
+
+def test_a_stranger_is_recorded_by_its_own_mac_address_even_without_a_serial_number(boot: BootRoom) -> None:
+    for _ in range(3):
+        boot.server.ask("script?mac=02-AA-00-00-00-99&serial=")
+    ledger = boot.room.context().ledger
+    seen = [
+        entry.body for entry in ledger.entries(kinds=["machine.seen"]) if "99" in entry.body["machine"].get("mac", "")
+    ]
+    assert seen == [{"machine": {"mac": "02:aa:00:00:00:99"}, "source": "report"}]
+
+
+def test_a_server_that_only_boots_machines_follows_the_inventory(boot: BootRoom) -> None:
+    question = "script?mac=02:aa:00:00:00:0c&serial=A520112X4400012"
+    assert b"no node has the MAC address" in boot.server.ask(question)
+    shutil.copytree(
+        REPOSITORY / "suites", boot.room.root / "suites"
+    )  # changed files are taken only if all of them hold
+    path = boot.room.root / "inventory" / "macs.yml"
+    path.write_text(path.read_text().replace("02:00:00:00:00:0c", "02:aa:00:00:00:0c"))
+    wait_for(lambda: b"n0012 boots" in ask_patiently(boot.server, question))
+
+
+def test_grub_is_told_to_wait_in_its_own_words(boot: BootRoom) -> None:
+    config = boot.server.ask("grub?mac=02:00:00:00:00:0d&serial=X").decode()
+    assert config.splitlines()[-2:] == ["sleep 60", "reboot"]
+    assert "n0013 has this MAC address, and another serial number than X" in config
+    assert "ipxe" not in config
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["", "mac=n0001", "mac=02:00:00:00:00:0e&serial=" + "x" * 65, "mac=02:00:00:00:00:0e&serial=a%0Areboot"],
+)
+def test_what_no_firmware_says_is_refused(boot: BootRoom, question: str) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        boot.server.ask(f"script?{question}")
+    assert not boot.attempts("n0014")
+
+
+def test_a_machine_may_fetch_a_part_of_a_file(boot: BootRoom) -> None:
+    kernel = boot.room.fleet.images["gpu-node-2026.10"].kernel
+    whole = IMAGE["vmlinuz"]
+    wait_for(lambda: fetch(boot, f"images/{kernel.sha256}/kernel") == whole)
+    url = f"{boot.server.url}/boot/v1/images/{kernel.sha256}/kernel"
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Range": "bytes=4-9"})) as answer:
+        assert (answer.status, answer.read()) == (206, whole[4:10])
+        assert answer.headers["Content-Range"] == f"bytes 4-9/{len(whole)}"
+    with urllib.request.urlopen(urllib.request.Request(url, method="HEAD")) as answer:
+        assert (answer.headers["Content-Length"], answer.read()) == (str(len(whole)), b"")
+
+
+def ask_patiently(server: BootServer, question: str) -> bytes:
+    """Return the answer; nothing while the server has no time for strangers."""
+    try:
+        return server.ask(question)
+    except urllib.error.HTTPError as error:
+        if error.code != 429:
+            raise
+        time.sleep(float(error.headers["Retry-After"]))
+        return b""
 
 
 def fetch(boot: BootRoom, path: str) -> bytes:

@@ -24,7 +24,8 @@ BOOT_KINDS = (BootStartedEntry.kind, BootStageEntry.kind, BootFailedEntry.kind)
 class BootAttempt:
     """One start of a node. `stages`: when it reached each, by name. `failure`: why it ended, "" while it did not.
 
-    `effect`: the id of the effect that asked for it, "" where the machine started by itself.
+    `effect`: the id of the effect that asked for it, "" where the machine started by itself. `fetches`: how often it
+    fetched its boot script.
     """
 
     node: str
@@ -37,6 +38,7 @@ class BootAttempt:
     stages: dict[str, datetime] = field(default_factory=dict)
     proven_by: str = ""
     failure: str = ""
+    fetches: int = 0
 
     @property
     def last_stage(self) -> str:
@@ -84,19 +86,34 @@ def find_newest_attempt(entries: Iterable[LedgerEntry]) -> BootAttempt | None:
 
 
 def make_started_entry(
-    node: str, attempt: str, image: Image, now: datetime, *, effect: str = "", nonce_sha256: str = ""
+    node: str,
+    attempt: str,
+    image: Image,
+    now: datetime,
+    *,
+    effect: str = "",
+    nonce_sha256: str = "",
+    after: str | None = None,
 ) -> LedgerEntry:
-    """Return the entry of a start that begins."""
+    """Return the entry of a start that begins.
+
+    `after`: the attempt that was the newest one. Of several that begin after it at once, one wins.
+    """
     content = BootStartedEntry(attempt, image.name, image.version, effect, nonce_sha256)
-    return content.make_entry(derive_id(content.kind, node, attempt), format_time(now), node)
+    ident = derive_id(content.kind, node, attempt) if after is None else derive_id(content.kind, node, "after", after)
+    return content.make_entry(ident, format_time(now), node)
 
 
 def make_stage_entry(
-    attempt: BootAttempt, stage: BootStage, now: datetime, *, proven_by: str = "", words: str = ""
+    attempt: BootAttempt, stage: BootStage, now: datetime, *, proven_by: str = "", words: str = "", number: int = 1
 ) -> LedgerEntry:
-    """Return the entry of a stage. The ledger takes only the first one of an attempt for each stage and proof."""
+    """Return the entry of a stage. The ledger takes only the first one of an attempt for each stage, proof and number.
+
+    `number`: which fetch of the boot script it is; 1 for other stages.
+    """
     content = BootStageEntry(attempt.name, stage, proven_by, words)
-    ident = derive_id(content.kind, attempt.node, attempt.name, stage, proven_by)
+    repeated = [str(number)] if number > 1 else []
+    ident = derive_id(content.kind, attempt.node, attempt.name, stage, proven_by, *repeated)
     return content.make_entry(ident, format_time(now), attempt.node)
 
 
@@ -111,4 +128,5 @@ def _add_stage(attempts: dict[str, BootAttempt], entry: LedgerEntry) -> None:
     if attempt := attempts.get(reached.attempt):
         stages = attempt.stages | {reached.stage: attempt.stages.get(reached.stage, parse_time(entry.at))}
         proof = attempt.proven_by or reached.proven_by
-        attempts[reached.attempt] = replace(attempt, stages=stages, proven_by=proof)
+        fetches = attempt.fetches + (reached.stage == "pxe")
+        attempts[reached.attempt] = replace(attempt, stages=stages, proven_by=proof, fetches=fetches)

@@ -11,7 +11,7 @@ from assay.model.provisioning.image_spec import Image
 from assay.model.provisioning.kernel_arguments import ATTEMPT, IMAGE
 
 BOOT_PATH = "/boot/v1"
-QUESTION = "script?mac=${mac}&serial=${serial:uristring}&uuid=${uuid}"
+QUESTION = "script?mac=${netX/mac}&serial=${serial:uristring}&uuid=${uuid}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,21 @@ def render_boot_script(order: BootOrder) -> str:
 
 
 def render_grub_config(order: BootOrder) -> str:
-    """Return the same start for GRUB, which checks no signatures unless its own firmware does."""
+    """Return the same start for GRUB. It cannot verify the signatures of an image: then nothing boots."""
+    if order.image.signed_by:
+        return render_grub_wait(f"image {order.image.name} is signed for iPXE, and GRUB cannot verify that", 600)
     host, files = order.url.partition("://")[2], order.image.artifacts
     paths = {name: f"(http,{host}){BOOT_PATH}/images/{files[name].sha256}/{name}" for name in files if name != "root"}
     initrds = " ".join(path for name, path in paths.items() if name != "kernel")
-    words = [word for word in order.arguments if not word.startswith("initrd=")]
-    arguments = " ".join(f"'{word}'" for word in words)
-    lines = [f"echo 'assay: {order.node} boots {order.image.name} ({order.image.version})'"]
+    arguments = " ".join(_quote(word) for word in order.arguments if not word.startswith("initrd="))
+    lines = ["insmod http", f"echo 'assay: {order.node} boots {order.image.name} ({order.image.version})'"]
     lines += [f"linux {paths['kernel']} {arguments}", *([f"initrd {initrds}"] if initrds else []), "boot"]
     return "\n".join(lines) + "\n"
+
+
+def render_grub_wait(why: str, pause_s: float) -> str:
+    """Return a GRUB configuration that shows why this machine boots nothing, waits, and starts the machine again."""
+    return f"echo 'assay: {_as_words(why)}'\nsleep {math.ceil(pause_s)}\nreboot\n"
 
 
 def render_first_script(server: str) -> str:
@@ -74,12 +80,17 @@ def render_first_script(server: str) -> str:
 
 def render_wait_script(server: str, why: str, pause_s: float) -> str:
     """Return an iPXE script that shows people why this machine boots nothing, waits, and asks `server` once more."""
-    lines = ["#!ipxe", f"echo assay: {_as_words(why)}", "echo this machine: ${mac} serial ${serial}"]
+    lines = ["#!ipxe", f"echo assay: {_as_words(why)}", "echo this machine: ${netX/mac} serial ${serial}"]
     return "\n".join([*lines, f"sleep {math.ceil(pause_s)}", _ask(server)]) + "\n"
 
 
 def _ask(server: str) -> str:
     return f"chain --replace {server}{BOOT_PATH}/{QUESTION} || reboot"
+
+
+def _quote(word: str) -> str:
+    """Return a word that GRUB's shell takes as it is."""
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _as_words(text: str) -> str:

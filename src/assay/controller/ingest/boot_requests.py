@@ -6,22 +6,22 @@ secret.
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.machine_sightings import record_sightings
-from assay.model.backoff import Backoff
+from assay.ledger.store import Ledger
+from assay.model.entries.machine_entries import MachineSeenEntry
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.model.provisioning.image_spec import Image
 from assay.model.provisioning.provisioning_spec import BootStage, Provisioning
 from assay.model.provisioning.seen_machine import SeenMachine
+from assay.model.timestamps import parse_time
 from assay.provisioning.boot_attempts import (
     BOOT_KINDS,
     BootAttempt,
-    find_newest_attempt,
     find_node_of,
     fold_attempts,
     make_failed_entry,
@@ -29,13 +29,13 @@ from assay.provisioning.boot_attempts import (
     make_started_entry,
     name_attempt,
 )
+from assay.provisioning.boot_loops import decide_next_boot, describe_loop
 from assay.provisioning.boot_script import BootOrder
 
 REPORTED_BY = "report"
 DATA_LIFETIME = timedelta(days=1)
 """How long the data of a start is given out."""
-PAUSES = Backoff((60.0,), factor=2.0, longest_s=3600.0)
-"""How long a machine waits that must not start now, the longer the more often it looped."""
+LATELY, MOST_STRANGERS = timedelta(days=1), 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,60 +54,61 @@ class BootRefusal:
     pause_s: float = 60.0
 
 
-@dataclass(slots=True)
-class BootRequests:
-    """What one server knows of the machines that ask it. How often each has asked is known to this process alone."""
+def answer_machine(context: ControllerContext, machine: BootingMachine) -> BootOrder | BootRefusal:
+    """Return what a machine boots, and record that it asked; or why it must wait. Raises AssayError."""
+    fleet = context.fleet
+    node = find_booting_node(fleet, machine)
+    if isinstance(node, str):
+        _record_stranger(context, machine)
+        return BootRefusal(node)
+    provisioning, image = fleet.provisioning_of(node.name), fleet.image_of(node.name)
+    if provisioning is None or image is None:
+        return BootRefusal(f"no image is declared for {node.name}")
+    attempt = _take_attempt(context, node.name, provisioning, image)
+    if isinstance(attempt, BootRefusal):
+        return attempt
+    words = tuple(fleet.spec_of(node.name).kernel_cmdline)
+    return BootOrder(node.name, image, provisioning.url, attempt.name, words)
 
-    _fetches: Counter[str] = field(default_factory=Counter)
-    _loops: Counter[str] = field(default_factory=Counter)
-    _waits_until: dict[str, datetime] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, context: ControllerContext, machine: BootingMachine) -> BootOrder | BootRefusal:
-        """Return what a machine boots, and record that it asked; or why it must wait."""
-        fleet, now = context.fleet, context.clock.now()
-        node = find_booting_node(fleet, machine)
-        if isinstance(node, str):
-            seen = SeenMachine.parse({"serial": machine.serial, "model": f"asked to boot from {machine.mac}"})
-            record_sightings(context.ledger, [seen] if seen.serial else [], REPORTED_BY, now)
-            return BootRefusal(node)
-        provisioning, image = fleet.provisioning_of(node.name), fleet.image_of(node.name)
-        if provisioning is None or image is None:
-            return BootRefusal(f"no image is declared for {node.name}")
-        with self._lock:
-            attempt = self._find_or_begin(context, node, provisioning, now)
-            if isinstance(attempt, BootRefusal):
-                return attempt
-            self._fetches[attempt.name] += 1
-            if self._fetches[attempt.name] > provisioning.most_fetches:
-                return self._end_loop(context, attempt, now)
-        context.ledger.append(make_stage_entry(attempt, "pxe", now))
-        words = tuple(fleet.spec_of(node.name).kernel_cmdline)
-        return BootOrder(node.name, image, provisioning.url, attempt.name, words)
+def _take_attempt(
+    context: ControllerContext, node: str, provisioning: Provisioning, image: Image
+) -> BootAttempt | BootRefusal:
+    """Return the start that is under way, else one that nobody ordered: the machine started by itself.
 
-    def _find_or_begin(
-        self, context: ControllerContext, node: Node, provisioning: Provisioning, now: datetime
-    ) -> BootAttempt | BootRefusal:
-        """Return the start that is under way; else one that nobody ordered: the machine started by itself."""
-        newest = find_newest_attempt(context.ledger.entries(node.name, BOOT_KINDS))
-        if newest and is_open(newest, provisioning, now):
-            return newest
-        if (until := self._waits_until.get(node.name, now)) > now:
-            return BootRefusal(f"{node.name} boots in a loop; it waits", (until - now).total_seconds())
-        image = context.fleet.image_of(node.name)
-        assert image is not None, "the caller has it"
-        started = make_started_entry(node.name, name_attempt(node.name), image, now)
-        context.ledger.append(started)
-        return next(iter(fold_attempts([started]).values()))
+    Each fetch is an entry, until there are too many. What another server records meanwhile is read again.
+    """
+    ledger = context.ledger
+    while True:
+        now = context.clock.now()
+        attempts = list(fold_attempts(ledger.entries(node, BOOT_KINDS)).values())
+        following = decide_next_boot(attempts, provisioning, now)
+        attempt = following.attempt
+        if attempt is None:
+            newest = attempts[-1].name if attempts else ""
+            ledger.append(make_started_entry(node, name_attempt(node), image, now, after=newest))
+        elif following.wait_s:
+            return BootRefusal(f"{node} {attempt.failure}; it waits", following.wait_s)
+        elif _count_fetch(ledger, attempt, provisioning, now) and attempt.fetches < provisioning.most_fetches:
+            return attempt
 
-    def _end_loop(self, context: ControllerContext, attempt: BootAttempt, now: datetime) -> BootRefusal:
-        count, minutes = self._fetches[attempt.name], (now - attempt.started_at).total_seconds() / 60
-        reason = f"boots in a loop: it fetched its script {count} times in {minutes:.0f} min"
-        context.ledger.append(make_failed_entry(attempt, reason, now))
-        self._loops[attempt.node] += 1
-        pause_s = PAUSES.wait_s(self._loops[attempt.node])
-        self._waits_until[attempt.node] = now + timedelta(seconds=pause_s)
-        return BootRefusal(f"{attempt.node} {reason}", pause_s)
+
+def _count_fetch(ledger: Ledger, attempt: BootAttempt, provisioning: Provisioning, now: datetime) -> bool:
+    """Record a fetch of the script, and the failure that one too many is; False if another one was counted first."""
+    number = attempt.fetches + 1
+    entries = [make_stage_entry(attempt, "pxe", now, number=number)]
+    if number > provisioning.most_fetches:
+        entries.append(make_failed_entry(attempt, describe_loop(attempt, number, now), now))
+    return ledger.append(*entries)[0]
+
+
+def _record_stranger(context: ControllerContext, machine: BootingMachine) -> None:
+    """Record a machine that may not boot. Anybody can say anything here, so a day has only so many entries of it."""
+    now = context.clock.now()
+    known = (e for e in context.ledger.entries(kinds=[MachineSeenEntry.kind]) if now - parse_time(e.at) < LATELY)
+    if sum(bool(MachineSeenEntry.read(entry).machine.mac) for entry in known) < MOST_STRANGERS:
+        seen = SeenMachine.parse({"serial": machine.serial, "mac": machine.mac})
+        record_sightings(context.ledger, [seen], REPORTED_BY, now)
 
 
 def find_booting_node(fleet: Fleet, machine: BootingMachine) -> Node | str:
@@ -122,12 +123,6 @@ def find_booting_node(fleet: Fleet, machine: BootingMachine) -> Node | str:
     if machine.serial and machine.serial != node.serial:
         return f"{name} has this MAC address, and another serial number than {machine.serial}"
     return node
-
-
-def is_open(attempt: BootAttempt, provisioning: Provisioning, now: datetime) -> bool:
-    """Whether a start is still under way."""
-    age = now - attempt.started_at
-    return not attempt.failure and attempt.last_stage != "agent" and age < _limit_age(provisioning)
 
 
 def find_attempt(context: ControllerContext, name: str) -> BootAttempt | None:
@@ -145,7 +140,3 @@ def record_stage(
     """Record that a start reached a stage; once for each stage and proof."""
     entry = make_stage_entry(attempt, stage, context.clock.now(), proven_by=proven_by, words=words)
     context.ledger.append(entry)
-
-
-def _limit_age(provisioning: Provisioning) -> timedelta:
-    return timedelta(minutes=provisioning.deadlines.agent)

@@ -7,10 +7,11 @@ import hmac
 from datetime import timedelta
 
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.boot_requests import find_attempt, is_open, record_stage
+from assay.controller.ingest.boot_requests import find_attempt, record_stage
 from assay.controller.ingest.join_requests import JoinRefusedError, issue_token
 from assay.model.provisioning.provisioning_spec import IdentityProof, JoinPurpose, Provisioning
 from assay.provisioning.boot_attempts import BootAttempt
+from assay.provisioning.boot_loops import is_open
 from assay.provisioning.identity.join_tokens import JoinRequest
 
 REFUSED = "the proof is not this machine's"

@@ -27,6 +27,8 @@ class BootStartedEntry(EntryContent):
 class BootStageEntry(EntryContent):
     """A start reached a stage (`model.provisioning.provisioning_spec.BOOT_STAGES`) for the first time.
 
+    Only `pxe` is recorded again: with each fetch of the boot script, until there are too many.
+
     `proven_by`: which proof of identity signed the report; "" for what anybody on the network can send. `words`: what
     the node says with it, cut and printable.
     """

@@ -15,7 +15,7 @@ class SeenMachine:
     """One machine, by its BMC. "" or 0: it is not known.
 
     `address`: of its BMC. `bmc_mac`: in lower case with colons. `fingerprint`: `sha256:…` of its certificate.
-    `rack`, `u`: where its own BMC says that it stands.
+    `rack`, `u`: where its own BMC says that it stands. `mac`: of the interface that it boots from.
     """
 
     address: str = ""
@@ -26,11 +26,12 @@ class SeenMachine:
     fingerprint: str = ""
     rack: str = ""
     u: int = 0
+    mac: str = ""
 
     @property
     def key(self) -> str:
-        """What it is found again by: its serial number, else its BMC's MAC address, else the address."""
-        return self.serial or self.bmc_mac or self.address
+        """What it is found again by: its serial number, else a MAC address, else the address."""
+        return self.serial or self.bmc_mac or self.mac or self.address
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Self:
@@ -42,8 +43,8 @@ class SeenMachine:
         """Return a machine from what it says of itself. Unknown keys are left out; texts are cut, and printable."""
         known = {field.name: plain[field.name] for field in fields(cls) if plain.get(field.name) is not None}
         texts = {name: _clean(value) for name, value in known.items() if name != "u"}
-        mac = texts.get("bmc_mac", "").lower().replace("-", ":")
-        return cls(**{**texts, "bmc_mac": mac}, u=_parse_unit(known.get("u")))
+        macs = {name: texts[name].lower().replace("-", ":") for name in ("bmc_mac", "mac") if name in texts}
+        return cls(**(texts | macs), u=_parse_unit(known.get("u")))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data, without what is not known."""

@@ -27,6 +27,7 @@ class KnownMachine:
     delivery: str = ""
     vendor: str = ""
     model: str = ""
+    boot_macs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,14 @@ def list_known_machines(fleet: Fleet) -> list[KnownMachine]:
         delivery = details[node.serial][0] if node.serial in details else None
         ordered = (delivery.name, delivery.vendor, delivery.model) if delivery else ("", "", "")
         identity = (node.name, node.serial, _normalize(node.bmc_mac))
-        known.append(KnownMachine(*identity, node.rack, node.u, node.bmc_address, *ordered))
+        known.append(KnownMachine(*identity, node.rack, node.u, node.bmc_address, *ordered, tuple(node.boot_macs)))
     serials = {node.serial for node in fleet.nodes.values()}
     for delivery, machine in details.values():
         if machine.serial_number not in serials:
             identity = (machine.name, machine.serial_number, _normalize(machine.bmc_mac))
             ordered = (delivery.name, delivery.vendor, delivery.model)
-            known.append(KnownMachine(*identity, machine.rack, machine.u, "", *ordered))
+            boots_from = (_normalize(machine.mac),) if machine.mac else ()
+            known.append(KnownMachine(*identity, machine.rack, machine.u, "", *ordered, boots_from))
     return known
 
 
@@ -85,13 +87,14 @@ class MachineMatcher:
         known = list_known_machines(fleet)
         self._by_serial = {machine.serial: machine for machine in known}
         self._by_mac = {machine.bmc_mac: machine for machine in known if machine.bmc_mac}
+        self._by_boot_mac = {mac: machine for machine in known for mac in machine.boot_macs}
         self._by_address = {machine.address: machine for machine in known if machine.address}
 
     def match(self, seen: SeenMachine, claimed_twice: Iterable[str] = ()) -> MachineMatch:
         """Return what one machine is. `claimed_twice`: what another seen machine says of itself too."""
         by_serial, by_mac = self._by_serial.get(seen.serial), self._by_mac.get(seen.bmc_mac)
         twice = [f"another machine says {claim} of itself too" for claim in claimed_twice]
-        known = by_serial or by_mac
+        known = by_serial or by_mac or self._by_boot_mac.get(seen.mac)
         if known is None:
             return MachineMatch(
                 seen, "contradiction" if twice else "stranger", "", "", (*twice, *self._tell_place(seen))
@@ -118,10 +121,14 @@ def _compare_identity(
 ) -> Iterator[str]:
     if by_serial and by_mac and by_serial is not by_mac:
         yield f"its serial number is that of {by_serial.name}, its BMC's MAC address that of {by_mac.name}"
+    elif seen.serial and not by_serial and not by_mac:
+        yield f"it boots from {seen.mac} of {known.name} with serial {seen.serial}, and {known.serial} is declared"
     elif seen.serial and not by_serial:
         yield f"behind the BMC of {known.name} is serial {seen.serial}, and {known.serial} should be"
     elif seen.bmc_mac and known.bmc_mac and not by_mac:
         yield f"its BMC has the MAC address {seen.bmc_mac}, and {known.bmc_mac} is declared: was the board exchanged?"
+    if by_serial and seen.mac and known.boot_macs and seen.mac not in known.boot_macs:
+        yield f"it boots from {seen.mac}, and {known.boot_macs[0]} is declared: was the adapter exchanged?"
     for what, said, ordered in (("vendor", seen.vendor, known.vendor), ("model", seen.model, known.model)):
         if said and ordered and said.casefold() != ordered.casefold():
             yield f"its {what} is {said}, and {ordered} was ordered"

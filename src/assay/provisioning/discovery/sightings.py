@@ -26,7 +26,7 @@ class MachineRegister:
 
     def add(self, seen: SeenMachine) -> bool:
         """Add a sighting, and return whether it says something new."""
-        claims = [claim for claim in (seen.bmc_mac, seen.serial, seen.address) if claim]
+        claims = [claim for claim in (seen.bmc_mac, seen.serial, seen.mac, seen.address) if claim]
         if not claims:
             return False
         key = next((self._keys[claim] for claim in claims if self._is_known(claim, seen)), claims[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -17,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 from assay.controller.ingest.boot_requests import (
     BootingMachine,
     BootRefusal,
-    BootRequests,
+    answer_machine,
     find_attempt,
     record_stage,
 )
@@ -29,6 +30,7 @@ from assay.provisioning.boot_script import (
     render_boot_script,
     render_first_script,
     render_grub_config,
+    render_grub_wait,
     render_wait_script,
 )
 from assay.provisioning.cloud_init.node_data import make_node_boot, render_node_data
@@ -63,7 +65,7 @@ class BootScripts:
     """Answers machines by what they say of themselves."""
 
     def __init__(self, state: AppState) -> None:
-        self._state, self._requests = state, BootRequests()
+        self._state = state
         self._strangers = RateLimiter(STRANGERS_BURST, STRANGERS_RATE)
         self._authenticator = state.make_authenticator("this is no start of a node")
 
@@ -73,30 +75,33 @@ class BootScripts:
 
     async def get_script(self, request: Request) -> Response:
         """Return the iPXE script of the machine that asks."""
-        return await self._answer(request, render_boot_script)
+        wait = partial(render_wait_script, _read_server(request))
+        return PlainTextResponse(await self._answer(request, render_boot_script, wait))
 
     async def get_grub_config(self, request: Request) -> Response:
         """Return the same for GRUB."""
-        return await self._answer(request, render_grub_config)
+        return PlainTextResponse(await self._answer(request, render_grub_config, render_grub_wait))
 
-    async def _answer(self, request: Request, render: Callable[[BootOrder], str]) -> Response:
+    async def _answer(
+        self, request: Request, render: Callable[[BootOrder], str], wait: Callable[[str, float], str]
+    ) -> str:
         machine = _read_machine(request)
         is_known = machine.mac in self._state.context.fleet.boot_macs
-        if not is_known and (wait := self._strangers.wait_s("strangers")):
-            raise make_refusal(429, "too many machines that are no nodes", wait_s=wait)
+        if not is_known and (wait_s := self._strangers.wait_s("strangers")):
+            raise make_refusal(429, "too many machines that are no nodes", wait_s=wait_s)
         try:
             answer = await run_in_threadpool(self._find_answer, machine)
         except AssayError as error:
             self._state.report(f"a machine with the MAC address {machine.mac} gets no answer: {error}")
             raise make_refusal(503, error.what, wait_s=10) from None
         if isinstance(answer, BootRefusal):
-            return PlainTextResponse(render_wait_script(_read_server(request), answer.why, answer.pause_s))
+            return wait(answer.why, answer.pause_s)
         self._authenticator.settle(request, f"boot of {answer.node}", "")
-        return PlainTextResponse(render(answer))
+        return render(answer)
 
     def _find_answer(self, machine: BootingMachine) -> BootOrder | BootRefusal:
         """Return the answer by the fleet as its files are now: no agent's delivery lets a boot server read them."""
-        return self._requests.answer(self._state.current.refresh(), machine)
+        return answer_machine(self._state.current.refresh(), machine)
 
     async def get_data(self, request: Request) -> Response:
         """Return a document for cloud-init. Who fetches its meta-data runs the image's first program."""
