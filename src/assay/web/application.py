@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 
 from assay.web import agent_routes, alertmanager_webhook, health_routes, metrics_routes
 from assay.web.access import login_routes
-from assay.web.api import api_routes, order_routes, photo_routes
+from assay.web.api import api_routes, machine_reports, order_routes, photo_routes
 from assay.web.app_state import AppState
 from assay.web.boot import identity_routes, image_routes, script_routes
 from assay.web.pages import customer_feed, page_routes
@@ -48,6 +48,7 @@ ROUTE_BUILDERS: RouteBuilders = (
     api_routes.routes,
     order_routes.routes,
     photo_routes.routes,
+    machine_reports.routes,
 )
 
 

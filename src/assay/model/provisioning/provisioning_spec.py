@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from assay.model.specs.credential_reference import CredentialReference
+from assay.model.specs.credential_reference import CredentialReference, TokenReferences
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 BootStage = Literal["pxe", "kernel", "cloud-init", "agent"]
@@ -119,6 +119,9 @@ class Provisioning(SpecDocument):
     - `token_minutes`: how long a one-time token is good, from the moment at which the node fetched its boot script.
     - `timezone`, `packages`, `units`: of the node's system. `units`: systemd units to enable and start.
 
+    `report_token`: what a DHCP server or another tool must present to report machines that it saw; one token or two.
+    Without it, nobody may report any.
+
     `deadlines`: of the stages. `users`: who may log in. `files`: more files. `joins`: what nodes join.
     """
 
@@ -141,6 +144,7 @@ class Provisioning(SpecDocument):
     units: list[Annotated[str, Field(pattern=r"^[\w@.:-]+\.(service|timer|target|mount|socket)$")]] = Field(default=[])
     files: list[NodeFile] = Field(default=[])
     joins: Joins = Field(default_factory=Joins)
+    report_token: TokenReferences = Field(default=[])
 
     def applies_to(self, pool: str) -> bool:
         """Whether the nodes of a pool boot this way."""

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from assay.web.api.endpoints import ENDPOINTS, ApiEndpoint
+from assay.web.api.machine_reports import describe_reports
 from assay.web.api.order_routes import describe_orders
 from assay.web.api.queries import ApiQuery, ChangesQuery
 
@@ -33,7 +34,9 @@ def build_openapi_document() -> dict[str, Any]:
     schemas: dict[str, Any] = {"Refusal": {"type": "object", "properties": {"error": {"type": "string"}}}}
     paths = {f"{API}{one.path}": {"get": _describe(one, schemas)} for one in ENDPOINTS}
     for path, (summary, body, answer) in describe_orders().items():
-        paths[f"{API}{path}"] = {"post": _describe_order(path, summary, body, answer, schemas)}
+        paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas, CONFLICT)}
+    for path, (summary, body, answer) in describe_reports().items():
+        paths[f"{API}{path}"] = {"post": _describe_post(path, summary, body, answer, schemas)}
     paths[f"{API}/events"] = {"get": _describe_stream()}
     return {
         "openapi": "3.1.0",
@@ -59,15 +62,22 @@ def _describe(endpoint: ApiEndpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _describe_order(path: str, summary: str, body: Any, answer: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return the operation of an order."""
+def _describe_post(
+    path: str,
+    summary: str,
+    body: Any,
+    answer: Any,
+    schemas: dict[str, Any],
+    refusals: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return the operation of an order or a report; `refusals` are those that only it has."""
     content = {"application/json": {"schema": _describe_model(body, schemas)}}
     told = {"application/json": {"schema": _describe_model(answer, schemas)}}
     return {
         "summary": summary,
         "parameters": _describe_path(path),
         "requestBody": {"required": True, "content": content},
-        "responses": {"200": {"description": "What became of it", "content": told}, **describe_refusals(CONFLICT)},
+        "responses": {"200": {"description": "What became of it", "content": told}, **describe_refusals(refusals)},
     }
 
 
