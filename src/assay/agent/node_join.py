@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from assay.agent.controller_connection import ControllerConnection, ControllerUnreachable
+from assay.agent.tpm_proof import TpmFailed, has_tpm, prove_by_tpm
 from assay.model.backoff import Backoff
 
 PLAN, AUTHORITY = "etc/assay/joins.json", "etc/assay-agent/ca.pem"
@@ -48,15 +49,29 @@ class NodeJoin:
 
     def run(self) -> None:
         """Prove the machine, and write every secret. Raises JoinFailed."""
-        nonce = self._read_nonce()
-        attempt = quote(str(self.plan["attempt"]), safe="")
-        tokens = self._ask(f"/boot/v1/attempts/{attempt}/identity", {"bmc_nonce": nonce}, "tokens")
+        tokens = self._prove()
         for purpose, token in tokens.items():
             self.bearer[:] = [token]
-            secret = self._ask(f"/boot/v1/attempts/{attempt}/join/{quote(purpose, safe='')}", {}, "secret")
+            secret = self._ask(f"join/{quote(purpose, safe='')}", {}, "secret")
             for path, content in list_files(purpose, self.plan["joins"].get(purpose, {}), secret):
                 write_secret(self.root / path, content)
                 self.say(f"wrote /{path}")
+
+    def _prove(self) -> dict[str, str]:
+        """Return the tokens for the best proof that this machine has. Raises JoinFailed with what each one met."""
+        proofs, met = self.plan.get("proofs", ["bmc-nonce"]), list[str]()
+        for proof in proofs:
+            if proof == "tpm" and not has_tpm(self.root):
+                met.append("tpm: this machine has no TPM, or no tpm2-tools")
+                continue
+            try:
+                body = prove_by_tpm(self._ask) if proof == "tpm" else {"bmc_nonce": self._read_nonce()}
+                tokens: dict[str, str] = self._ask("identity", body, "tokens")
+            except (JoinFailed, TpmFailed) as error:
+                met.append(f"{proof}: {error}")
+            else:
+                return tokens
+        raise JoinFailed("; ".join(met))
 
     def _read_nonce(self) -> str:
         try:
@@ -66,6 +81,7 @@ class NodeJoin:
 
     def _ask(self, path: str, body: dict[str, str], wanted: str) -> Any:
         """Return what is `wanted` of the answer, asking until the time is over. Raises JoinFailed if it is refused."""
+        path = f"/boot/v1/attempts/{quote(str(self.plan['attempt']), safe='')}/{path}"
         ends_at, failures = time.monotonic() + self.patience_s, 0
         while True:
             failures += 1

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from cryptography.hazmat.primitives import hashes
@@ -20,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_tpm import RealTpm, run_tpm
 
 from assay.provisioning.identity.tpm_quote import REQUIRED, TpmQuote, find_key_name, verify_quote
 from assay.provisioning.identity.tpm_structures import (
@@ -150,78 +144,33 @@ def test_any_bytes_are_read_or_refused(data: bytes, parse: object) -> None:
         parse(data)  # type: ignore[operator]
 
 
-class RealTpm(NamedTuple):
-    """A software TPM with an attestation key, and its folder."""
-
-    folder: Path
-    port: int
-
-    def run(self, *words: str) -> None:
-        environment = {"PATH": os.environ["PATH"], "TPM2TOOLS_TCTI": f"swtpm:host=127.0.0.1,port={self.port}"}
-        for command in (words, ("tpm2_flushcontext", "-t")):  # a TPM holds three objects at once
-            subprocess.run(command, cwd=self.folder, env=environment, check=True, capture_output=True, timeout=60)
-
-    def quote(self, nonce: bytes) -> TpmQuote:
-        words = ["-c", "ak.ctx", "-l", "sha256:0,7", "-m", "quote", "-s", "signature", "-g", "sha256", "-q"]
-        self.run("tpm2_quote", *words, nonce.hex())
-        self.run("tpm2_pcrread", "sha256:0,7", "-o", "pcrs")
-        return TpmQuote(*((self.folder / name).read_bytes() for name in ("ak.pub", "quote", "signature")))
-
-    @property
-    def pcrs(self) -> dict[int, bytes]:
-        data = (self.folder / "pcrs").read_bytes()
-        return {0: data[:32], 7: data[32:64]}
-
-
-def find_two_ports() -> int:
-    """Return a port that is free, with the next one."""
-    for _ in range(50):
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            try:
-                second.bind(("127.0.0.1", port := first.getsockname()[1] + 1))
-            except (OSError, OverflowError):
-                continue
-            return port - 1
-    raise AssertionError("no two ports are free")
-
-
 @pytest.fixture(params=["rsa rsassa", "ecc ecdsa"])
 def real(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RealTpm]:
-    if not (shutil.which("swtpm") and shutil.which("tpm2_quote")):
-        pytest.skip("swtpm or tpm2-tools is not installed: make system")
-    tpm = RealTpm(tmp_path, find_two_ports())
-    (tmp_path / "state").mkdir()
-    command = ["swtpm", "socket", "--tpm2", "--tpmstate", "dir=state", "--flags", "not-need-init,startup-clear"]
-    command += ["--server", f"type=tcp,port={tpm.port}", "--ctrl", f"type=tcp,port={tpm.port + 1}"]
-    process = subprocess.Popen(command, cwd=tmp_path)
-    try:
-        wait_for_port(tpm.port + 1)
+    with run_tpm(tmp_path / "tpm") as tpm:
         kind, scheme = request.param.split()
         tpm.run("tpm2_createek", "-c", "ek.ctx", "-G", kind)
         tpm.run("tpm2_createak", *f"-C ek.ctx -c ak.ctx -u ak.pub -G {kind} -g sha256 -s {scheme}".split())
         yield tpm
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
 
 
-def wait_for_port(port: int) -> None:
-    for _ in range(600):
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-        else:
-            return
+def make_real_quote(tpm: RealTpm, nonce: bytes) -> TpmQuote:
+    words = ["-c", "ak.ctx", "-l", "sha256:0,7", "-m", "quote", "-s", "signature", "-g", "sha256", "-q"]
+    tpm.run("tpm2_quote", *words, nonce.hex())
+    tpm.run("tpm2_pcrread", "sha256:0,7", "-o", "pcrs")
+    return TpmQuote(*map(tpm.read, ("ak.pub", "quote", "signature")))
+
+
+def read_pcrs(tpm: RealTpm) -> dict[int, bytes]:
+    data = tpm.read("pcrs")
+    return {0: data[:32], 7: data[32:64]}
 
 
 def test_a_real_tpm_proves_itself_and_an_old_quote_does_not(real: RealTpm) -> None:
-    quote = real.quote(b"first")
+    quote = make_real_quote(real, b"first")
     name = find_key_name(quote.key)
-    verify_quote(quote, name, b"first", real.pcrs)
+    verify_quote(quote, name, b"first", read_pcrs(real))
     with pytest.raises(TpmError, match="another nonce"):
-        verify_quote(quote, name, b"second", real.pcrs)
+        verify_quote(quote, name, b"second", read_pcrs(real))
     real.run("tpm2_pcrextend", f"7:sha256={'ab' * 32}")
     with pytest.raises(TpmError, match="registers differ"):
-        verify_quote(real.quote(b"second"), name, b"second", real.pcrs | {7: bytes(32)})
+        verify_quote(make_real_quote(real, b"second"), name, b"second", read_pcrs(real) | {7: bytes(32)})

@@ -41,14 +41,12 @@ def issue_token(ledger: Ledger, asked: JoinRequest, proven_by: str, expires_at: 
     revoked or replayed. Raises JoinRefusedError.
     """
     if is_closed(ledger.entries(asked.node, kinds=JOIN_KINDS), asked):
-        raise _record_refusal(ledger, asked, "", JoinRefusal("a token of this attempt was revoked or replayed"), now)
+        raise record_refusal(ledger, asked, "", JoinRefusal("a token of this attempt was revoked or replayed"), now)
     if now >= expires_at:
-        raise _record_refusal(ledger, asked, "", JoinRefusal("the time of this attempt is over"), now)
+        raise record_refusal(ledger, asked, "", JoinRefusal("the time of this attempt is over"), now)
     token = secrets.token_urlsafe(32)
     if ledger.append(make_issued_entry(asked, hash_token(token), expires_at, proven_by, now)) != [True]:
-        raise _record_refusal(
-            ledger, asked, "", JoinRefusal(f"its token for {asked.purpose} was given out before"), now
-        )
+        raise record_refusal(ledger, asked, "", JoinRefusal(f"its token for {asked.purpose} was given out before"), now)
     return token
 
 
@@ -67,7 +65,7 @@ def use_token(context: ControllerContext, asked: JoinRequest, token: str) -> Non
     if refusal.is_replay and known:
         _record_replay(context, asked, digest, known.request.node, refusal)
         raise JoinRefusedError(f"{asked.node} may not join: {refusal.why}")
-    raise _record_refusal(ledger, asked, digest if known else "", refusal, now)
+    raise record_refusal(ledger, asked, digest if known else "", refusal, now)
 
 
 def find_token_refusal(context: ControllerContext, asked: JoinRequest, token: str) -> JoinRefusal | None:
@@ -80,7 +78,7 @@ def revoke_tokens(ledger: Ledger, node: str, why: str, now: datetime) -> int:
     return sum(ledger.append(*_list_revocations(ledger, node, why, now)))
 
 
-def _record_refusal(
+def record_refusal(
     ledger: Ledger, asked: JoinRequest, digest: str, refusal: JoinRefusal, now: datetime
 ) -> JoinRefusedError:
     """Record why a node was refused, and return the error. `digest`: "" for what is no known token."""

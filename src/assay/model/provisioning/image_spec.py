@@ -22,6 +22,7 @@ def _check_url(url: str) -> str:
     return url
 
 
+Sha256 = Annotated[str, Field(pattern=SHA256)]
 ArtifactUrl = Annotated[str, AfterValidator(_check_url)]
 KernelArgument = Annotated[str, Field(pattern=r"^[!-~]+$", max_length=512)]
 """One argument of a kernel's command line, without blanks."""
@@ -35,7 +36,7 @@ class ImageArtifact(StrictModel):
     """
 
     url: ArtifactUrl
-    sha256: str = Field(pattern=SHA256)
+    sha256: Sha256
     signature_url: ArtifactUrl | None = None
 
 
@@ -48,6 +49,9 @@ class Image(SpecDocument):
     - `arguments`: of the kernel. assay adds what names the node and its data.
     - `signed_by`: the file of the repository with the certificate of the authority whose signatures iPXE must find.
       With it, each artifact that is started needs a `signature_url`.
+
+    - `pcrs`: registers of the TPM (0 to 23) with the SHA-256 that they have after this image has started, as
+      `tpm2_pcrread sha256` prints them. A node that proves itself by its TPM must show them.
 
     `kernel`: the kernel. `initrds`: the initial RAM disks, in order. `root`: the root file system, fetched by the
     initial RAM disk, which checks its digest.
@@ -63,6 +67,7 @@ class Image(SpecDocument):
     root: ImageArtifact | None = None
     arguments: list[KernelArgument] = Field(default=[])
     signed_by: str = ""
+    pcrs: dict[Annotated[int, Field(ge=0, le=23)], Sha256] = Field(default={})
 
     @property
     def artifacts(self) -> dict[str, ImageArtifact]:

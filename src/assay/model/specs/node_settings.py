@@ -174,11 +174,11 @@ class NodeSettings(BaseModel):
       the fabric's ports, by name (`errors`: ibqueryerrors).
 
     Variables that are no field (of Ansible, of the site, of a plug-in) are in `other_variables`.
-
     `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password` is. `bmc_ca`: the file of the
     authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate. `fabric`: the design of
     its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that serve already.
-    `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init.
+    `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init. `endorsement_key_sha256`:
+    the digest of the public endorsement key (DER) by which its TPM proves the machine.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
@@ -208,6 +208,7 @@ class NodeSettings(BaseModel):
     fabric_facts: dict[str, list[str]] = Field(default_factory=dict)
     boot_image: SpecName | None = None
     node_network: NodeNetwork | None = None
+    endorsement_key_sha256: str = Field(default="", pattern=r"^$|^[0-9a-f]{64}$")
 
     @model_validator(mode="before")
     @classmethod
@@ -257,9 +258,8 @@ IDENTITY_VARIABLES = frozenset(NodeVariables.model_fields.keys() - NodeSettings.
 
 def make_node_settings(variables: Mapping[Any, Any]) -> NodeSettings:
     """Return the settings among a host's merged variables. Raises ValidationError for a variable that does not fit."""
-    return NodeSettings.model_validate(
-        {name: value for name, value in variables.items() if isinstance(name, str) and name not in IDENTITY_VARIABLES}
-    )
+    names = (name for name in variables if isinstance(name, str) and name not in IDENTITY_VARIABLES)
+    return NodeSettings.model_validate({name: variables[name] for name in names})
 
 
 def make_node_variables(variables: Mapping[Any, Any], shared: NodeSettings) -> NodeVariables:

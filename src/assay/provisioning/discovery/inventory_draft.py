@@ -49,6 +49,7 @@ def _draft_host(
     host |= {"rack": machine.rack, "u": machine.u, "serial_number": machine.serial_number}
     host |= {"bmc_address": match.seen.address, "bmc_mac": machine.bmc_mac, "mac": machine.mac}
     host |= {"bmc_fingerprint": match.seen.fingerprint, "hca_guids": machine.hca_guids}
+    host |= {"endorsement_key_sha256": machine.endorsement_key_sha256}
     host |= {"lifecycle_start": FIRST_STATE} if _is_booted_by_assay(fleet, delivery) else {}
     return {name: value for name, value in host.items() if value}
 

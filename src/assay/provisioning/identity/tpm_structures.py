@@ -16,6 +16,7 @@ MOST_BYTES = 4096
 """Of one structure. The largest real one, a public area with a 4096-bit RSA key, has about 600."""
 MAGIC, QUOTE = 0xFF544347, 0x8018
 RSA, ECC, NO_ALGORITHM = 0x0001, 0x0023, 0x0010
+AES_128_CFB = (0x0006, 128, 0x0043)
 RSASSA, RSAPSS, ECDSA = 0x0014, 0x0016, 0x0018
 HASHES = {0x000B: "sha256", 0x000C: "sha384", 0x000D: "sha512"}
 CURVES = {0x0003: "secp256r1", 0x0004: "secp384r1"}
@@ -124,6 +125,24 @@ def parse_public_key(data: bytes) -> TpmKey:
     if reader.number(2) != NO_ALGORITHM:  # the scheme, with its hash
         reader.take(2)
     key = _parse_rsa(reader, name, attributes) if kind == RSA else _parse_ecc(reader, name, attributes)
+    reader.end()
+    return key
+
+
+def parse_endorsement_key(data: bytes) -> TpmKey:
+    """Return the key of a TPM2B_PUBLIC that decrypts: RSA with AES 128 in CFB mode. Raises TpmError for another one."""
+    outer = TpmReader(data, "the endorsement key")
+    area = outer.sized()
+    outer.end()
+    reader = TpmReader(area, "the endorsement key")
+    kind, name_algorithm, attributes = reader.number(2), reader.number(2), reader.number(4)
+    reader.sized()  # the policy
+    if (kind, HASHES.get(name_algorithm)) != (RSA, "sha256"):
+        raise TpmError("the endorsement key is not RSA with SHA-256, the only kind that assay knows")
+    if (reader.number(2), reader.number(2), reader.number(2)) != AES_128_CFB or reader.number(2) != NO_ALGORITHM:
+        raise TpmError("the endorsement key does not decrypt with AES 128 in CFB mode")
+    name = name_algorithm.to_bytes(2, "big") + hashlib.sha256(area).digest()
+    key = _parse_rsa(reader, name, attributes)
     reader.end()
     return key
 

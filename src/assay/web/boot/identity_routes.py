@@ -1,15 +1,16 @@
 """A node that boots proves which machine it is, and gets its secrets: by HTTPS alone, each once.
 
-`POST …/attempts/ATTEMPT/identity` with the number of the BMC gives one-time tokens; `POST
-…/attempts/ATTEMPT/join/PURPOSE` with a token gives what the node joins with.
+Below `/boot/v1/attempts/ATTEMPT`: `POST challenge` begins a proof by TPM; `POST identity` with a proof gives one-time
+tokens; `POST join/PURPOSE` with a token gives what the node joins with.
 """
 
 from __future__ import annotations
 
-import json
+import base64
 from collections.abc import Callable, Sequence
-from typing import TypeVar, get_args
+from typing import Annotated, Self, TypeVar, get_args
 
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -17,12 +18,13 @@ from starlette.routing import BaseRoute, Route
 
 from assay.controller.ingest.join_requests import JoinRefusedError
 from assay.controller.joins.join_secrets import redeem_token
-from assay.controller.joins.node_identity import issue_tokens
+from assay.controller.joins.node_identity import NodeProof, issue_tokens, make_challenge
 from assay.model.errors import AssayError
 from assay.model.provisioning.provisioning_spec import JoinPurpose
 from assay.provisioning.boot_attempts import find_node_of
 from assay.provisioning.boot_script import BOOT_PATH
 from assay.provisioning.identity.join_tokens import JoinRequest
+from assay.provisioning.identity.tpm_structures import TpmError
 from assay.web.app_state import AppState
 from assay.web.request_bodies_and_refusals import make_refusal, read_body
 from assay.web.tokens_and_rate_limits import read_bearer_token
@@ -30,6 +32,36 @@ from assay.web.tokens_and_rate_limits import read_bearer_token
 MAX_BODY_BYTES = 16 * 1024
 NO_STORE = {"Cache-Control": "no-store"}
 Result = TypeVar("Result")
+Body = TypeVar("Body", bound=BaseModel)
+TpmBytes = Annotated[Base64Bytes, Field(max_length=4096)]
+
+
+class ChallengeBody(BaseModel):
+    """The public areas (TPM2B_PUBLIC) of a TPM's endorsement key and attestation key."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    endorsement_key: TpmBytes
+    attestation_key: TpmBytes
+
+
+class ProofBody(BaseModel):
+    """What proves the node: the number of its BMC; or its TPM's key, and what the TPM unwrapped and quotes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    bmc_nonce: str = Field(default="", max_length=256)
+    attestation_key: TpmBytes = b""
+    secret: TpmBytes = b""
+    quote: TpmBytes = b""
+    signature: TpmBytes = b""
+
+    @model_validator(mode="after")
+    def require_proof(self) -> Self:
+        """Refuse a body without a proof."""
+        if not self.bmc_nonce and not self.secret:
+            raise ValueError("give bmc_nonce, or attestation_key and secret")
+        return self
 
 
 def routes(state: AppState) -> Sequence[BaseRoute]:
@@ -37,6 +69,7 @@ def routes(state: AppState) -> Sequence[BaseRoute]:
     proofs = IdentityProofs(state)
     start = f"{BOOT_PATH}/attempts/{{attempt}}"
     return [
+        Route(f"{start}/challenge", proofs.post_keys, methods=["POST"]),
         Route(f"{start}/identity", proofs.post_proof, methods=["POST"]),
         Route(f"{start}/join/{{purpose}}", proofs.post_token, methods=["POST"]),
     ]
@@ -49,13 +82,30 @@ class IdentityProofs:
         self._state = state
         self._authenticator = state.make_authenticator("refused: assay's ledger says why")
 
+    async def post_keys(self, request: Request) -> Response:
+        """Return a secret that only the TPM with these keys unwraps, if it is the node's."""
+        attempt, body = await self._read(request, ChallengeBody)
+        keys = body.endorsement_key, body.attestation_key
+        challenge = await self._settle(request, attempt, lambda: make_challenge(self._state.context, attempt, *keys))
+        credential = base64.b64encode(challenge.credential).decode()
+        return JSONResponse({"challenge": {"credential": credential, "pcrs": challenge.pcrs}}, headers=NO_STORE)
+
     async def post_proof(self, request: Request) -> Response:
-        """Return one-time tokens by purpose, for the number that the node's own BMC showed its machine."""
-        _require_https(request)
-        body = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
-        attempt, nonce = str(request.path_params["attempt"]), _read_nonce(body)
-        tokens = await self._settle(request, attempt, lambda: issue_tokens(self._state.context, attempt, nonce))
+        """Return one-time tokens by purpose, for what only the node's own BMC or TPM showed its machine."""
+        attempt, body = await self._read(request, ProofBody)
+        proof = NodeProof(**dict(body))
+        tokens = await self._settle(request, attempt, lambda: issue_tokens(self._state.context, attempt, proof))
         return JSONResponse({"tokens": tokens}, headers=NO_STORE)
+
+    async def _read(self, request: Request, form: type[Body]) -> tuple[str, Body]:
+        """Return the attempt that is named, and the body. Raises a refusal for plain HTTP, and for another body."""
+        _require_https(request)
+        content = await read_body(request, MAX_BODY_BYTES, self._state.limits.connections.body_seconds)
+        try:
+            return str(request.path_params["attempt"]), form.model_validate_json(content)
+        except ValidationError as error:
+            place = ".".join(str(step) for step in error.errors()[0]["loc"]) or "the body"
+            raise make_refusal(422, f"{place}: {error.errors()[0]['msg']}") from None
 
     async def post_token(self, request: Request) -> Response:
         """Return the secret of a token, once."""
@@ -75,7 +125,7 @@ class IdentityProofs:
         refusal, result = "", None
         try:
             result = await run_in_threadpool(act)
-        except JoinRefusedError as error:
+        except (JoinRefusedError, TpmError) as error:
             refusal = error.what
         except AssayError as error:
             self._state.report(f"start {attempt}: {error}")
@@ -88,14 +138,3 @@ class IdentityProofs:
 def _require_https(request: Request) -> None:
     if request.url.scheme != "https":
         raise make_refusal(403, "secrets travel by HTTPS alone: use the Provisioning's secure_url")
-
-
-def _read_nonce(body: bytes) -> str:
-    try:
-        plain = json.loads(body)
-        nonce = plain["bmc_nonce"]
-    except (ValueError, KeyError, TypeError):
-        nonce = None
-    if not isinstance(nonce, str) or not nonce:
-        raise make_refusal(422, 'the body must be {"bmc_nonce": "…"}')
-    return nonce
