@@ -32,6 +32,7 @@ PAGES = {
     "/fabric": ["Nothing is known of its cables"],
     "/fabric/leaf-su01-r3": ["not known"],
     "/trends": ["Nothing with a limit was measured"],
+    "/machines": ["No machine was seen yet", "Expected and not seen yet: 2", "A520112X4400021"],
     "/racks/r02?site=lab1": ["U24–31", "n0007", "No ticket is open"],
     "/racks/r03": ["Cable of n0009 flaps"],
     "/pools/h100-a": ["of 16 nodes in service", "hgx-h100"],

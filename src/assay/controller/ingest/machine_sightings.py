@@ -11,7 +11,7 @@ from assay.model.entries.machine_entries import MachineSeenEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.provisioning.seen_machine import SeenMachine
 from assay.model.timestamps import format_time, parse_time
-from assay.provisioning.discovery.sightings import MachineRegister
+from assay.provisioning.discovery.sightings import MachineRegister, Sighting
 
 LISTED_FOR = timedelta(days=30)
 """A machine that was not seen for so long is no longer listed: its board may have gone elsewhere."""
@@ -23,7 +23,7 @@ def record_sightings(ledger: Ledger, seen: Iterable[SeenMachine], source: str, n
     """Append an entry for each machine that says what the ledger does not have of it, and return these machines."""
     entries = ledger.entries(kinds=[MachineSeenEntry.kind])
     register = MachineRegister(_read_recent(entries, now, REPEATED_AFTER))
-    new = [machine for machine in seen if register.add(machine)]
+    new = [machine for machine in seen if register.add(Sighting(machine))]
     last = entries[-1].id if entries else ""
     for machine in new:  # of two that record the same at once, one wins
         last = derive_id(MachineSeenEntry.kind, last, json.dumps(machine.as_json(), sort_keys=True))
@@ -31,12 +31,13 @@ def record_sightings(ledger: Ledger, seen: Iterable[SeenMachine], source: str, n
     return new
 
 
-def read_sightings(ledger: Ledger, now: datetime) -> list[SeenMachine]:
+def read_sightings(ledger: Ledger, now: datetime) -> list[Sighting]:
     """Return the machines that were seen lately, each as it was seen last."""
-    return MachineRegister(_read_recent(ledger.entries(kinds=[MachineSeenEntry.kind]), now, LISTED_FOR)).machines
+    return MachineRegister(_read_recent(ledger.entries(kinds=[MachineSeenEntry.kind]), now, LISTED_FOR)).sightings
 
 
-def _read_recent(entries: Iterable[LedgerEntry], now: datetime, within: timedelta) -> Iterator[SeenMachine]:
+def _read_recent(entries: Iterable[LedgerEntry], now: datetime, within: timedelta) -> Iterator[Sighting]:
     for entry in entries:
         if now - parse_time(entry.at) <= within:
-            yield MachineSeenEntry.read(entry).machine
+            seen = MachineSeenEntry.read(entry)
+            yield Sighting(seen.machine, entry.at, seen.source)

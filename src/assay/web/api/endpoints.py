@@ -12,6 +12,7 @@ from assay.views.listings.nodes import NodeSummary, PoolSummary, summarize_pools
 from assay.views.listings.rollouts import RolloutSummary, summarize_rollout
 from assay.views.listings.visible_fleet import VisibleFleet
 from assay.views.live_records import LiveRecords
+from assay.views.machine_list import MachineList, build_machine_list
 from assay.web.access.visitor import Visitor
 from assay.web.api.queries import ApiQuery, ChangesQuery, ExplainQuery, NodesQuery, TicketsQuery
 
@@ -119,6 +120,12 @@ def show_changes(request: VisitorRequest) -> ChangePage:
     return list_changes(request.records, request.query.after, request.query.limit, sees)
 
 
+def list_machines(request: VisitorRequest) -> MachineList:
+    """Return the machines that were seen."""
+    records = request.records
+    return build_machine_list(records.fleet, records.ledger_for_reading, records.clock.now())
+
+
 ENDPOINTS = (
     ApiEndpoint("/nodes", "The nodes", NodePage, list_nodes, NodesQuery),
     ApiEndpoint("/nodes/{name}", "One node", NodeDetail, show_node, is_timed=True),
@@ -126,5 +133,6 @@ ENDPOINTS = (
     ApiEndpoint("/pools", "The pools", list[PoolSummary], list_pools),
     ApiEndpoint("/rollouts", "Merged changes on their way", RolloutList, list_rollouts, for_customers=False),
     ApiEndpoint("/tickets", "Work for people", list[TicketRecord], list_tickets, TicketsQuery, for_customers=False),
+    ApiEndpoint("/machines", "Machines that were seen", MachineList, list_machines, for_customers=False, is_timed=True),
     ApiEndpoint("/changes", "What has changed after a position", ChangePage, show_changes, ChangesQuery),
 )

@@ -27,6 +27,7 @@ from assay.web.ledger_changes import LedgerChanges
 from assay.web.pages.customer_page import render_customer_page
 from assay.web.pages.fabric_pages import render_fabric_page, render_switch_page
 from assay.web.pages.fleet_page import render_fleet_page
+from assay.web.pages.machines_page import render_machines_page
 from assay.web.pages.node_page import render_node_page
 from assay.web.pages.page_frame import PageRequest
 from assay.web.pages.rack_and_pool_pages import render_pool_page, render_rack_page
@@ -53,6 +54,7 @@ PAGES: dict[str, PageRenderer] = {
     "/rollouts/{id}": render_rollout_page,
     "/tickets": render_tickets_page,
     "/tickets/{id}": render_ticket_page,
+    "/machines": render_machines_page,
     "/trends": render_trends_page,
     "/fabric": render_fabric_page,
     "/fabric/{name}": render_switch_page,

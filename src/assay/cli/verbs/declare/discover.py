@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -45,26 +44,20 @@ def discover(
     context.obj = fleet
     if context.invoked_subcommand is not None:
         return
-    from assay.cli.render.machine_table import format_matches, matches_as_json
-    from assay.controller.ingest.machine_sightings import read_sightings
-    from assay.provisioning.discovery.machine_matching import find_unseen, match_machines
+    from assay.cli.render.machine_table import format_machines, machines_as_json
+    from assay.views.machine_list import build_machine_list
 
     workspace = Workspace(fleet.resolve())
     if scan:
         _scan(workspace, scan, port, with_login=login)
-    seen = read_sightings(workspace.ledger, workspace.clock.now())
-    matches = match_machines(seen, workspace.fleet)
-    unseen = find_unseen(matches, workspace.fleet)
-    if form == "json":
-        typer.echo(json.dumps(matches_as_json(matches, unseen), indent=1, ensure_ascii=False))
-    else:
-        typer.echo("\n".join(format_matches(matches, unseen)))
+    listed = build_machine_list(workspace.fleet, workspace.ledger, workspace.clock.now())
+    typer.echo(machines_as_json(listed) if form == "json" else "\n".join(format_machines(listed)))
     if propose:
         from assay.cli.inventory_proposal import propose_deliveries
 
-        for line in propose_deliveries(workspace, matches):
+        for line in propose_deliveries(workspace, listed.machines):
             typer.echo(line, err=form == "json")
-    raise typer.Exit(1 if any(match.verdict not in ("node", "expected") for match in matches) else 0)
+    raise typer.Exit(1 if any(one.verdict not in ("node", "expected") for one in listed.machines) else 0)
 
 
 @discover_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
