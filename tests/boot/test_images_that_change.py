@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,17 +12,17 @@ import yaml
 from boot_room import PATIENT, BootRoom, open_boot_room
 from lab_room import wish
 
-from assay.actions import netboot, reboot, zap
+from assay.actions import netboot, powercycle, reboot, zap
 from assay.actions.network_boot import read_running_boot
 
 OLD = "root=/dev/md0 ro iommu=pt pci=realloc=off numa_balancing=disable assay.image=gpu-node-2026.09:2026.09:01234567"
 
 
 @pytest.mark.slow(minutes=2)
-@pytest.mark.parametrize(("action", "node"), [(zap, "n0007"), (reboot, "n0008")])
+@pytest.mark.parametrize(("action", "node"), [(zap, "n0007"), (reboot, "n0008"), (powercycle, "n0009")])
 def test_a_node_that_runs_another_image_gets_the_declared_one(boot: BootRoom, action, node: str) -> None:
     boot.plug_in(node)
-    boot.room.change(node, lambda state: state.update(cmdline=OLD))
+    boot.room.change(node, lambda state: state.update(cmdline=OLD, asset_tag="property of lab 1"))
     name = action.__name__.rpartition(".")[2]
     before = action.before(boot.room.context(), wish(name, node))
     intent = wish(name, node, before=before)
@@ -35,7 +36,10 @@ def test_a_node_that_runs_another_image_gets_the_declared_one(boot: BootRoom, ac
     declared = boot.room.fleet.nodes[node]
     assert read_running_boot(declared).image == declared.image
     (attempt,) = boot.attempts(node)
-    assert attempt.effect == (intent.effect if action is zap else ""), "a restart is the machine's own start"
+    assert attempt.effect == intent.effect
+    state = boot.room.state(node)
+    assert hashlib.sha256(state["boot"]["asset_tag"].encode()).hexdigest() == attempt.nonce_sha256
+    assert state["asset_tag"] == "property of lab 1", "the BMC has its own asset tag again"
 
 
 MACHINES = [f"m{number:03}" for number in range(50)]

@@ -17,6 +17,8 @@ from assay.redfish.bmc_client import BmcClient, open_fleet_bmc
 
 PROBE_S = 10.0
 BMC_S = 30.0
+ASSET_TAG = "asset_tag"
+"""The fact of an effect with the BMC's asset tag, which lends its place to a number that proves the machine."""
 
 
 def read_boot_id(node: Node) -> str:
@@ -28,7 +30,7 @@ def read_boot_id(node: Node) -> str:
 
 
 def read_boot_facts(context: ActionContext, node: str) -> EffectFacts:
-    """Return `boot_id` (as of now, else as last collected) and the BMC's `last_reset`, as far as they can be read."""
+    """Return what can be read: `boot_id` (as of now, else as last collected); the BMC's `last_reset`, `asset_tag`."""
     facts: EffectFacts = {}
     try:
         facts["boot_id"] = read_boot_id(context.fleet.nodes[node])
@@ -37,7 +39,9 @@ def read_boot_facts(context: ActionContext, node: str) -> EffectFacts:
         if known and (seen := known.read("probe", "host", "boot_id")).kind == "value":
             facts["boot_id"] = seen.value
     with contextlib.suppress(AssayError), open_fleet_bmc(context.fleet, context.fleet.nodes[node], BMC_S) as bmc:
-        if at := bmc.system().get("LastResetTime"):
+        system = bmc.system()
+        facts[ASSET_TAG] = str(system.get("AssetTag") or "")
+        if at := system.get("LastResetTime"):
             facts["last_reset"] = at
     return facts
 

@@ -5,14 +5,10 @@ A node that no Provisioning holds for is only waited for: something else boots i
 
 from __future__ import annotations
 
-import contextlib
-
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
-from assay.actions.boot import BMC_S, read_boot_facts
+from assay.actions.boot import read_boot_facts
 from assay.actions.network_boot import boot_declared_image, list_own_attempts, read_running_boot
 from assay.model.errors import AssayError
-from assay.redfish.bmc_client import open_fleet_bmc
-from assay.redfish.boot_override import read_asset_tag
 
 patience_s = 600.0
 undone_by = ""
@@ -20,14 +16,8 @@ undone_by = ""
 
 
 def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
-    """Read the boot that runs now, and the asset tag, which lends its place to a number that proves the machine."""
-    facts = read_boot_facts(context, intent.node)
-    with (
-        contextlib.suppress(AssayError),
-        open_fleet_bmc(context.fleet, context.fleet.nodes[intent.node], BMC_S) as bmc,
-    ):
-        facts["asset_tag"] = read_asset_tag(bmc)
-    return facts
+    """Read the boot that runs now."""
+    return read_boot_facts(context, intent.node)
 
 
 def run(context: ActionContext, intent: EffectIntent) -> None:

@@ -7,14 +7,13 @@ reset for the same attempt twice. What the machine reports are hints; only its o
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import secrets
 import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
 from assay.actions.action import ActionContext, EffectIntent
+from assay.actions.asset_tag_number import give_number, restore_asset_tag
 from assay.actions.boot import BMC_S, PROBE_S, force_off_and_on
 from assay.actions.polling import POLL_BACKOFF
 from assay.ledger.file_locks import hold_node_lock
@@ -34,8 +33,8 @@ from assay.provisioning.boot_attempts import (
     make_started_entry,
     name_attempt,
 )
-from assay.redfish.bmc_client import BmcClient, open_fleet_bmc
-from assay.redfish.boot_override import describe_boot_progress, order_next_boot, write_asset_tag
+from assay.redfish.bmc_client import open_fleet_bmc
+from assay.redfish.boot_override import describe_boot_progress, order_next_boot
 
 DOCUMENT = "document"
 """Proves a stage: the probe's own reading of the node."""
@@ -89,15 +88,29 @@ def boot_declared_image(context: ActionContext, intent: EffectIntent) -> None:
         NetworkBoot(context, intent, provisioning, image).run()
 
 
-def order_image_at_next_boot(context: ActionContext, node: str) -> None:
-    """Let a node's next start be from its image, where one is declared; the BMC may leave it to the boot order."""
-    provisioning = context.fleet.provisioning_of(node)
-    if provisioning is not None and context.fleet.image_of(node) is not None:
-        try:
-            with open_fleet_bmc(context.fleet, context.fleet.nodes[node], BMC_S) as bmc:
-                order_next_boot(bmc, provisioning.boot_target)
-        except AssayError as error:
-            context.progress(f"{node}: the next start follows the machine's own boot order: {error}")
+def order_image_at_next_boot(context: ActionContext, intent: EffectIntent) -> None:
+    """Let a node's next start be from its image, where one is declared, with a number by which it proves itself.
+
+    A BMC that cannot do that leaves the start to the machine's own boot order.
+    """
+    provisioning, image = context.fleet.provisioning_of(intent.node), context.fleet.image_of(intent.node)
+    if provisioning is None or image is None:
+        return
+    try:
+        with open_fleet_bmc(context.fleet, context.fleet.nodes[intent.node], BMC_S) as bmc:
+            order_next_boot(bmc, provisioning.boot_target)
+            if not list_own_attempts(context, intent):
+                _begin_attempt(context, intent, image, give_number(context, intent.node, bmc))
+    except AssayError as error:
+        context.progress(f"{intent.node}: the next start follows the machine's own boot order: {error}")
+
+
+def _begin_attempt(context: ActionContext, intent: EffectIntent, image: Image, nonce_sha256: str) -> BootAttempt:
+    """Record a start of an effect: the machine may ask from then on."""
+    name, now = name_attempt(intent.node), context.clock.now()
+    entry = make_started_entry(intent.node, name, image, now, effect=intent.effect, nonce_sha256=nonce_sha256)
+    context.ledger.append(entry)
+    return fold_attempts([entry])[name]
 
 
 @dataclass(slots=True)
@@ -121,7 +134,7 @@ class NetworkBoot:
                 raise _make_last_failure_error(failed)
             attempt = attempt or self._start()
             reason = self._follow(attempt)
-            self._restore_asset_tag()
+            restore_asset_tag(self.context, self.intent)
             if not reason:
                 return
             failed.append(self._fail(attempt, reason))
@@ -132,17 +145,13 @@ class NetworkBoot:
         return self.context.fleet.nodes[self.intent.node]
 
     def _start(self) -> BootAttempt:
-        """Order the next boot, record the attempt, and cut the power: the machine may ask from then on."""
-        name, ledger, node = name_attempt(self.intent.node), self.context.ledger, self._node
+        """Order the next boot, record the attempt, and cut the power."""
+        node = self._node
         with contextlib.suppress(AssayError):
             self.boot_before = read_running_boot(node).boot_id
         with open_fleet_bmc(self.context.fleet, node) as bmc:
             order_next_boot(bmc, self.provisioning.boot_target)
-            digest = self._give_nonce(bmc) if "bmc-nonce" in self.provisioning.proofs else ""
-            now, effect = self.context.clock.now(), self.intent.effect
-            started = make_started_entry(node.name, name, self.image, now, effect=effect, nonce_sha256=digest)
-            ledger.append(started)
-            attempt = fold_attempts([started])[name]
+            attempt = _begin_attempt(self.context, self.intent, self.image, give_number(self.context, node.name, bmc))
             self.context.progress(f"{node.name}: starts with image {self.image.name} ({self.image.version}) …")
             try:
                 force_off_and_on(bmc, POWER_S)
@@ -150,22 +159,6 @@ class NetworkBoot:
                 self._fail(attempt, f"its BMC did not restart it: {error}")
                 raise
         return attempt
-
-    def _give_nonce(self, bmc: BmcClient) -> str:
-        """Give the BMC a number that its machine alone can read, and return the digest; "" where the BMC keeps none."""
-        nonce = secrets.token_hex(16)
-        try:
-            write_asset_tag(bmc, nonce)
-        except AssayError as error:
-            self.context.progress(f"{self._node.name}: no proof by its BMC: {error}")
-            return ""
-        return hashlib.sha256(nonce.encode()).hexdigest()
-
-    def _restore_asset_tag(self) -> None:
-        tag = self.intent.before.get("asset_tag")
-        if tag is not None and "bmc-nonce" in self.provisioning.proofs:
-            with contextlib.suppress(AssayError), open_fleet_bmc(self.context.fleet, self._node, BMC_S) as bmc:
-                write_asset_tag(bmc, str(tag))
 
     def _follow(self, attempt: BootAttempt) -> str:
         """Follow an attempt to its end. Return why it failed, "" once the node's probe shows it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
+from assay.actions.asset_tag_number import restore_asset_tag
 from assay.actions.boot import (
     force_off_and_on,
     has_reset_since,
@@ -12,6 +13,7 @@ from assay.actions.boot import (
     wait_for_boot,
 )
 from assay.actions.configuration import configure_after_boot
+from assay.actions.network_boot import order_image_at_next_boot
 from assay.ledger.file_locks import hold_node_lock
 from assay.redfish.bmc_client import open_fleet_bmc
 
@@ -33,9 +35,11 @@ def run(context: ActionContext, intent: EffectIntent) -> None:
     with hold_node_lock(context.home, intent.node, WAIT_S):
         restarted = has_restarted_since(node, fleet, before_boot, WAIT_S)
         if not restarted and not has_reset_since(node, fleet, intent.before):
+            order_image_at_next_boot(context, intent)
             with open_fleet_bmc(fleet, node) as bmc:
                 force_off_and_on(bmc, WAIT_S)
             wait_for_boot(node, before_boot, WAIT_S)
+        restore_asset_tag(context, intent)
     configure_after_boot(context, intent)
 
 

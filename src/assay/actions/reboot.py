@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
+from assay.actions.asset_tag_number import restore_asset_tag
 from assay.actions.boot import has_reset_since, read_boot_facts, verify_boot
 from assay.actions.configuration import configure_after_boot
 from assay.actions.network_boot import order_image_at_next_boot
@@ -21,8 +22,9 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 def run(context: ActionContext, intent: EffectIntent) -> None:
     """Run the playbook, which restarts the node only if it still runs the boot from before."""
     if not has_reset_since(context.fleet.nodes[intent.node], context.fleet, intent.before):
-        order_image_at_next_boot(context, intent.node)
+        order_image_at_next_boot(context, intent)
         run_playbook(context, intent, "reboot.yml", {"unless_after": intent.before.get("boot_id", "")})
+    restore_asset_tag(context, intent)
     configure_after_boot(context, intent)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
+from assay.actions.boot import read_boot_facts
 from assay.actions.configuration import bring_configuration, find_configuration_mismatches
 from assay.actions.firmware.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
 from assay.actions.firmware.redfish_update_service import RedfishFirmwareUpdater
@@ -23,8 +24,8 @@ READ_S = 30.0
 
 
 def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
-    """Read the versions of every component that the bundle names for this node."""
-    return {"firmware": _read_versions(context, intent.node)}
+    """Read the versions of every component that the bundle names for this node, and the boot that runs now."""
+    return {"firmware": _read_versions(context, intent.node), **read_boot_facts(context, intent.node)}
 
 
 def run(context: ActionContext, intent: EffectIntent) -> None:

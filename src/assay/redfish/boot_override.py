@@ -27,18 +27,13 @@ def order_next_boot(bmc: BmcClient, target: str) -> None:
         raise AssayError(what, where=bmc.where, fix="update the BMC, or let the machine's boot order begin with PXE")
 
 
-def read_asset_tag(bmc: BmcClient) -> str:
-    """Return the asset tag of the system, "" for none."""
-    return str(bmc.system().get("AssetTag") or "")
-
-
 def write_asset_tag(bmc: BmcClient, text: str) -> None:
     """Set the asset tag, which the machine's own SMBIOS shows it at its next start, and read it back.
 
     Raises AssayError where the BMC has none that can be set.
     """
     patch_resource(bmc, bmc.system()["@odata.id"], {"AssetTag": text})
-    if read_asset_tag(bmc) != text:
+    if (bmc.system().get("AssetTag") or "") != text:
         raise AssayError("the BMC did not keep the asset tag", where=bmc.where)
 
 
