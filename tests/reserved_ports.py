@@ -17,16 +17,30 @@ _MARKS: list[socket.socket] = []
 
 def reserve_ports(count: int) -> list[int]:
     """Return different ports that nobody listens on; they are this process's own until it ends."""
-    return [_reserve_port() for _ in range(count)]
+    return [_reserve(1) for _ in range(count)]
 
 
-def _reserve_port() -> int:
+def reserve_neighbours() -> int:
+    """Return such a port whose next one is this process's own too."""
+    return _reserve(2)
+
+
+def _reserve(count: int) -> int:
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
-        mark = socket.socket(socket.AF_UNIX)
-        with suppress(OSError):
-            mark.bind(f"\0assay-test-port-{port}")  # a name in the kernel, gone with the process
-            socket.create_server(("", port)).close()
-            _MARKS.append(mark)
+        marks = [_mark(port + offset) for offset in range(count)]
+        if all(marks):
+            _MARKS.extend(mark for mark in marks if mark)
             return port
-        mark.close()
+        for mark in filter(None, marks):
+            mark.close()
     raise AssertionError(f"no port from {PORTS[0]} to {PORTS[-1]} is free")
+
+
+def _mark(port: int) -> socket.socket | None:
+    mark = socket.socket(socket.AF_UNIX)
+    with suppress(OSError):
+        mark.bind(f"\0assay-test-port-{port}")  # a name in the kernel, gone with the process
+        socket.create_server(("", port)).close()
+        return mark
+    mark.close()
+    return None

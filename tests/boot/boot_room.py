@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any
 
 import yaml
 from lab_room import Room, lab_room, lay_out, wish
+from reserved_ports import reserve_ports
 
 from assay.actions import netboot
 from assay.actions.action import EffectIntent
@@ -25,12 +25,6 @@ RATE = 60.0
 OTHERS = {"nodes": ["n0016"], "reason": "serves already", "expires": "2036-12-31"}
 PATIENT = {"pxe": 200, "kernel": 210, "cloud_init": 220, "agent": 240, "source": "a test on a busy machine"}
 PATIENCE_S = 60.0
-
-
-def find_free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def lay_out_boot(root: Path, port: int, **provisioning: Any) -> None:
@@ -123,7 +117,7 @@ def open_boot_room(
     root: Path, new: Sequence[str] = (), more: Callable[[Path], None] = lambda _: None, **provisioning: Any
 ) -> Iterator[BootRoom]:
     """Yield the room. `new` nodes are as a delivery's inventory has them. `more` changes the fleet's files before."""
-    port = find_free_port()
+    (port,) = reserve_ports(1)
 
     def lay_out_site(folder: Path) -> None:
         lay_out_boot(folder, port, **provisioning)

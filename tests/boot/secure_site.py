@@ -15,7 +15,8 @@ from pathlib import Path
 
 import trustme
 import yaml
-from boot_room import BootServer, find_free_port, lay_out_boot
+from boot_room import BootServer, lay_out_boot
+from reserved_ports import reserve_ports
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
@@ -42,7 +43,7 @@ class SecureSite:
     def __init__(
         self, root: Path, endorsements: Mapping[str, str] | None = None, pcrs: Mapping[int, str] | None = None
     ) -> None:
-        self.root, port = root, find_free_port()
+        self.root, port = root, reserve_ports(1)[0]
         slurm = {"conf_server": "slurm.lab1.example:6817", "key": {"file": "slurm.key"}}
         self.url = f"https://127.0.0.1:{port}"
         lay_out_boot(root, port, secure_url=self.url, ca_file="ca.pem", joins={"slurm": slurm})

@@ -9,7 +9,8 @@ from pathlib import Path
 import machine
 import pytest
 import yaml
-from boot_room import BootServer, find_free_port, lay_out_boot
+from boot_room import BootServer, lay_out_boot
+from reserved_ports import reserve_ports
 
 from assay.ledger.store import Ledger
 from assay.model.entries.boot_entries import BootStageEntry
@@ -26,7 +27,7 @@ pytestmark = [
 def server(tmp_path_factory: pytest.TempPathFactory):
     """A server for real machines: qemu's own network leads 10.0.2.2 to this machine's loopback."""
     root = tmp_path_factory.mktemp("real")
-    port = find_free_port()
+    port = reserve_ports(1)[0]
     lay_out_boot(root, port, url=f"http://10.0.2.2:{port}")
     kernel, initrd = machine.build_image(tmp_path_factory.mktemp("image"))
     path = root / "specs/images/gpu-node.yaml"

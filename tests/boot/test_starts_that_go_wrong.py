@@ -12,8 +12,9 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from boot_room import IMAGE, PATIENCE_S, BootRoom, BootServer, find_free_port, open_boot_room
+from boot_room import IMAGE, PATIENCE_S, BootRoom, BootServer, open_boot_room
 from lab_room import REPOSITORY
+from reserved_ports import reserve_ports
 
 from assay.actions import netboot
 from assay.controller.context import ControllerContext
@@ -134,7 +135,7 @@ def test_a_server_that_starts_anew_knows_the_loop(boot: BootRoom) -> None:
     question = "script?mac=02:00:00:00:00:0a&serial=A520112X4400010"
     for _ in range(4):
         assert b"kernel" in boot.server.ask(question)
-    other = BootServer(boot.room.root, find_free_port())
+    other = BootServer(boot.room.root, reserve_ports(1)[0])
     other.log = boot.room.root / "other.log"
     other.start()
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from reserved_ports import reserve_neighbours
 
 
 class RealTpm(NamedTuple):
@@ -39,7 +40,7 @@ def run_tpm(folder: Path) -> Iterator[RealTpm]:
     """Run a new TPM while the block lasts."""
     if not (shutil.which("swtpm") and shutil.which("tpm2_quote")):
         pytest.skip("swtpm or tpm2-tools is not installed: make system")
-    tpm = RealTpm(folder, find_two_ports())
+    tpm = RealTpm(folder, reserve_neighbours())
     (folder / "state").mkdir(parents=True)
     command = ["swtpm", "socket", "--tpm2", "--tpmstate", "dir=state", "--flags", "not-need-init,startup-clear"]
     command += ["--server", f"type=tcp,port={tpm.port}", "--ctrl", f"type=tcp,port={tpm.port + 1}"]
@@ -50,19 +51,6 @@ def run_tpm(folder: Path) -> Iterator[RealTpm]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
-
-
-def find_two_ports() -> int:
-    """Return a port that is free, with the next one."""
-    for _ in range(50):
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            try:
-                second.bind(("127.0.0.1", port := first.getsockname()[1] + 1))
-            except (OSError, OverflowError):
-                continue
-            return port - 1
-    raise AssertionError("no two ports are free")
 
 
 def wait_for_port(port: int) -> None:
