@@ -21,6 +21,7 @@ GROUP = {"to": "zap", "reason": "bmc 1 → 2", "base": "ab" * 20, "nodes": ["n1"
 PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 
 BURN_IN = {"burn_in": ID, "spec": "day", "hours": 24, "drifts": ["gpu5: warmer"]}
+TAKEOVER = {"serial": "S1", "account": "fleet", "factory_account": "root"}
 JOIN = {"token_sha256": "ab" * 32, "purpose": "slurm", "attempt": ID}
 LINES = [
     ("burnin.started", BURN_IN, "burn-in day began, 24 h"),
@@ -105,6 +106,9 @@ LINES = [
         "tom added a photo to ticket GPU 5",
     ),
     ("machine.seen", {"machine": {"serial": "S1", "vendor": "V", "model": "M"}, "source": "lease"}, "serial S1, V M"),
+    ("bmc.takeover", {**TAKEOVER, "step": "started"}, "factory login root is being changed to fleet"),
+    ("bmc.takeover", {**TAKEOVER, "step": "failed", "reason": "no answer"}, "not changed for certain: no answer"),
+    ("bmc.takeover", {**TAKEOVER, "step": "done"}, "accepts fleet, and refuses the factory login root"),
     (
         "join.issued",
         {**JOIN, "expires_at": AT, "proven_by": "tpm"},

@@ -8,7 +8,7 @@ from typing import Any
 from assay.model.entries.boot_entries import BootFailedEntry, BootStageEntry, BootStartedEntry
 from assay.model.entries.entry_content import EntryContent
 from assay.model.entries.join_entries import JoinIssuedEntry, JoinRefusedEntry, JoinRevokedEntry, JoinUsedEntry
-from assay.model.entries.machine_entries import MachineSeenEntry
+from assay.model.entries.machine_entries import BmcTakeoverEntry, MachineSeenEntry
 from assay.model.timestamps import parse_time
 
 SOURCES = {"scan": "a scan", "lease": "a DHCP lease", "report": "a report"}
@@ -53,8 +53,17 @@ def _format_boot_failure(entry: BootFailedEntry, _: str) -> str:
     return f"its start failed after {entry.stage or 'the power-on'}: {entry.reason}"
 
 
+def _format_takeover(entry: BmcTakeoverEntry, _: str) -> str:
+    if entry.step == "started":
+        return f"its BMC's factory login {entry.factory_account} is being changed to {entry.account}"
+    if entry.step == "failed":
+        return f"its BMC's factory login {entry.factory_account} was not changed for certain: {entry.reason}"
+    return f"its BMC accepts {entry.account}, and refuses the factory login {entry.factory_account}"
+
+
 PROVISIONING_FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     MachineSeenEntry: _format_seen_machine,
+    BmcTakeoverEntry: _format_takeover,
     JoinIssuedEntry: _format_issued_token,
     JoinUsedEntry: _format_used_token,
     JoinRefusedEntry: _format_refused_token,

@@ -17,6 +17,7 @@ from assay.redfish.resource_changes import patch_resource
 from assay.redfish.session import RedfishSession, Resource
 
 ABSENT = "absent"
+ADMINISTRATOR = "Administrator"
 _PROPERTIES = {"role": "RoleId", "enabled": "Enabled", "locked": "Locked"}
 
 
@@ -90,7 +91,7 @@ def change_accounts(
     there = {str(account["UserName"]): account for account in list_accounts(bmc)}
     for user, account in wanted.users.items():
         if user not in there:
-            _create(bmc, user, account, passwords[user])
+            _create(bmc, user, passwords[user], account.role, enabled=account.enabled)
             continue
         body: dict[str, Any] = {"Password": passwords[user]} if user in passwords else {}
         for part, content in (("role", account.role), ("enabled", account.enabled), ("locked", False)):
@@ -103,7 +104,25 @@ def change_accounts(
             patch_resource(bmc, found["@odata.id"], {"Enabled": False})
 
 
-def _create(bmc: RedfishSession, user: str, account: BmcAccountSpec, password: str) -> None:
+def give_account(bmc: RedfishSession, user: str, password: str) -> None:
+    """Set the password of an account; one that does not exist is created, as an administrator."""
+    found = _find_account(bmc, user)
+    if found is None:
+        _create(bmc, user, password, ADMINISTRATOR)
+    else:
+        patch_resource(bmc, found["@odata.id"], {"Password": password})
+
+
+def disable_account(bmc: RedfishSession, user: str) -> None:
+    """Let nobody log in as a user any more. Does nothing if there is none."""
+    if found := _find_account(bmc, user):
+        patch_resource(bmc, found["@odata.id"], {"Enabled": False})
+
+
+def _find_account(bmc: RedfishSession, user: str) -> Resource | None:
+    return next((account for account in list_accounts(bmc) if account["UserName"] == user), None)
+
+
+def _create(bmc: RedfishSession, user: str, password: str, role: str, *, enabled: bool = True) -> None:
     accounts = bmc.follow(bmc.follow(bmc.root, "AccountService"), "Accounts")["@odata.id"]
-    body = {"UserName": user, "Password": password, "RoleId": account.role, "Enabled": account.enabled}
-    bmc.post(accounts, body)
+    bmc.post(accounts, {"UserName": user, "Password": password, "RoleId": role, "Enabled": enabled})

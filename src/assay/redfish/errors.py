@@ -9,6 +9,7 @@ import requests
 from redfish.rest.v1 import JsonDecodingError, RestResponse
 
 from assay.model.errors import AssayError
+from assay.model.secret_redaction import redact
 
 
 class BmcUnreachable(AssayError):
@@ -78,4 +79,4 @@ def _message(response: RestResponse) -> str:
         message = extended[0].get("Message") or error.get("message") or ""
     except Exception:  # a broken BMC answers with anything; the status is enough
         return ""
-    return " ".join(str(message).split())[:200]
+    return redact(" ".join(str(message).split()))[:200]  # some repeat the password that they do not take

@@ -15,3 +15,19 @@ class MachineSeenEntry(EntryContent):
     kind = "machine.seen"
     machine: SeenMachine = field(metadata=stored_as(parse=SeenMachine.from_json, encode=SeenMachine.as_json))
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class BmcTakeoverEntry(EntryContent):
+    """The factory login of a node's BMC is changed to the one that the inventory declares.
+
+    `step`: `started` before the change, then `done` or `failed` with its `reason`. `serial`: of the machine. `account`,
+    `factory_account`: user names.
+    """
+
+    kind = "bmc.takeover"
+    step: str
+    serial: str
+    account: str
+    factory_account: str
+    reason: str = field(default="", metadata=stored_as(missing="", omit_empty=True))

@@ -12,6 +12,7 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.provisioning.seen_machine import SeenMachine
+from assay.model.secret_redaction import redact
 
 discover_app = typer.Typer(add_completion=False)
 
@@ -75,6 +76,43 @@ def lease(context: typer.Context) -> None:
         raise AssayError(str(error), where="assay discover lease", fix=fix) from None
     workspace = Workspace(_pick_fleet(context).resolve())
     _record(workspace, seen, "lease")
+
+
+@discover_app.command("take-over")
+def take_over(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NODE", help="The nodes. Default: all that were not taken over yet.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Change the factory login of new nodes' BMCs to the one of `bmc_credentials`, once.
+
+    The BMC must have the certificate that the inventory declares, and the node's serial number. Then its account is
+    made or changed, and the factory account is disabled. Logins prove it: one works, the factory one is refused.
+
+    Exit codes: 0 all have the login of the inventory; 1 one does not; 2 the ledger or the fleet cannot be read.
+    """
+    from assay.cli.name_check import select_nodes
+    from assay.controller.bmc_takeovers import list_open_takeovers
+    from assay.controller.bmc_takeovers import take_over as take_over_bmc
+
+    workspace = Workspace(_pick_fleet(context).resolve())
+    chosen = select_nodes(workspace.fleet, names, []) if names else None
+    controller = workspace.controller_context()
+    failed = False
+    for name in list_open_takeovers(workspace.fleet, controller.ledger) if chosen is None else chosen:
+        try:
+            done = take_over_bmc(controller, workspace.fleet.nodes[name])
+        except AssayError as error:
+            typer.echo(redact(str(error)), err=True)
+            failed = True
+            continue
+        how = "" if done.was_changed else " already"
+        typer.echo(f"{name}: its BMC has the login {done.account}{how}, and refuses the factory login")
+    raise typer.Exit(1 if failed else 0)
 
 
 @discover_app.command()

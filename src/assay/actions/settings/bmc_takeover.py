@@ -1,0 +1,81 @@
+"""Changes the factory login of one node's BMC to the one that its inventory declares.
+
+Only what the BMC accepts decides, so a run that was cut off is repeated. Each connection compares the certificate with
+the declared one before it sends anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+from assay.actions.polling import wait_until
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+from assay.redfish.bmc_accounts import disable_account, give_account
+from assay.redfish.bmc_client import BmcClient, accepts_login, open_bmc
+from assay.redfish.credentials import UserPassword
+from assay.redfish.quirks import BmcQuirkSet
+
+WORK_S = 60.0
+PROOF_S = 30.0
+"""How long a BMC may go on as before after a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class BmcTakeover:
+    """The work on one BMC. `factory`: the login with which it was shipped. `wanted`: the login of `bmc_credentials`."""
+
+    fleet: Fleet
+    node: Node
+    factory: UserPassword
+    wanted: UserPassword
+
+    def needs_change(self) -> bool:
+        """Whether the BMC has its factory login; False if it has the wanted one. Raises AssayError if it has neither.
+
+        The factory login is tried first: the wanted one goes only to a BMC that refuses that.
+        """
+        if self._accepts(self.factory):
+            return True
+        if self._accepts(self.wanted):
+            return False
+        what = "the BMC refuses both its factory login and that of bmc_credentials: it was changed, or it is locked"
+        fix = "reset the BMC's accounts at the machine, or correct factory_credentials or bmc_credentials"
+        raise AssayError(what, where=self.node.name, fix=fix)
+
+    def change(self) -> None:
+        """Give the wanted account its password, and disable the factory account where it is another one.
+
+        Raises AssayError, also if another machine than the node's is behind this BMC: then nothing is changed.
+        """
+        is_same_user = self.wanted.user == self.factory.user
+        with self._open(self.factory) as bmc:
+            self._refuse_other_machine(bmc)
+            if is_same_user or not self._accepts(self.wanted):
+                give_account(bmc, self.wanted.user, self.wanted.password)
+        if not is_same_user:
+            with self._open(self.wanted) as bmc:
+                disable_account(bmc, self.factory.user)
+
+    def prove(self) -> None:
+        """Log in anew with the wanted login, and see the factory login refused. Raises AssayError otherwise."""
+        what = f"the BMC accepts its new login {self.wanted.user}"
+        wait_until(lambda: self._accepts(self.wanted) or None, PROOF_S, what, self.node.name)
+        what = f"the BMC refuses its factory login {self.factory.user}"
+        wait_until(lambda: None if self._accepts(self.factory) else True, PROOF_S, what, self.node.name)
+
+    def _refuse_other_machine(self, bmc: BmcClient) -> None:
+        serial = (bmc.system().get("SerialNumber") or "").strip()
+        if serial != self.node.serial:
+            what = f"behind this BMC is serial {serial or '(none)'}, and {self.node.serial} is declared"
+            fix = "nothing was changed: look at the machine, and correct the inventory"
+            raise AssayError(what, where=bmc.where, fix=fix)
+
+    def _accepts(self, login: UserPassword) -> bool:
+        return accepts_login(self.fleet, self.node, login.user, login.password)
+
+    def _open(self, login: UserPassword) -> contextlib.AbstractContextManager[BmcClient]:
+        quirks = BmcQuirkSet(self.fleet.quirks.values())
+        return open_bmc(self.node, root=self.fleet.root, deadline_s=WORK_S, quirks=quirks, credentials=login)

@@ -1,0 +1,104 @@
+"""Takes over BMCs of a delivery: their factory login is changed once. The ledger says when, and for which accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.actions.settings.bmc_takeover import BmcTakeover
+from assay.controller.context import ControllerContext
+from assay.fleet.secret_lookup import describe_reference, read_secret
+from assay.ledger.store import Ledger
+from assay.model.entries.machine_entries import BmcTakeoverEntry
+from assay.model.errors import AssayError
+from assay.model.fleet import Fleet
+from assay.model.ledger_entry import derive_id
+from assay.model.node import Node
+from assay.model.secret_redaction import redact
+from assay.model.specs.credential_reference import CredentialReference
+from assay.redfish.credentials import parse_user_password, read_bmc_credentials
+
+TakeoverStep = Literal["started", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A BMC that has the login of the inventory now. `was_changed`: by this call; else it had it before."""
+
+    account: str
+    factory_account: str
+    was_changed: bool
+
+
+def list_open_takeovers(fleet: Fleet, ledger: Ledger) -> list[str]:
+    """Return the nodes of deliveries with factory credentials whose BMCs were not taken over yet."""
+    return [
+        node.name
+        for node in fleet.nodes.values()
+        if find_factory_login(fleet, node) and not _was_taken_over(ledger, node)
+    ]
+
+
+def find_factory_login(fleet: Fleet, node: Node) -> CredentialReference | None:
+    """Return where the login is with which the node's BMC was shipped, None if no delivery says so."""
+    for delivery in fleet.deliveries.values():
+        for machine in delivery.machines:
+            if machine.serial_number == node.serial:
+                return machine.bmc_credentials or delivery.factory_credentials
+    return None
+
+
+def take_over(context: ControllerContext, node: Node) -> TakenOver:
+    """Change the factory login of a node's BMC, and prove it; do nothing where that was done.
+
+    Raises AssayError, whose message says how far it came.
+    """
+    work = _make_takeover(context.fleet, node)
+    accounts = (work.wanted.user, work.factory.user)
+    if not work.needs_change():
+        if not _was_taken_over(context.ledger, node):
+            _record(context, work, "done")
+        return TakenOver(*accounts, was_changed=False)
+    _record(context, work, "started")
+    try:
+        work.change()
+        work.prove()
+    except AssayError as error:
+        _record(context, work, "failed", redact(error.what))
+        fix = error.fix or "run it again when the BMC answers: it goes on from what the BMC accepts then"
+        raise AssayError(error.what, where=error.where, fix=fix) from None
+    _record(context, work, "done")
+    return TakenOver(*accounts, was_changed=True)
+
+
+def _make_takeover(fleet: Fleet, node: Node) -> BmcTakeover:
+    """Return the work. Raises AssayError where something is not declared: then nothing is sent."""
+    reference = find_factory_login(fleet, node)
+    if reference is None:
+        fix = "give its delivery `factory_credentials`"
+        raise AssayError("no delivery says with which login its BMC was shipped", where=node.name, fix=fix)
+    if not (node.settings.bmc_fingerprint or node.settings.bmc_ca):
+        fix = "declare bmc_fingerprint; `assay discover --propose` writes it"
+        raise AssayError("no certificate is declared for its BMC, so no login is sent", where=node.name, fix=fix)
+    factory = parse_user_password(read_secret(reference, fleet.root), describe_reference(reference))
+    wanted = read_bmc_credentials(node, fleet.root)
+    if wanted == factory:
+        fix = "put another password at the place that bmc_credentials names"
+        raise AssayError("bmc_credentials are the factory login", where=node.name, fix=fix)
+    return BmcTakeover(fleet, node, factory, wanted)
+
+
+def _read_takeovers(ledger: Ledger, node: str) -> Iterator[BmcTakeoverEntry]:
+    yield from map(BmcTakeoverEntry.read, ledger.entries(node, [BmcTakeoverEntry.kind]))
+
+
+def _was_taken_over(ledger: Ledger, node: Node) -> bool:
+    return any(entry.step == "done" and entry.serial == node.serial for entry in _read_takeovers(ledger, node.name))
+
+
+def _record(context: ControllerContext, work: BmcTakeover, step: TakeoverStep, reason: str = "") -> None:
+    entry = BmcTakeoverEntry(step, work.node.serial, work.wanted.user, work.factory.user, reason)
+    before = context.ledger.entries(work.node.name, [BmcTakeoverEntry.kind])
+    ident = derive_id(entry.kind, work.node.name, before[-1].id if before else "", step)
+    context.ledger.append(entry.make_entry(ident, context.now, work.node.name))
