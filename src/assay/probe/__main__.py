@@ -18,6 +18,7 @@ from assay.model.reading import ReadingTree
 from assay.probe.chosen_files import read_chosen_files
 from assay.probe.clock_sync import read_timekeeping
 from assay.probe.devices.adapter_settings import read_adapter_settings
+from assay.probe.devices.drive_wipe import read_drive_wipe
 from assay.probe.devices.hardware_error_counters import read_aer
 from assay.probe.devices.hca import read_hcas
 from assay.probe.devices.memory_modules import read_memory
@@ -85,6 +86,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--module-options", default="", metavar="NAMES", help="module.option, comma separated")
     parser.add_argument("--unit-settings", default="", metavar="NAMES", help="unit/Setting, comma separated")
     parser.add_argument("--adapters", default="", metavar="PLACE=NAME+NAME,…", help="firmware settings to read")
+    parser.add_argument("--markers", default="{}", metavar="JSON", help="what a wipe wrote, by serial number")
     parser.add_argument("--active", default="", metavar="LIST", help=f"parts of a load: {','.join(LOAD_PARTS)}")
     parser.add_argument("--burn-in", default="", choices=("start", "read", "stop"), help="the day of load in this node")
     parser.add_argument("--plan", default="", metavar="JSON", help="what --burn-in start carries out")
@@ -155,6 +157,7 @@ def _read_areas(
         "kernel_log": partial(read_kernel_log, root, since),
     }
     names = chosen.split(",") if chosen else list(areas)
+    areas["drive_wipe"] = partial(read_drive_wipe, root, json.loads(named.markers if named else "{}"))
     if unknown := set(names) - set(areas):
         sys.exit(f"the probe has no area {', '.join(sorted(unknown))}; it has {', '.join(areas)}")
     with _memory_limit():

@@ -88,22 +88,22 @@ def read_smart(drive: str) -> ReadingTree:
 
 def parse_nvme_cli(text: str) -> ReadingTree:
     """Parse `nvme smart-log -o json`. Its temperature is in kelvins."""
-    log = _find_json_object(text)
+    log = find_json_object(text)
     if log is None or "avail_spare" not in log:
-        return _no_log("nvme", text)
+        return describe_missing_log("nvme", text)
     branch = {name: _number(log, theirs) for name, (theirs, _) in SMART_FIELDS.items()}
     return branch | {"temperature_c": _celsius(branch["temperature_c"])}
 
 
 def parse_smartctl(text: str) -> ReadingTree:
     """Parse `smartctl -j -a`."""
-    log = (_find_json_object(text) or {}).get("nvme_smart_health_information_log")
+    log = (find_json_object(text) or {}).get("nvme_smart_health_information_log")
     if not isinstance(log, Mapping):
-        return _no_log("smartctl", text)
+        return describe_missing_log("smartctl", text)
     return {name: _number(log, theirs) for name, (_, theirs) in SMART_FIELDS.items()}
 
 
-def _find_json_object(text: str) -> dict[str, Any] | None:
+def find_json_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object in a tool's output, None where there is none. Warnings may come before it."""
     try:
         found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
@@ -130,6 +130,7 @@ def _celsius(kelvin: ReadingTree) -> ReadingTree:
     return value(kelvin["value"] - KELVIN) if "value" in kelvin else kelvin
 
 
-def _no_log(tool: str, text: str) -> ReadingTree:
+def describe_missing_log(tool: str, text: str) -> ReadingTree:
+    """Return the leaf for output that holds nothing to read, with its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return failed(f"{tool} gave no log" + (f"; it ended with {lines[-1][:120]!r}" if lines else ""))
