@@ -22,6 +22,7 @@ from assay.lab.faults.gpu_faults import GPU_FAULTS
 from assay.lab.faults.host_faults import HOST_FAULTS
 from assay.lab.faults.load_faults import LOAD_FAULTS
 from assay.lab.faults.setting_faults import SETTING_FAULTS
+from assay.lab.faults.wipe_faults import WIPE_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
@@ -83,6 +84,7 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     **HOST_FAULTS,
     **LOAD_FAULTS,
     **SETTING_FAULTS,
+    **WIPE_FAULTS,
 }
 
 

@@ -26,7 +26,7 @@ SPEED_NAME = {10: "SDR", 20: "DDR", 40: "QDR", 56: "FDR", 100: "EDR", 200: "HDR"
 
 def device_files(state: VirtualNodeState) -> Files:
     """Yield every file about the devices as (path below the root, content)."""
-    for part in (_gpus, _hcas, _nics, _bonds, _nvme, _smart):
+    for part in (_gpus, _hcas, _nics, _bonds, _nvme, _smart, _identify):
         yield from part(state)
 
 
@@ -115,7 +115,18 @@ def _smart(state: VirtualNodeState) -> Files:
         if drive["present"]:
             smart = {"temperature": drive["smart"]["temperature_c"] + KELVIN, **drive["smart"]}
             smart.pop("temperature_c")
-            yield f"run/smart/{drive['name']}", json.dumps(smart) + "\n"
+            yield f"run/smart-log/{drive['name']}", json.dumps(smart) + "\n"
+
+
+def _identify(state: VirtualNodeState) -> Files:
+    """Yield what `nvme id-ctrl` prints about the ways to erase a drive."""
+    for drive in state["nvme"]:
+        can = drive["can_wipe"]
+        sanicap = ("sanitize-crypto" in can) | ("sanitize-block" in can) << 1
+        formats = {"sn": drive["serial"], "mn": drive["model"], "sanicap": sanicap}
+        formats |= {"oacs": ("format-erase" in can) << 1, "fna": ("format-crypto" in can) << 2}
+        if drive["present"]:
+            yield f"run/id-ctrl/{drive['name']}", json.dumps(formats) + "\n"
 
 
 def _bonds(state: VirtualNodeState) -> Files:

@@ -259,6 +259,7 @@ def nvme(node: Node, spec: NodeSpec) -> list[DevicePart]:
             "numa_node": numa_node_of(slot, spec.nvme.count),
             "state": "live",
             "smart": {**HEALTHY_DRIVE, "power_on_hours": derive_number_below(node.name, f"nvme{slot}.hours", 9000)},
+            "can_wipe": ["sanitize-crypto", "sanitize-block", "format-crypto", "format-erase"],
             "present": True,
             "mb_s": 6650 + derive_number_below(node.name, f"nvme{slot}.speed", 200),
         }

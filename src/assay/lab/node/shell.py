@@ -45,7 +45,6 @@ SHELL_LAST_ARGUMENT = 'for last in "$@"; do :; done\n'
 FILE_PRINTERS = {  # every probe calls them, so they only print a file of the node's root
     "df": '"$ASSAY_ROOT/run/df${last#"$ASSAY_ROOT"}.txt"',
     "nv-fabricmanager": '"$ASSAY_ROOT/run/nv-fabricmanager"',
-    "nvme": '"$ASSAY_ROOT/run/smart/${last##*/}"',
 }
 SYSTEMCTL = """\
 units="$ASSAY_ROOT/run/systemctl"
@@ -112,14 +111,31 @@ for name; do
 done
 exec cat "$table"
 """
-SCRIPTS = {  # what the roles of playbooks/configure.yml call; and the battery, which needs site packages (numpy)
+NVME = f"""\
+{SHELL_LAST_ARGUMENT}case "$1" in
+smart-log | id-ctrl) exec cat "$ASSAY_ROOT/run/$1/${{last##*/}}" ;;
+sanitize-log) PYTHONPATH="{SOURCES}" exec "{sys.executable}" -S -m assay.lab.tools.nvme "$@" ;;
+esac
+PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.nvme "$@"
+"""
+MDADM = """\
+rm -r "$ASSAY_ROOT"/sys/class/block/*/holders/"${2##*/}"
+"""
+UMOUNT = """\
+grep -v " $1 " "$ASSAY_ROOT/proc/mounts" > "$ASSAY_ROOT/proc/mounts.left"
+mv "$ASSAY_ROOT/proc/mounts.left" "$ASSAY_ROOT/proc/mounts"
+"""
+SCRIPTS = {  # what the roles of playbooks/ call; and the battery, which needs site packages (numpy)
     "apt-get": APT_GET,
     "assay-load": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.assay_load "$@"\n',
     "chronyc": CHRONYC,
+    "mdadm": MDADM,
     "modinfo": 'exec cat "$ASSAY_ROOT/sys/module/nvidia/version"\n',
     "modprobe": MODPROBE,
     "mstconfig": MSTCONFIG,
+    "nvme": NVME,
     "systemctl": SYSTEMCTL,
+    "umount": UMOUNT,
     "update-initramfs": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_initramfs\n',
     "update-grub": f'PYTHONPATH="{SOURCES}" exec "{sys.executable}" -m assay.lab.tools.update_grub\n',
 }

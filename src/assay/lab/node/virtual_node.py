@@ -56,6 +56,7 @@ from assay.model.specs.node.node_spec import NodeSpec
 INITIAL_UPTIME = timedelta(days=14)
 TIMING = {"power_on_s": 60, "boot_s": 120, "flash_s": 90, "bmc_reset_s": 30}
 KERNEL = "6.8.0-64-generic"
+DRIVE_BYTES = 2**20  # of a virtual drive's content; sysfs shows the size of the spec
 
 
 def node_files(state: VirtualNodeState) -> dict[str, str]:
@@ -136,7 +137,20 @@ def _identity(node: Node, spec: NodeSpec) -> VirtualNodeState:
 def render_node(state: VirtualNodeState, folder: Path) -> None:
     """Write the node's files to `folder/root/` and its NVML answers to `folder/nvml.json`."""
     write_file_tree(folder / "root", node_files(state), folder / "rendered.json")
+    _lay_out_drives(state, folder / "root/dev")
     write_json(folder / "nvml.json", stub_answers(state))
+
+
+def _lay_out_drives(state: VirtualNodeState, folder: Path) -> None:
+    """Make the drives' block devices: empty files of a size, whose content stays until a tool writes it."""
+    folder.mkdir(exist_ok=True)
+    for drive in state["nvme"]:
+        device = folder / f"{drive['name']}n1"
+        if not drive["present"]:
+            device.unlink(missing_ok=True)
+        elif not device.exists():
+            device.touch()
+            os.truncate(device, DRIVE_BYTES)
 
 
 def write_file_tree(root: Path, files: Mapping[str, str], record: Path) -> None:
