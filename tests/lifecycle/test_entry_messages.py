@@ -22,6 +22,7 @@ PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 
 BURN_IN = {"burn_in": ID, "spec": "day", "hours": 24, "drifts": ["gpu5: warmer"]}
 TAKEOVER = {"serial": "S1", "account": "fleet", "factory_account": "root"}
+WIPE = {"effect": ID, "serial": "S1", "model": "PM9A3", "drive": "nvme3", "method": "sanitize-crypto"}
 JOIN = {"token_sha256": "ab" * 32, "purpose": "slurm", "attempt": ID}
 LINES = [
     ("burnin.started", BURN_IN, "burn-in day began, 24 h"),
@@ -121,6 +122,9 @@ LINES = [
     ),
     ("boot.stage", {"attempt": "a1", "stage": "agent", "proven_by": "tpm"}, "its start reached agent, proven by tpm"),
     ("boot.failed", {"attempt": "a1", "stage": "pxe", "reason": "silent"}, "its start failed after pxe: silent"),
+    ("wipe.ordered", {**WIPE, "marker": "ab", "samples": 16}, "by sanitize, crypto erase; 16 of its blocks are marked"),
+    ("wipe.proved", {**WIPE, "proof": "none can be read"}, "nvme3 (PM9A3, serial S1) is proven wiped by sanitize"),
+    ("wipe.missed", {**WIPE, "reason": "it is in use"}, "was not wiped by sanitize, crypto erase: it is in use"),
     ("join.used", JOIN, "used its one-time token for slurm"),
     ("join.refused", {**JOIN, "why": "it was revoked"}, "was refused to join slurm: it was revoked"),
     ("join.revoked", {**JOIN, "why": "a token was replayed"}, "token for slurm is revoked: a token was replayed"),

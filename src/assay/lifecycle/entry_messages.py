@@ -9,6 +9,7 @@ from typing import Any
 from assay.lifecycle.asset_history import describe_returned_part
 from assay.lifecycle.node_state_builder import describe_causes
 from assay.lifecycle.provisioning_messages import PROVISIONING_FORMATTERS
+from assay.lifecycle.wipe_messages import WIPE_FORMATTERS
 from assay.model.entries import asset_entries as asset
 from assay.model.entries import burn_in_entries as burn
 from assay.model.entries import effect_entries as effect
@@ -289,6 +290,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     ),
     ticket.DigestSentEntry: lambda entry, _: f"{entry.route} has a digest of {format_count(entry.count, 'ticket')}",
     **PROVISIONING_FORMATTERS,
+    **WIPE_FORMATTERS,
 }
 FORMATTED_KINDS = frozenset(
     (*(content.kind for content in _FORMATTERS if content.kind), TransitionEntry.kind, asset.PartReturnedEntry.kind)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.node.bmc_settings import BmcSpec, HostName
+from assay.model.specs.node.drive_wipe import WipeSpec
 from assay.model.specs.node.gpu_settings import GpuSettings
 from assay.model.specs.node.hca_settings import HcaSettings
 from assay.model.specs.node.host_file import HostFile, HostFilePath
@@ -184,7 +185,8 @@ class NodeSpec(SpecDocument):
     settings by name, as the BMC reports them. `boot`: how the node starts. `bmc`: the settings of the BMC itself.
     `leak_detectors`: how many the BMC shows. `kernel_cmdline`: words that the kernel's command line must have.
     `gpu_settings`: modes, clocks and power limit of the GPUs. `hca_settings`: firmware settings of the HCAs and NICs.
-    `dcgm_optional_tests`: the tests that `dcgmi diag` may skip.
+    `dcgm_optional_tests`: the tests that `dcgmi diag` may skip. `wipe`: how the action `wipe` erases the local drives;
+    without it, nothing is erased.
     """
 
     kind: Literal["NodeSpec"]
@@ -195,6 +197,7 @@ class NodeSpec(SpecDocument):
     hcas: list[HcaSpec]
     nics: list[NicSpec]
     nvme: NvmeSpec
+    wipe: WipeSpec | None = None
     psus: PsuSpec
     fans: int = Field(gt=0)
     cpu_sockets: int = Field(gt=0)
