@@ -15,6 +15,7 @@ ActionName = Literal[
     "powercycle",
     "netboot",
     "zap",
+    "wipe",
     "burn-in",
     "ticket",
     "dossier",

@@ -27,6 +27,9 @@ ACTION_HOURS = MappingProxyType(
         "zap": AssumedHours(
             2, "our own choice: seven components with three resets; the default policy gives up at 6 h"
         ),
+        "wipe": AssumedHours(
+            1, "our own choice: a crypto erase takes seconds, a block erase minutes, an older drive longer"
+        ),
         "burn-in": AssumedHours(0, "the burn-in is started; the soak time counts its hours"),
         "dossier": AssumedHours(0.1, "files are collected; minutes"),
         "ticket": AssumedHours(0, "paperwork; nothing waits for it"),

@@ -20,7 +20,7 @@ FOREIGN_CAUSE = "foreign"
 """The kind of the cause that says that others closed the node."""
 FOREIGN_NOTE = "closed by others"
 """How the text of such a cause begins."""
-DISTURBING_ACTIONS: frozenset[ActionName] = REPAIR_ACTIONS | {"drain-now"}
+DISTURBING_ACTIONS: frozenset[ActionName] = REPAIR_ACTIONS | {"drain-now", "wipe"}
 """Actions that disturb who works on the node. A cordon does not, and an uncordon leaves others' cordons as they are."""
 
 

@@ -48,6 +48,7 @@ _REPAIRS: dict[str, tuple[str, str, str]] = {
     ),
     "configure": ("A setting was corrected", "A setting is being corrected since", "A correction did not succeed"),
     "zap": ("Firmware and settings were installed", "Firmware is being installed since", "An installation failed"),
+    "wipe": ("Its drives were erased", "Its drives are being erased since", "A drive could not be erased"),
 }
 """Action → what is said of it when verified, under way and failed; the time follows."""
 _OBSTACLES = {
