@@ -17,7 +17,9 @@ def test_this_repository_brings_every_setting():
     named = list_configuring_roles(WorkingFolder(REPOSITORY))
     assert {entry.role for entry in SETTING_ROLES.values()} <= named
     roles = REPOSITORY / "playbooks/collections/ansible_collections/assay/fleet/roles"
-    assert {path.name for path in roles.iterdir()} == {*named, "declared"}
+    assert {path.name for path in roles.iterdir()} == {*named, "declared", "drive_wipe"}, (
+        "the action wipe has a role and a playbook of its own"
+    )
 
 
 @pytest.mark.parametrize(
