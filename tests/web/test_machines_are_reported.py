@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import shutil
@@ -79,8 +81,15 @@ def test_only_the_token_opens_and_it_is_nowhere_told(site: Site) -> None:
     assert TOKEN not in site.log("serve")
 
 
-def test_a_body_without_end_is_refused(site: Site) -> None:
-    assert post(site, b'{"machines": [' + b" " * 2**20 + b"]}")[0] == 413
+def test_a_body_that_is_too_long_is_refused_before_it_is_read(site: Site) -> None:
+    context = ssl.create_default_context(cafile=str(site.home / "ca.pem"))
+    line = http.client.HTTPSConnection("127.0.0.1", site.port, context=context, timeout=PATIENCE_S)
+    with contextlib.closing(line):
+        line.putrequest("POST", "/api/v1/machines/seen")
+        line.putheader("Authorization", f"Bearer {TOKEN}")
+        line.putheader("Content-Length", str(2**20 + 1))
+        line.endheaders()
+        assert line.getresponse().status == 413
 
 
 @pytest.mark.parametrize(
@@ -89,8 +98,8 @@ def test_a_body_without_end_is_refused(site: Site) -> None:
         (b"", "the body"),
         (b"[" * 100_000, "the body"),
         (b'{"machines": []}', "machines"),
-        (report({}), "give its serial or its bmc_mac"),
-        (report({"serial": " "}), "give its serial or its bmc_mac"),
+        (report({}), "give its serial, its bmc_mac or its mac"),
+        (report({"serial": " "}), "give its serial, its bmc_mac or its mac"),
         (report({"serial": 7}), "machines.0.serial"),
         (report({"serial": "S", "u": "4"}), "machines.0.u"),
         (report({"serial": "S", "u": 61}), "machines.0.u"),
@@ -151,6 +160,12 @@ def test_hostile_words_of_a_lease_reach_nobody(site: Site, mac: str) -> None:
     before = read_seen(site)
     assert call_script(site, ["add", mac, "10.0.1.1"], {}).returncode == 2
     assert read_seen(site) == before
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_a_dhcp_server_of_hosts_tells_no_address_of_a_bmc(site: Site) -> None:
+    assert call_script(site, ["add", "02:00:5e:00:21:01", "10.0.2.1"], {"ASSAY_LEASES_OF": "host"}).returncode == 0
+    assert read_seen(site)[-1] == {"machine": {"mac": "02:00:5e:00:21:01"}, "source": "report"}
 
 
 def call_script(site: Site, words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

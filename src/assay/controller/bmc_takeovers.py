@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,20 +32,20 @@ class TakenOver:
 
 def list_open_takeovers(fleet: Fleet, ledger: Ledger) -> list[str]:
     """Return the nodes of deliveries with factory credentials whose BMCs were not taken over yet."""
-    return [
-        node.name
-        for node in fleet.nodes.values()
-        if find_factory_login(fleet, node) and not _was_taken_over(ledger, node)
-    ]
+    takeovers = map(BmcTakeoverEntry.read, ledger.entries(kinds=[BmcTakeoverEntry.kind]))
+    done = {entry.serial for entry in takeovers if entry.step == "done"}
+    logins = map_factory_logins(fleet)
+    return [node.name for node in fleet.nodes.values() if node.serial in logins and node.serial not in done]
 
 
-def find_factory_login(fleet: Fleet, node: Node) -> CredentialReference | None:
-    """Return where the login is with which the node's BMC was shipped, None if no delivery says so."""
-    for delivery in fleet.deliveries.values():
-        for machine in delivery.machines:
-            if machine.serial_number == node.serial:
-                return machine.bmc_credentials or delivery.factory_credentials
-    return None
+def map_factory_logins(fleet: Fleet) -> dict[str, CredentialReference]:
+    """Return serial number → where the login is with which its BMC was shipped."""
+    return {
+        machine.serial_number: login
+        for delivery in fleet.deliveries.values()
+        for machine in delivery.machines
+        if (login := machine.bmc_credentials or delivery.factory_credentials)
+    }
 
 
 def take_over(context: ControllerContext, node: Node) -> TakenOver:
@@ -57,7 +56,7 @@ def take_over(context: ControllerContext, node: Node) -> TakenOver:
     work = _make_takeover(context.fleet, node)
     accounts = (work.wanted.user, work.factory.user)
     if not work.needs_change():
-        if not _was_taken_over(context.ledger, node):
+        if node.name in list_open_takeovers(context.fleet, context.ledger):
             _record(context, work, "done")
         return TakenOver(*accounts, was_changed=False)
     _record(context, work, "started")
@@ -74,7 +73,7 @@ def take_over(context: ControllerContext, node: Node) -> TakenOver:
 
 def _make_takeover(fleet: Fleet, node: Node) -> BmcTakeover:
     """Return the work. Raises AssayError where something is not declared: then nothing is sent."""
-    reference = find_factory_login(fleet, node)
+    reference = map_factory_logins(fleet).get(node.serial)
     if reference is None:
         fix = "give its delivery `factory_credentials`"
         raise AssayError("no delivery says with which login its BMC was shipped", where=node.name, fix=fix)
@@ -87,14 +86,6 @@ def _make_takeover(fleet: Fleet, node: Node) -> BmcTakeover:
         fix = "put another password at the place that bmc_credentials names"
         raise AssayError("bmc_credentials are the factory login", where=node.name, fix=fix)
     return BmcTakeover(fleet, node, factory, wanted)
-
-
-def _read_takeovers(ledger: Ledger, node: str) -> Iterator[BmcTakeoverEntry]:
-    yield from map(BmcTakeoverEntry.read, ledger.entries(node, [BmcTakeoverEntry.kind]))
-
-
-def _was_taken_over(ledger: Ledger, node: Node) -> bool:
-    return any(entry.step == "done" and entry.serial == node.serial for entry in _read_takeovers(ledger, node.name))
 
 
 def _record(context: ControllerContext, work: BmcTakeover, step: TakeoverStep, reason: str = "") -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from assay.controller.bmc_takeovers import list_open_takeovers
 from assay.controller.ingest.machine_sightings import read_sightings
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
@@ -53,10 +54,12 @@ class ListedMachine(MachineMatch):
     def describe(self) -> str:
         """Return what it says of itself, in a line."""
         seen = self.seen
+        bmc = " ".join(part for part in (seen.bmc_mac, seen.address) if part)
         said = [
             f"serial {seen.serial}" if seen.serial else "serial not read",
             " ".join(part for part in (seen.vendor, seen.model) if part),
-            f"BMC {' '.join(part for part in (seen.bmc_mac, seen.address) if part)}",
+            f"BMC {bmc}" if bmc else "",
+            f"boots from {seen.mac}" if seen.mac else "",
             f"{seen.rack} U{seen.u}" if seen.rack else "",
         ]
         return ", ".join(part for part in said if part)
@@ -75,10 +78,14 @@ class UnseenMachine:
 
 @dataclass(frozen=True, slots=True)
 class MachineList:
-    """The machines, those that people should look at first; and those that are expected and were not seen."""
+    """The machines, those that people should look at first; and those that are expected and were not seen.
+
+    `factory_logins`: nodes whose BMCs may still have the login with which they were shipped.
+    """
 
     machines: list[ListedMachine]
     not_seen: list[UnseenMachine]
+    factory_logins: list[str]
 
 
 def build_machine_list(fleet: Fleet, ledger: Ledger, now: datetime) -> MachineList:
@@ -88,7 +95,8 @@ def build_machine_list(fleet: Fleet, ledger: Ledger, now: datetime) -> MachineLi
     machines = [_list_machine(sighting, match) for sighting, match in zip(sightings, matches, strict=True)]
     ranks = {verdict: rank for rank, verdict in enumerate(VERDICT_WORDS)}
     machines.sort(key=lambda one: (ranks[one.verdict], one.node, one.seen.rack, -one.seen.u, one.seen.key))
-    return MachineList(machines, list(_list_unseen(find_unseen(matches, fleet))))
+    unseen = list(_list_unseen(find_unseen(matches, fleet)))
+    return MachineList(machines, unseen, list_open_takeovers(fleet, ledger))
 
 
 def _list_machine(sighting: Sighting, match: MachineMatch) -> ListedMachine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from starlette.applications import Starlette
 from web.pages.fleet_with_history import make_fleet_with_history
 from web.pages.seen_machines import DELIVERED, HEARD, record_machines
 
+from assay.model.entries.machine_entries import BmcTakeoverEntry
 from assay.model.fleet import Fleet
+from assay.model.ledger_entry import derive_id
 from assay.web.api import api_routes
 from assay.web.pages import page_routes
 
@@ -75,6 +78,19 @@ def test_the_api_gives_the_same_list(reader: Caller) -> None:
     (heard,) = [one for one in answer["machines"] if one["seen"]["bmc_mac"] == HEARD]
     assert (heard["node"], heard["source"], heard["recorded_at"][:2]) == ("n0022", "scan", "20")
     assert answer["not_seen"] == []
+
+
+def test_a_factory_login_is_told_until_it_ended(fleet: Fleet, tmp_path: Path) -> None:
+    (delivery,) = fleet.deliveries.values()
+    machine = delivery.machines[0].model_copy(update={"serial_number": fleet.nodes["n0004"].serial, "name": "n0004"})
+    ours = delivery.model_copy(update={"machines": [machine]})
+    state = make_state(replace(let_in(fleet, None), deliveries={ours.name: ours}), tmp_path)
+    caller = Caller(Starlette(routes=[*page_routes.routes(state), *api_routes.routes(state)]))
+    assert '<a href="/nodes/n0004">n0004</a>' in caller.get("/machines").body.decode()
+    entry = BmcTakeoverEntry("done", machine.serial_number, "fleet", "root")
+    state.context.ledger.append(entry.make_entry(derive_id("done"), state.context.now, "n0004"))
+    assert "Factory logins" not in caller.get("/machines").body.decode()
+    assert caller.get("/api/v1/machines").json["factory_logins"] == []
 
 
 def test_no_customer_sees_machines(fleet: Fleet) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import TypeAdapter
 
-from assay.model.text_lists import format_count
+from assay.model.text_lists import fold_names, format_count
 from assay.views.machine_list import VERDICT_WORDS, MachineList
 
 
@@ -26,6 +26,10 @@ def format_machines(listed: MachineList) -> Iterator[str]:
         for one in some if verdict != "node" else ():
             yield f"  {one.node or '?'}  {one.describe()}"
             yield from (f"      {problem}" for problem in one.problems)
+    if listed.factory_logins:
+        nodes = format_count(len(listed.factory_logins), "node")
+        yield f"{nodes} may still have the factory login: end it with `assay discover take-over`"
+        yield f"  {', '.join(fold_names(listed.factory_logins))}"
     if listed.not_seen:
         yield f"{format_count(len(listed.not_seen), 'machine')} expected and not seen yet"
         for unseen in listed.not_seen:

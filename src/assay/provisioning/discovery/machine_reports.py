@@ -16,15 +16,17 @@ SaidText = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 
 class ReportedMachine(BaseModel):
-    """A machine that somebody saw: at least its serial number, or the MAC address of its BMC.
+    """A machine that somebody saw: at least its serial number or a MAC address.
 
-    `address`: of its BMC. `rack`, `u`: where it stands, its lowest rack unit.
+    `bmc_mac`, `address`: of its BMC. `mac`: of the interface that it boots from. `rack`, `u`: where it stands, its
+    lowest rack unit.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     serial: Annotated[str, Field(max_length=64)] = ""
     bmc_mac: MacAddress | None = None
+    mac: MacAddress | None = None
     address: IPvAnyAddress | None = None
     vendor: SaidText = ""
     model: SaidText = ""
@@ -33,8 +35,8 @@ class ReportedMachine(BaseModel):
 
     @model_validator(mode="after")
     def _has_identity(self) -> ReportedMachine:
-        if not self.serial.strip() and self.bmc_mac is None:
-            raise ValueError("give its serial or its bmc_mac")
+        if not (self.serial.strip() or self.bmc_mac or self.mac):
+            raise ValueError("give its serial, its bmc_mac or its mac")
         return self
 
 
