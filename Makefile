@@ -12,7 +12,8 @@ export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Pytho
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(READY) $(NODE_READY) system ## take the example fleet once round the loop, in a virtual data hall
+run: $(READY) $(NODE_READY) system ## let a new machine boot itself, then take the example fleet once round the loop, in a virtual data hall
+	@$(BIN)/assay lab tour scenarios/first-start.yaml
 	@$(BIN)/assay lab tour scenarios/the-loop.yaml
 
 test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; four at once, since they wait a third of their time

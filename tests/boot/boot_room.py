@@ -18,6 +18,7 @@ from reserved_ports import reserve_ports
 
 from assay.actions import netboot
 from assay.actions.action import EffectIntent
+from assay.lab.real_start.qemu_machine import HOST
 from assay.provisioning.boot_attempts import BOOT_KINDS, BootAttempt, fold_attempts
 
 IMAGE = {"vmlinuz": b"the kernel of a test\n" * 1000, "initrd.gz": b"its first files\n" * 1000}
@@ -68,7 +69,7 @@ class BootServer:
     @property
     def url_of_machines(self) -> str:
         """The address from within qemu's own network."""
-        return f"http://10.0.2.2:{self.port}"
+        return f"http://{HOST}:{self.port}"
 
     def start(self, *more: str) -> None:
         words = ["serve", *more, "--boot", "--host", "127.0.0.1", "--port", str(self.port), "--fleet", str(self.root)]

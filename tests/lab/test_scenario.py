@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.fleet.fleet_loader import load_fleet
 from assay.lab.faults.injection import FAULTS
 from assay.lab.scenario import ScenarioStep, load_scenario
 from assay.model.errors import AssayError
@@ -23,6 +24,13 @@ def test_the_shipped_story_reads_and_plants_only_faults_that_exist() -> None:
 def test_every_chapter_of_the_shipped_story_but_the_first_declares_what_must_come_of_it() -> None:
     for chapter in load_scenario(THE_LOOP).chapters[1:]:
         assert any(step.expect for step in chapter.steps), chapter.title
+
+
+def test_the_first_start_is_of_machines_with_an_image() -> None:
+    fleet = load_fleet(THE_LOOP.parents[1])
+    for node in load_scenario(THE_LOOP.with_name("first-start.yaml")).new_machines:
+        assert fleet.provisioning_of(node)
+        assert fleet.image_of(node)
 
 
 @pytest.mark.parametrize(

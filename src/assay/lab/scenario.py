@@ -104,6 +104,7 @@ class ScenarioStep(StrictModel):
     advance_hours: float | None = None
     reconcile: ReconcileStep | None = None
     this_machine: bool | None = None
+    show: list[str] | None = Field(default=None, description="a command of assay, whose answer is shown")
     expect: ExpectStep | None = None
 
     @model_validator(mode="after")
@@ -126,11 +127,14 @@ class ScenarioChapter(StrictModel):
 
 
 class LabScenario(SpecDocument):
-    """The faults planted before the lab starts, then the chapters in order."""
+    """The faults planted before the lab starts, and the new machines; then the chapters in order."""
 
     start: str
     rate: float = Field(gt=0, description="lab seconds in a real second")
     plant: list[InjectStep] = Field(default=[])
+    new_machines: list[str] = Field(
+        default=[], description="nodes that nobody has started yet; the tour then plays on a copy, with a boot server"
+    )
     chapters: list[ScenarioChapter] = Field(default=[])
 
     @property

@@ -108,6 +108,7 @@ class ScenarioPlayer:
             "advance_hours": self._advance,
             "reconcile": self._reconcile,
             "this_machine": self._this_machine,
+            "show": self._show,
             "expect": self._expect,
         }
         return players[step.action](getattr(step, step.action)) or []
@@ -164,6 +165,9 @@ class ScenarioPlayer:
 
     def _this_machine(self, _: bool) -> None:
         self._run_assay("observe", "--here")
+
+    def _show(self, words: list[str]) -> None:
+        self._run_assay(*words)
 
     def _expect(self, step: ExpectStep) -> list[ExpectationResult]:
         answer = self.run(self._words("status", "--format", "json"))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from assay.cli.workspace import Workspace
 from assay.lab import process_control
-from assay.lab.scenario import ExpectationResult, load_scenario
+from assay.lab.real_start.boot_site import BootSite, lay_out_boot_site, run_boot_server
+from assay.lab.scenario import ExpectationResult, LabScenario, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
 
@@ -61,39 +65,73 @@ class ConsoleTourReporter(TourReporter):
 
 
 def play_scenario(workspace: Workspace, file: Path) -> bool:
-    """Play a scenario on a new lab with a new ledger; return whether all expectations were met."""
-    console, scenario, start = Console(highlight=False), load_scenario(file), time.monotonic()
+    """Play a scenario on a new lab with a new ledger; return whether all expectations were met.
+
+    A scenario with new machines is played on a copy of the fleet, which goes away.
+    """
+    scenario = load_scenario(file)
+    if not scenario.new_machines:
+        process_control.delete_lab(workspace.data_dir)
+        return _play(workspace, scenario)
+    with tempfile.TemporaryDirectory(prefix="assay-tour-") as folder:
+        site = lay_out_boot_site(workspace.fleet, Path(folder), scenario.new_machines)
+        return _play(Workspace(site.root), scenario, site)
+
+
+def _play(workspace: Workspace, scenario: LabScenario, site: BootSite | None = None) -> bool:
+    console, start = Console(highlight=False), time.monotonic()
     world = LabWorld(workspace.lab_dir)
-    process_control.delete_lab(workspace.data_dir)
     with console.status("building a virtual fleet"):
         process_control.prepare_lab(workspace.fleet, world, scenario.starts_at, scenario.rate, scenario)
+        if site:
+            site.plug_in(world, scenario.new_machines)
         process_control.start_lab(world)
     console.print(f"[bold]{scenario.description}[/]")
+    if site:
+        console.print(escape(site.describe_start()))
     _run_verb(workspace, "lab", "status", max_lines=1)
     reporter = ConsoleTourReporter(console)
     player = ScenarioPlayer(workspace.root, Workspace(workspace.root).fleet, world, reporter)
     try:
-        as_expected = player.play(scenario)
+        with run_boot_server(site) if site else contextlib.nullcontext():
+            as_expected = player.play(scenario)
     finally:
         reporter.status.stop()
         process_control.stop_lab(world)
-    _print_end(console, workspace, player, time.monotonic() - start)
+    if site:
+        _print_consoles(console, site)
+    else:
+        _print_fleet(workspace)
+    _print_end(console, player, time.monotonic() - start)
     return as_expected
 
 
-def _print_end(console: Console, workspace: Workspace, player: ScenarioPlayer, seconds: float) -> None:
+def _print_consoles(console: Console, site: BootSite) -> None:
+    for log in site.list_consoles():
+        shown = Text.from_ansi(log.read_text(errors="replace")).plain
+        lines = [line.rstrip() for line in shown.splitlines() if line.strip()]
+        console.print(f"\n[bold]What the machine's own console showed[/] (the first of {len(lines)} lines)")
+        for line in lines[:MAX_ANSWER_LINES]:
+            console.print(f"     [dim]{escape(line)}[/]", soft_wrap=True)
+
+
+def _print_fleet(workspace: Workspace) -> None:
+    console = Console(highlight=False)
     console.print("\n[bold]The state of every node, and why[/]")
     _run_verb(workspace, "status")
     console.print("\n[bold]Work for technicians[/]")
     _run_verb(workspace, "tickets")
     console.print()
-    report_code = _run_verb(workspace, "report")
+    if _run_verb(workspace, "report"):
+        console.print("[red]the report failed[/]")
     console.print("[dim]Now try: .venv/bin/assay status, history n0003, explain n0003, tickets[/]")
+
+
+def _print_end(console: Console, player: ScenarioPlayer, seconds: float) -> None:
     for chapter, result in player.missed:
         console.print(f"[red]✗ {escape(chapter)}: {escape(result.expected)} — but {escape(result.observed)}[/]")
     verdict = "[red]not as expected[/]" if player.missed else "[green]as expected[/]"
-    failed = "" if report_code == 0 else "; the report failed"
-    console.print(f"The scenario ended {verdict}, after {seconds:.0f} s{failed}.")
+    console.print(f"The scenario ended {verdict}, after {seconds:.0f} s.")
 
 
 def _run_verb(workspace: Workspace, *words: str, max_lines: int | None = None) -> int:

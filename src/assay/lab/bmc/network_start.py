@@ -1,5 +1,7 @@
 """A virtual machine that starts from the network: it asks its boot server over real HTTP, as iPXE and cloud-init do.
 
+A machine with a `qemu_folder` starts in qemu instead, and is virtual again once its first program has ended.
+
 A start lives in memory: one that is under way when the lab's process ends does not go on.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,8 +17,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from http.client import HTTPException
+from pathlib import Path
 
 from assay.lab.bmc.virtual_bmc import VirtualBmc
+from assay.lab.real_start.qemu_machine import MachineIdentity, find_command_line, run_machine
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.provisioning.boot_script import BOOT_PATH
 
@@ -59,14 +64,17 @@ async def start_from_network(bmc: VirtualBmc, boot_id: str) -> None:
             return
         pause_s, command_line = PAUSE_S, ""
         try:
-            script = await asyncio.to_thread(_load, state)
-            pause_s, command_line = script.pause_s, script.command_line
-            if command_line:
-                await asyncio.to_thread(_set_up, state, command_line)
-        except (OSError, HTTPException, ValueError, StopIteration):
+            if state.get("qemu_folder"):
+                command_line = await asyncio.to_thread(_start_in_qemu, state)
+            else:
+                script = await asyncio.to_thread(_load, state)
+                pause_s, command_line = script.pause_s, script.command_line
+                if command_line:
+                    await asyncio.to_thread(_set_up, state, command_line)
+                    await asyncio.sleep(state["timing"]["boot_s"] / clock.rate)
+        except (OSError, HTTPException, ValueError, StopIteration, subprocess.SubprocessError):
             command_line = ""
         if command_line:
-            await asyncio.sleep(state["timing"]["boot_s"] / clock.rate)
             await bmc.change(partial(_complete, boot_id, command_line))
             return
         await asyncio.sleep(pause_s / clock.rate)
@@ -81,6 +89,11 @@ def _complete(boot_id: str, command_line: str, state: VirtualNodeState, now: dat
         return state
     boot = {**state["boot"], "ready_at": now.isoformat()}
     return {**state, "network_start": False, "cmdline": command_line, "boot": boot}
+
+
+def _start_in_qemu(state: VirtualNodeState) -> str:
+    identity = MachineIdentity(state["nics"][0]["mac"], state["serial"], state["boot"]["asset_tag"])
+    return find_command_line(run_machine(Path(state["qemu_folder"]), state["boot_server"], identity))
 
 
 def _load(state: VirtualNodeState) -> StartScript:
