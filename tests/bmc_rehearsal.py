@@ -175,18 +175,7 @@ def _handler(bmc: TinyBmc) -> type[BaseHTTPRequestHandler]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            path, _, query = self.path.partition("?")
-            path = self.path if self.path in bmc.tree else path.rstrip("/")
-            bmc.asked.append(self.path)
-            if path in bmc.odd:
-                bmc.odd[path](self)
-            elif path != "/redfish/v1" and not knows(bmc, self.headers):
-                reply(self, 401, b"{}")
-            elif path not in bmc.tree:
-                reply(self, 404, b"{}")
-            else:
-                depth = int(query[-2]) if "expand" in query else 0
-                reply(self, 200, json.dumps(expanded(bmc.tree, bmc.tree[path], depth)).encode())
+            answer_read(bmc, self)
 
         def do_POST(self) -> None:
             bmc.asked.append(f"POST {self.path}")
@@ -200,6 +189,11 @@ def _handler(bmc: TinyBmc) -> type[BaseHTTPRequestHandler]:
                 bmc.sessions.add(token)
                 reply(self, 201, b"{}", X_Auth_Token=token, Location="/redfish/v1/SessionService/Sessions/1")
 
+        def do_PATCH(self) -> None:
+            bmc.asked.append(f"PATCH {self.path}")
+            bmc.tree[self.path] |= json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            reply(self, 200, json.dumps(bmc.tree[self.path]).encode())
+
         def do_DELETE(self) -> None:
             bmc.asked.append(f"DELETE {self.path}")
             bmc.sessions.discard(str(self.headers.get("X-Auth-Token")))
@@ -209,6 +203,21 @@ def _handler(bmc: TinyBmc) -> type[BaseHTTPRequestHandler]:
             """Keep quiet."""
 
     return Handler
+
+
+def answer_read(bmc: TinyBmc, call: BaseHTTPRequestHandler) -> None:
+    path, _, query = call.path.partition("?")
+    path = call.path if call.path in bmc.tree else path.rstrip("/")
+    bmc.asked.append(call.path)
+    if path in bmc.odd:
+        bmc.odd[path](call)
+    elif path != "/redfish/v1" and not knows(bmc, call.headers):
+        reply(call, 401, b"{}")
+    elif path not in bmc.tree:
+        reply(call, 404, b"{}")
+    else:
+        depth = int(query[-2]) if "expand" in query else 0
+        reply(call, 200, json.dumps(expanded(bmc.tree, bmc.tree[path], depth)).encode())
 
 
 def expanded(tree: dict[str, Any], resource: Any, depth: int) -> Any:

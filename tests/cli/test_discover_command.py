@@ -123,3 +123,17 @@ def test_a_vendors_list_is_drafted(tmp_path: Path) -> None:
     answer = run("delivery", "new", str(tmp_path / "list.csv"))
     assert answer.exit_code == 0
     assert "serial_number: ABC1" in answer.stdout
+
+
+def test_a_machine_whose_certificate_nobody_has_read_is_not_proposed(root: Path) -> None:
+    from datetime import UTC, datetime
+
+    from assay.controller.ingest.machine_sightings import record_sightings
+    from assay.ledger.store import Ledger
+    from assay.model.provisioning.seen_machine import SeenMachine
+
+    (root / ".assay").mkdir()
+    ledger = Ledger.open(root / ".assay/ledger.sqlite")
+    record_sightings(ledger, [SeenMachine("10.0.0.7", MAC, SERIAL)], "report", datetime.now(UTC))
+    ledger.close()
+    assert "nobody has read its serial number and certificate yet" in str(run("--propose").exception)

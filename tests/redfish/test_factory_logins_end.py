@@ -26,7 +26,8 @@ from assay.model.fleet import Fleet
 from assay.model.secret_redaction import register_secret
 from assay.model.specs.credential_reference import CredentialReference
 from assay.observe.evidence_store import EvidenceStore
-from assay.redfish.bmc_client import accepts_login
+from assay.redfish.bmc_accounts import disable_account, give_account
+from assay.redfish.bmc_client import accepts_login, open_bmc
 from assay.redfish.errors import error_for_response
 from assay.redfish.service_root_scan import ask_service_root
 
@@ -226,6 +227,37 @@ def test_a_node_of_no_delivery_has_no_factory_login(rack: Rack) -> None:
     fleet = rack.fleet()
     with pytest.raises(AssayError, match="no delivery says"):
         take_over(rack.context(fleet), fleet.nodes["n0001"])
+
+
+def put_slots(tiny: Any, *users: str) -> None:
+    """Give the small BMC slots for accounts, of which it creates none."""
+    where = "/redfish/v1/AccountService/Accounts"
+    slots = {f"{where}/{number}": user for number, user in enumerate(users, 1)}
+    for path, user in slots.items():
+        tiny.tree[path] = {"@odata.id": path, "Id": path[-1], "UserName": user}
+    listed = {"@odata.id": where, "Members": [{"@odata.id": path} for path in slots]}
+    tiny.tree["/redfish/v1/AccountService"] = {"@odata.id": where[:-9], "Accounts": {"@odata.id": where}}
+    tiny.tree["/redfish/v1"]["AccountService"] = {"@odata.id": where[:-9]}
+    refuse, show = tiny.status(405, f"no such method for {NEW}"), tiny.whole(listed)
+    tiny.odd[where] = lambda call: (refuse if call.command == "POST" else show)(call)
+
+
+def test_a_bmc_with_slots_gets_the_account_into_an_empty_one(tiny: Any, ca_file: Path) -> None:
+    put_slots(tiny, "", "root", "", "")
+    with open_bmc(tiny.node(bmc_ca=str(ca_file))) as bmc:
+        give_account(bmc, "fleet", NEW)
+        disable_account(bmc, "root")
+    slots = {one["Id"]: one for path, one in tiny.tree.items() if "/Accounts/" in path}
+    assert (slots["3"]["UserName"], slots["3"]["RoleId"], slots["3"]["Enabled"]) == ("fleet", "Administrator", True)
+    assert (slots["1"]["UserName"], slots["4"]["UserName"], slots["2"]["Enabled"]) == ("", "", False)
+
+
+def test_a_bmc_without_an_empty_slot_is_told(tiny: Any, ca_file: Path) -> None:
+    register_secret(NEW)
+    put_slots(tiny, "", "root")
+    with open_bmc(tiny.node(bmc_ca=str(ca_file))) as bmc, pytest.raises(AssayError, match="answered 405") as trouble:
+        give_account(bmc, "fleet", NEW)
+    assert NEW not in str(trouble.value)
 
 
 def test_no_error_shows_a_password_that_a_bmc_repeats_not_even_where_it_is_cut() -> None:

@@ -12,12 +12,14 @@ from assay.model.configuration.setting_mismatch import SettingMismatch, format_r
 from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree, parse_reading, value
 from assay.model.specs.node.bmc_settings import BmcAccountSpec, BmcAccountsSpec
+from assay.redfish.errors import error_for_response
 from assay.redfish.property_readings import read_property
 from assay.redfish.resource_changes import patch_resource
 from assay.redfish.session import RedfishSession, Resource
 
 ABSENT = "absent"
 ADMINISTRATOR = "Administrator"
+HTTP_NOT_ALLOWED = 405
 _PROPERTIES = {"role": "RoleId", "enabled": "Enabled", "locked": "Locked"}
 
 
@@ -124,5 +126,16 @@ def _find_account(bmc: RedfishSession, user: str) -> Resource | None:
 
 
 def _create(bmc: RedfishSession, user: str, password: str, role: str, *, enabled: bool = True) -> None:
-    accounts = bmc.follow(bmc.follow(bmc.root, "AccountService"), "Accounts")["@odata.id"]
-    bmc.post(accounts, {"UserName": user, "Password": password, "RoleId": role, "Enabled": enabled})
+    """Create an account; where a BMC has a number of slots and creates none (405), fill an empty one."""
+    service = bmc.follow(bmc.follow(bmc.root, "AccountService"), "Accounts")
+    body = {"UserName": user, "Password": password, "RoleId": role, "Enabled": enabled}
+    response = bmc.request("post", service["@odata.id"], body=body)
+    if response.status == HTTP_NOT_ALLOWED and (slot := _find_empty_slot(bmc, service)):
+        patch_resource(bmc, slot["@odata.id"], body)
+    elif not 200 <= response.status < 300:
+        raise error_for_response(response, "POST", service["@odata.id"], bmc.where)
+
+
+def _find_empty_slot(bmc: RedfishSession, accounts: Resource) -> Resource | None:
+    """Return the first empty slot. The one with the id 1 is reserved by IPMI for anonymous logins."""
+    return next((one for one in bmc.members(accounts) if not one.get("UserName") and str(one.get("Id")) != "1"), None)

@@ -19,15 +19,17 @@ HEAD = "# yaml-language-server: $schema=../specs/schemas/inventory.json\n"
 def draft_inventory(fleet: Fleet, delivery: str, matches: Sequence[MachineMatch], earlier: str = "") -> str:
     """Return the inventory file of a delivery: the hosts that it has `earlier`, and the expected machines in `matches`.
 
-    Raises AssayError for a machine that is known by its MAC address alone.
+    Raises AssayError for a machine whose serial number or certificate is not known: a MAC address is no proof.
     """
     declared = fleet.deliveries[delivery]
     machines = {machine.name: machine for machine in declared.machines}
     hosts = _read_hosts(earlier, declared.pool)
     for match in matches:
-        if match.seen.serial != machines[match.node].serial_number:
+        if match.seen.serial != machines[match.node].serial_number or not match.seen.fingerprint:
             fix = "assay discover --scan ADDRESS --login"
-            raise AssayError(f"{match.node} cannot be proposed: nobody has read its serial number yet", fix=fix)
+            raise AssayError(
+                f"{match.node} cannot be proposed: nobody has read its serial number and certificate yet", fix=fix
+            )
         hosts[match.node] = _draft_host(fleet, declared, machines[match.node], match)
     note = f"# Delivery {delivery}{f', order {declared.order}' if declared.order else ''}: drafted by assay discover.\n"
     return HEAD + note + yaml.safe_dump({declared.pool: {"hosts": hosts}}, sort_keys=False, allow_unicode=True)
