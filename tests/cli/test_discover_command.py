@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from bmc_rehearsal import PASSWORD, USER, authority, serve_tiny, tiny
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.controller.ingest.machine_sightings import record_sightings
 from assay.fleet.fleet_loader import load_fleet
+from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
+from assay.model.provisioning.seen_machine import SeenMachine
 
 __all__ = ["authority", "tiny"]
 ROOT = Path(__file__).parents[2]
@@ -107,9 +111,22 @@ def test_a_bmc_that_refuses_the_login_is_listed_all_the_same(
     assert "canary-7d1e" not in answer.output
 
 
-def test_the_same_look_is_recorded_once(root: Path, tiny: Any) -> None:
-    from assay.ledger.store import Ledger
+def test_a_machine_with_a_login_of_its_own_gets_that_one(
+    root: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_FACTORY_BMC", "root:of-the-others-7d1e")
+    monkeypatch.setenv("ITS_OWN", f"{USER}:{PASSWORD}")
+    path = root / f"specs/expected/{DELIVERY}.yaml"
+    delivery = yaml.safe_load(path.read_text())
+    delivery["machines"][0]["bmc_credentials"] = {"env": "ITS_OWN"}
+    path.write_text(yaml.safe_dump(delivery))
+    run("lease", "add", MAC, "127.0.0.1")
+    answer = run(*put_machine(tiny), "--login")
+    assert (answer.exit_code, f"serial {SERIAL}" in answer.stdout) == (0, True), answer.output
+    assert sum(one.startswith("POST") for one in tiny.asked) == 1, "no other login was tried"
 
+
+def test_the_same_look_is_recorded_once(root: Path, tiny: Any) -> None:
     words = put_machine(tiny)
     for _ in range(3):
         run(*words)
@@ -126,12 +143,6 @@ def test_a_vendors_list_is_drafted(tmp_path: Path) -> None:
 
 
 def test_a_machine_whose_certificate_nobody_has_read_is_not_proposed(root: Path) -> None:
-    from datetime import UTC, datetime
-
-    from assay.controller.ingest.machine_sightings import record_sightings
-    from assay.ledger.store import Ledger
-    from assay.model.provisioning.seen_machine import SeenMachine
-
     (root / ".assay").mkdir()
     ledger = Ledger.open(root / ".assay/ledger.sqlite")
     record_sightings(ledger, [SeenMachine("10.0.0.7", MAC, SERIAL)], "report", datetime.now(UTC))

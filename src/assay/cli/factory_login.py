@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from assay.cli.workspace import Workspace
+from assay.controller.ingest.machine_sightings import read_sightings
 from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.model.errors import AssayError
 from assay.model.provisioning.seen_machine import SeenMachine
+from assay.model.specs.credential_reference import CredentialReference
+from assay.provisioning.discovery.machine_matching import match_machines
 from assay.redfish.credentials import UserPassword, parse_user_password
 from assay.redfish.errors import BmcLoginRefused
 from assay.redfish.machine_identity import read_machine
@@ -26,13 +29,15 @@ def describe_found(found: FoundBmc) -> SeenMachine:
 def read_machines(workspace: Workspace, found: Sequence[FoundBmc], port: int) -> Iterator[SeenMachine]:
     """Yield what each BMC says after a login, or what it said before, where it lets nobody in. Says so on stderr.
 
+    A machine that has a login of its own gets that one, where an earlier sight says that it is at this address.
     Raises AssayError if no delivery has factory credentials, or if they cannot be read.
     """
-    logins = list_factory_logins(workspace)
+    logins, own = list_factory_logins(workspace), _map_own_logins(workspace)
     quirks = BmcQuirkSet(workspace.fleet.quirks.values())
     for bmc in found:
         try:
-            yield _read_with_any(bmc, port, logins, quirks)
+            login = own.get(bmc.address)
+            yield _read_with_any(bmc, port, [_read_login(workspace, login)] if login else logins, quirks)
         except AssayError as error:
             typer.echo(f"{bmc.address}: {error.what}", err=True)
             yield describe_found(bmc)
@@ -40,15 +45,33 @@ def read_machines(workspace: Workspace, found: Sequence[FoundBmc], port: int) ->
 
 def list_factory_logins(workspace: Workspace) -> list[UserPassword]:
     """Return the factory credentials of the deliveries, each once."""
+    deliveries = workspace.fleet.deliveries.values()
     references = {
         describe_reference(delivery.factory_credentials): delivery.factory_credentials
-        for delivery in workspace.fleet.deliveries.values()
+        for delivery in deliveries
         if delivery.factory_credentials
     }
-    if not references:
+    if not references and not any(machine.bmc_credentials for one in deliveries for machine in one.machines):
         fix = "give a delivery in specs/ its `factory_credentials`, or scan without --login"
         raise AssayError("no delivery says with which credentials its BMCs are shipped", where="--login", fix=fix)
-    return [parse_user_password(read_secret(one, workspace.root), name) for name, one in references.items()]
+    return [_read_login(workspace, reference) for reference in references.values()]
+
+
+def _map_own_logins(workspace: Workspace) -> dict[str, CredentialReference]:
+    """Return address → the login of the machine that was seen there, for machines with a login of their own."""
+    own = {
+        (delivery.name, machine.name): machine.bmc_credentials
+        for delivery in workspace.fleet.deliveries.values()
+        for machine in delivery.machines
+        if machine.bmc_credentials
+    }
+    seen = [sighting.machine for sighting in read_sightings(workspace.ledger, workspace.clock.now())]
+    matches = match_machines(seen, workspace.fleet)
+    return {one.seen.address: own[one.delivery, one.node] for one in matches if (one.delivery, one.node) in own}
+
+
+def _read_login(workspace: Workspace, reference: CredentialReference) -> UserPassword:
+    return parse_user_password(read_secret(reference, workspace.root), describe_reference(reference))
 
 
 def _read_with_any(bmc: FoundBmc, port: int, logins: Sequence[UserPassword], quirks: BmcQuirkSet) -> SeenMachine:
@@ -58,5 +81,4 @@ def _read_with_any(bmc: FoundBmc, port: int, logins: Sequence[UserPassword], qui
             return read_machine(bmc, port, credentials, quirks)
         except BmcLoginRefused as error:
             refused = error
-    assert refused is not None
-    raise refused
+    raise refused or AssayError("no login is declared for it")
