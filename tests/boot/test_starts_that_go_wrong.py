@@ -63,14 +63,19 @@ def test_a_machine_whose_dhcp_answer_is_anothers_is_told_by_the_stage_that_it_ne
     hasty.room.change("n0001", lambda state: state.update(boot_server="http://127.0.0.1:9"))
     told = fail(hasty, "n0001")
     assert "after the power-on" in told
-    assert "no pxe within 12 min; its BMC says: power On" in told
+    assert "no pxe within 12 min; its BMC says: power On, PrimaryProcessorInitializationStarted; " in told
+    assert "iPXE asks http://127.0.0.1:9 / <urlopen error [Errno 111] Connection refused>" in told
 
 
 def test_a_machine_that_hangs_after_its_kernel_is_told_with_its_last_stage(hasty: BootRoom) -> None:
     hasty.plug_in("n0002")
     inject_fault(hasty.room.world, "boot.hangs", "n0002", {})
     told = fail(hasty, "n0002")
-    assert "the last one after pxe: no kernel within 14 min" in told
+    assert "the last one after pxe: no kernel within 14 min; its BMC says: power On, " in told
+    assert told.partition("\n")[0].endswith(
+        "/ Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)"
+    )
+    assert "... ok / Command line: " in told, "without the codes of a terminal"
 
 
 def test_a_machine_that_is_switched_off_in_the_middle_does_not_count_as_started(hasty: BootRoom) -> None:

@@ -1,12 +1,24 @@
-"""Lets a BMC start its machine from the network once, and gives the machine a text that only this BMC shows it."""
+"""Lets a BMC start its machine from the network once, and tells how far the start is.
+
+It also gives the machine a text that only this BMC shows it.
+"""
 
 from __future__ import annotations
+
+import re
 
 from assay.model.errors import AssayError
 from assay.redfish.bmc_client import BmcClient
 from assay.redfish.resource_changes import patch_resource
 from assay.redfish.session import Resource
 
+CONSOLE_LOG = "HostLogger"
+"""OpenBMC's log of the serial console, an entry for each line.
+
+Source: openbmc/bmcweb, redfish-core/lib/systems_logservices_hostlogger.hpp.
+"""
+CONSOLE_LINES, READ_LINES, MOST_CHARACTERS = 3, 20, 160
+_TERMINAL_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 ENABLED, TARGET = "BootSourceOverrideEnabled", "BootSourceOverrideTarget"
 
 
@@ -38,10 +50,36 @@ def write_asset_tag(bmc: BmcClient, text: str) -> None:
 
 
 def describe_boot_progress(bmc: BmcClient) -> str:
-    """Return how far the machine's start is, for people: its power, and the progress where the BMC shows it."""
+    """Return how far the machine's start is, for people: its power, its progress and its console, as far as shown."""
     system = bmc.system()
     progress = (system.get("BootProgress") or {}).get("LastState")
-    return f"power {system.get('PowerState')}" + (f", {progress}" if progress and progress != "None" else "")
+    told = f"power {system.get('PowerState')}" + (f", {progress}" if progress and progress != "None" else "")
+    try:
+        lines = read_console_end(bmc, system)
+    except AssayError as error:
+        return f"{told}; its console cannot be read: {error.what}"
+    return f"{told}; its console ends with: {' / '.join(lines)}" if lines else told
+
+
+def read_console_end(bmc: BmcClient, system: Resource) -> list[str]:
+    """Return the last lines of the system's serial console that are not empty; none where the BMC keeps no such log."""
+    services = bmc.members(bmc.follow(system, "LogServices", 1)) if "LogServices" in system else []
+    log = next((one for one in services if one.get("Id") == CONSOLE_LOG and "Entries" in one), None)
+    if log is None:
+        return []
+    path, query = log["Entries"]["@odata.id"], {"$top": str(READ_LINES)}
+    if bmc.has_feature("TopSkipQuery"):
+        count = int(bmc.get_with(path, {"$top": "1"}).get("Members@odata.count", 0))
+        query["$skip"] = str(max(0, count - READ_LINES))
+    entries = bmc.get_with(path, query).get("Members", [])
+    shown = [_clean(str(entry.get("Message") or "")) for entry in entries]
+    return [line for line in shown if line][-CONSOLE_LINES:]
+
+
+def _clean(line: str) -> str:
+    """Return a line of a console without the codes of a terminal, cut."""
+    plain = _TERMINAL_CODE.sub("", line)
+    return "".join(char for char in plain if char.isprintable()).strip()[:MOST_CHARACTERS]
 
 
 def _read_boot(system: Resource) -> Resource:

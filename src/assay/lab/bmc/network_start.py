@@ -27,6 +27,7 @@ from assay.provisioning.boot_script import BOOT_PATH
 PAUSE_S = 30.0
 """How long a machine waits before it asks again, in lab seconds, where the script names no time."""
 DEADLINE_S = 20.0
+CONSOLE_LINES = 100
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -62,18 +63,20 @@ async def start_from_network(bmc: VirtualBmc, boot_id: str) -> None:
         await asyncio.sleep(max(0.0, (on_at - clock.now()).total_seconds() / clock.rate))
         if not _is_starting(bmc.stored_state(), boot_id):
             return
-        pause_s, command_line = PAUSE_S, ""
+        pause_s, command_line, shown = PAUSE_S, "", list[str]()
         try:
             if state.get("qemu_folder"):
                 command_line = await asyncio.to_thread(_start_in_qemu, state)
             else:
-                script = await asyncio.to_thread(_load, state)
+                script = await asyncio.to_thread(_load, state, shown)
                 pause_s, command_line = script.pause_s, script.command_line
                 if command_line:
-                    await asyncio.to_thread(_set_up, state, command_line)
+                    await asyncio.to_thread(_set_up, state, command_line, shown)
                     await asyncio.sleep(state["timing"]["boot_s"] / clock.rate)
-        except (OSError, HTTPException, ValueError, StopIteration, subprocess.SubprocessError):
+        except (OSError, HTTPException, ValueError, StopIteration, subprocess.SubprocessError) as error:
+            shown.append(f"{error}")
             command_line = ""
+        await bmc.change(partial(_show, boot_id, shown))
         if command_line:
             await bmc.change(partial(_complete, boot_id, command_line))
             return
@@ -91,24 +94,34 @@ def _complete(boot_id: str, command_line: str, state: VirtualNodeState, now: dat
     return {**state, "network_start": False, "cmdline": command_line, "boot": boot}
 
 
+def _show(boot_id: str, lines: list[str], state: VirtualNodeState, _: datetime) -> VirtualNodeState:
+    """Add lines to the machine's serial console."""
+    is_now = state["boot"]["id"] == boot_id
+    return {**state, "console": [*state.get("console", []), *lines][-CONSOLE_LINES:]} if is_now else state
+
+
 def _start_in_qemu(state: VirtualNodeState) -> str:
     identity = MachineIdentity(state["nics"][0]["mac"], state["serial"], state["boot"]["asset_tag"])
     return find_command_line(run_machine(Path(state["qemu_folder"]), state["boot_server"], identity))
 
 
-def _load(state: VirtualNodeState) -> StartScript:
+def _load(state: VirtualNodeState, shown: list[str]) -> StartScript:
     """Fetch the script and the files that it names, as iPXE does. Raises OSError where one is refused."""
     identity = {"mac": state["nics"][0]["mac"], "serial": state["serial"], "uuid": state["boot"]["id"]}
     query = urllib.parse.urlencode(identity)
+    shown.append(f"iPXE asks {state['boot_server']}")
     script = read_script(_fetch(f"{state['boot_server']}{BOOT_PATH}/script?{query}").decode())
     for url in script.files:
         _fetch(url)
+        shown.append(f"\x1b[1m{url}... ok\x1b[0m")
     return script
 
 
-def _set_up(state: VirtualNodeState, command_line: str) -> None:
+def _set_up(state: VirtualNodeState, command_line: str, shown: list[str]) -> None:
     """Fetch the data of the start, as cloud-init does, and report how far it came."""
+    shown.append(f"Command line: {command_line}")
     if state["fails"].get("start_hangs"):
+        shown.append("Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)")
         return
     source = next(word for word in command_line.split() if word.startswith("ds=nocloud;s="))
     data = source.removeprefix("ds=nocloud;s=")

@@ -199,6 +199,7 @@ def _start_boot(state: VirtualNodeState, now: datetime) -> VirtualNodeState:
         "power": {**state["power"], "state": "On", "on_at": on_at.isoformat()},
         "boot": {**boot, "count": state["boot"]["count"] + 1, "asset_tag": state.get("asset_tag", "")},
         "network_start": by_network,
+        "console": [],
         "boot_override": {} if override.get("enabled") == "Once" else override,
         "kernel_log": [],
         "gpus": [gpu_after_boot(gpu) for gpu in state.get("gpus", [])],

@@ -1,4 +1,4 @@
-"""The BMC itself (Manager) and the system event log (LogService) as resources."""
+"""The BMC itself (Manager), the system event log and the console's log (LogService) as resources."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from assay.lab.bmc.resources.computer_system import SYSTEM_PATH as SYSTEM
 LOG_SERVICES_PATH = f"{SYSTEM}/LogServices"
 SEL = f"{LOG_SERVICES_PATH}/SEL"
 ENTRIES = f"{SEL}/Entries"
+CONSOLE = f"{LOG_SERVICES_PATH}/HostLogger"
+CONSOLE_ENTRIES = f"{CONSOLE}/Entries"
 CLEAR_LOG = f"{REDFISH_ROOT}{SEL}/Actions/LogService.ClearLog"
 MANAGER_PATH = "/Managers/BMC_0"
 NETWORK_PROTOCOL = f"{MANAGER_PATH}/NetworkProtocol"
@@ -29,9 +31,9 @@ NTP_PLACES = 3
 MANAGER_RESET = f"{REDFISH_ROOT}{MANAGER_PATH}/Actions/Manager.Reset"
 
 
-def log_services(_: ResourceView) -> Resource:
-    """The log services: only the system event log."""
-    return make_collection("LogService", "Log services", [SEL])
+def log_services(view: ResourceView) -> Resource:
+    """The log services: the system event log, and the console's log once the machine has shown something there."""
+    return make_collection("LogService", "Log services", [SEL, *([CONSOLE] if view.state.get("console") else [])])
 
 
 def sel(view: ResourceView) -> Resource:
@@ -75,6 +77,46 @@ def _log_entry_body(event: dict[str, Any]) -> Resource:
         Severity=event["severity"],
         Message=event["message"],
         MessageId=event["message_id"],
+    )
+
+
+def console(_: ResourceView) -> Resource:
+    """The log of the serial console, as OpenBMC has it."""
+    return make_resource(
+        "LogService",
+        "1_5_2",
+        "HostLogger",
+        "Host Logger Service",
+        ServiceEnabled=True,
+        LogEntryType="OEM",
+        OverWritePolicy="WrapsWhenFull",
+        Status=make_status(),
+        Entries=resource_link(CONSOLE_ENTRIES),
+    )
+
+
+def console_entries(view: ResourceView) -> Resource:
+    """All lines of the console, oldest first."""
+    found = make_collection("LogEntry", "Host Logger Entries", ())
+    count = len(view.state.get("console", []))
+    members = [
+        {"@odata.id": f"{REDFISH_ROOT}{CONSOLE_ENTRIES}/{number}", **console_entry(view, str(number))}
+        for number in range(count)
+    ]
+    return {**found, "Members": members, "Members@odata.count": count}
+
+
+def console_entry(view: ResourceView, ident: str) -> Resource:
+    """One line."""
+    return make_resource(
+        "LogEntry",
+        "1_16_2",
+        ident,
+        "Host Logger Entry",
+        EntryType="Oem",
+        OemRecordFormat="Host Logger Entry",
+        Severity="OK",
+        Message=view.state["console"][int(ident)],
     )
 
 
