@@ -215,3 +215,19 @@ def test_a_word_whose_writer_is_killed_is_there_once_or_not_and_once_after_it_is
         assert asked in ([], ["n0003", "n0004"]), "of both nodes or of none"
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     assert [entry.node for entry in ann.ledger().entries(kinds=["move"])] == ["n0003", "n0004"]
+
+
+def test_wipe_goes_to_the_state_that_wipes_between_customers(ann):
+    assert "from production to wipe when no job is on it" in ann.types("wipe", "n0003", *BECAUSE)
+    assert "from triage it may go to" in ann.is_refused("wipe", "n0002", *BECAUSE)
+    spec = ann.root / "specs/nodes/hgx-h100.yaml"
+    text = spec.read_text()
+    spec.write_text(text[: text.index("wipe:")] + text[text.index("psus:") :])
+    assert "its spec hgx-h100 declares no wipe" in ann.is_refused("wipe", "n0003", *BECAUSE)
+
+
+def test_a_policy_without_a_state_that_wipes_is_told(ann):
+    file = ann.root / "specs/lifecycle/default.yaml"
+    file.write_text(file.read_text().replace("[cordon, drain, wipe, reboot]", "[cordon, drain, reboot]"))
+    told = ann.is_refused("wipe", "n0003", *BECAUSE)
+    assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default wipes a node on entry", told)

@@ -9,6 +9,7 @@ import pytest
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
+from assay.controller.effects.effect_journal import derive_effect_id
 from assay.controller.ticket_updates import update_tickets
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
@@ -82,6 +83,27 @@ def test_what_goes_back_has_its_dossier_and_the_folder_for_photos_on_the_ticket(
     assert photos == archive.replace(".zip", ".photos")
     assert archive in ann.types("tickets")
     assert archive in format_ticket_markdown(one)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("effect.verified", "wipe: proven wiped: nvme0"),
+        ("effect.failed", "wipe: proven wiped: nvme0"),
+        ("effect.unknown", "wipe: not proven yet; leave the node and its drives where they are"),
+    ],
+)
+def test_the_ticket_of_what_goes_back_says_whether_its_drives_are_wiped(desk, kind: str, told: str):
+    moved(desk.ledger, "n0002", "triage", "rma", 1)
+    (decision,) = desk.ledger.entries("n0002", ["decision"])
+    effect = {"effect": derive_effect_id(decision.id, "wipe"), "action": "wipe"}
+    at = (AT + timedelta(minutes=2)).isoformat()
+    desk.ledger.append(
+        LedgerEntry("w1", at, "effect.intent", "n0002", {**effect, "decision": decision.id, "before": {}}),
+        LedgerEntry("w2", at, kind, "n0002", {**effect, "reason": "proven wiped: nvme0", "facts": {}}),
+    )
+    (one,) = [one for one in tickets(desk, "n0002") if "(rma)" in one.ticket.title]
+    assert told in one.ticket.seen
 
 
 def test_a_part_that_came_back_is_on_the_ticket_of_the_node_that_it_is_in(desk):

@@ -11,7 +11,7 @@ from datetime import timedelta
 from assay.actions import cordon
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification, find_action_effort
 from assay.actions.wiping.drive_readings import DriveReading, read_local_drives
-from assay.actions.wiping.node_wipe import NodeWipe, read_records, read_with_markers
+from assay.actions.wiping.node_wipe import NodeWipe, read_records, read_with_markers, record_proof
 from assay.actions.wiping.wipe_record import DriveRecord
 from assay.actions.wiping.wipe_verdict import (
     WipeVerdict,
@@ -53,9 +53,14 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     try:
         drives = read_with_markers(context, intent, records)
     except AssayError as error:
-        done = None if _may_be_under_way(context, intent, records) else False
-        return EffectVerification(done, f"its drives are not proven wiped: {error.what}; {ADVICE[spec.unwiped]}")
+        reason = f"its drives are not proven wiped: {error.what}"
+        if _may_be_under_way(context, intent, records):
+            return EffectVerification(None, reason)
+        return EffectVerification(False, f"{reason}; {ADVICE[spec.unwiped]}")
     verdicts = {str(one): _judge(one, records.get(one.serial, DriveRecord()), spec) for one in drives}
+    for one in drives:
+        if verdicts[str(one)].standing == "wiped":
+            record_proof(context, intent, one, records[one.serial], verdicts[str(one)].reason)
     absent = _describe_absent(context, intent, drives)
     facts: EffectFacts = {"drives": [_describe(one, records, verdicts[str(one)]) for one in drives], "absent": absent}
     wiped = [name for name, verdict in verdicts.items() if verdict.standing == "wiped"]
@@ -64,9 +69,9 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     told = f"proven wiped: {', '.join(wiped) or 'none'}"
     if counted <= set(wiped) and not absent:
         return EffectVerification(True, "; left alone: ".join([told, *rest]), facts)
-    is_open = any(verdict.standing in ("under way", "unknown") for verdict in verdicts.values())
-    advice = f"{ADVICE[spec.unwiped]}; {told}"
-    return EffectVerification(None if is_open else False, "; ".join([*rest, *absent, advice]), facts)
+    if any(verdict.standing in ("under way", "unknown") for verdict in verdicts.values()):
+        return EffectVerification(None, "; ".join([*rest, *absent, told]), facts)
+    return EffectVerification(False, "; ".join([*rest, *absent, ADVICE[spec.unwiped], told]), facts)
 
 
 def _find_spec(context: ActionContext, intent: EffectIntent) -> WipeSpec | None:

@@ -88,6 +88,7 @@ VERBS = {
     "release": Verb("verbs.operate.hold_release", ORDERS, "End a hold."),
     "move": Verb("verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
     "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."),
+    "wipe": Verb("verbs.operate.move_zap_certify", ORDERS, "Erase the local drives of a node, and prove it."),
     "certify": Verb("verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
     "rollout": Verb("verbs.operate.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("verbs.operate.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),

@@ -27,7 +27,7 @@ from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.lemon_score import compute_lemon_score
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.lifecycle.sync.drift_words import describe_fault
-from assay.model.decision import FLAPPING_RULE
+from assay.model.decision import FLAPPING_RULE, WIPE
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.outcome import RecordedOutcome
@@ -88,6 +88,7 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
     open_faults = [fault for fault in node_state.faults if fault.is_open]
     faults = [f"open: {fault.fault_class} on {fault.subject}: {fault.detail}" for fault in open_faults]
     drifts = node_state.burn_in.describe_drifts() if node_state.burn_in else ()
+    wipe = _describe_wipe(snapshot, view)
     place = f"{view.name} ({node_state.state})"
     yield Ticket(
         **_make_identity(f"stay/{view.name}/{node_state.stay_id}"),
@@ -95,12 +96,22 @@ def _state_tickets(snapshot: FleetSnapshot, view: NodeSnapshot, notes: Technicia
         node=view.name,
         places=(_make_place(view),),
         expected=inspection.done if inspection else state.summary,
-        seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ())]),
+        seen="\n".join([node_state.reason, *faults, *drifts, *notes.returned_parts.get(view.name, ()), *wipe]),
         verify=f"assay certify {view.name} --reason '…'",
         severity="degraded" if node_state.decision else "informational",
         steps="\n".join(inspection.steps) if inspection else "",
         files=_format_files(view) if DOSSIER_ACTION in state.entry and node_state.decision else "",
     )
+
+
+def _describe_wipe(snapshot: FleetSnapshot, view: NodeSnapshot) -> list[str]:
+    """Return what is known of the drives, in a state that wipes them: who takes the node away must know."""
+    if WIPE not in snapshot.policy_state_of(view).entry or not view.node_state.decision:
+        return []
+    effect = view.node_state.find_effect(view.node_state.decision, WIPE)
+    if effect is None or effect.standing not in ("verified", "failed"):
+        return ["wipe: not proven yet; leave the node and its drives where they are"]
+    return [f"wipe: {effect.reason}"]
 
 
 def _format_files(view: NodeSnapshot) -> str:

@@ -10,7 +10,7 @@ from assay.lifecycle.corrections import CorrectionRecord
 from assay.lifecycle.decisions.lost_cordons import list_recordon_effects
 from assay.lifecycle.decisions.open_corrections import find_open_correction
 from assay.lifecycle.node_state import NodeState
-from assay.model.decision import CONFIGURE
+from assay.model.decision import CONFIGURE, WIPE
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
@@ -29,17 +29,20 @@ def list_outstanding_effects(policy: LifecyclePolicy, node_state: NodeState) -> 
     """Return the outstanding effects of a node, in their order. Tickets are no effects.
 
     After a failed action, no other action follows, because each needs the one before it; but a node whose settings
-    failed is opened again. If a person certifies the node after the failure, assay tries the action again. On a held
-    node, only started effects are outstanding.
+    failed is opened again, and one whose drives were not wiped gets its dossier. If a person certifies the node after
+    the failure, assay tries the action again. On a held node, only started effects are outstanding.
     """
     outstanding: list[OutstandingEffect] = []
-    correction = find_open_correction(node_state)
+    correction, needs_dossier_only = find_open_correction(node_state), False
     for requested_by, action, reason in _list_requested_effects(policy, node_state, correction):
         decision = _find_current_request(node_state, requested_by, action)
         effect = node_state.find_effect(decision, action)
         if effect and effect.standing == "failed":
-            if action == CONFIGURE:
+            needs_dossier_only = action == WIPE
+            if action in (CONFIGURE, WIPE):
                 continue
+            break
+        if needs_dossier_only and action != "dossier":
             break
         if action != "ticket" and not (effect and effect.standing == "verified") and (effect or not node_state.hold):
             params = correction.params if correction and action == CONFIGURE else {}

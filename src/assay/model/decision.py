@@ -38,6 +38,8 @@ FLAPPING_RULE = "flapping"
 
 CONFIGURE: ActionName = "configure"
 """The action, and the remedy of a decision, that gives a node its settings where it is, also while jobs run there."""
+WIPE: ActionName = "wipe"
+"""The action that lets the local drives erase themselves. A dossier is made even if it fails: the drives stay here."""
 CONFIGURE_IDLE = "configure-idle"
 """The remedy of a decision that does so while the node is cordoned and no job runs there."""
 CORRECTION_REMEDIES = (CONFIGURE, CONFIGURE_IDLE)

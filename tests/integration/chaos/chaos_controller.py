@@ -114,7 +114,8 @@ class Controller:
         self.chance, self.world = random.Random(seed), World(root)
         for what in ("reboot", "powercycle", "zap"):
             sys.modules[f"assay.actions.{what}"] = Deed(self.world, what, self.chance, refused)  # type: ignore[assignment]
-        sys.modules["assay.actions.dossier"] = Nothing()  # type: ignore[assignment]
+        for what in ("wipe", "dossier"):
+            sys.modules[f"assay.actions.{what}"] = Nothing()  # type: ignore[assignment]
         sys.modules["assay.actions.drain_now"] = DrainNow()  # type: ignore[assignment]
         os.fsync = lambda _: None  # of evidence: no machine is killed here; databases have their own
         node_and_fabric_collection.stream_evidence = self._collect  # type: ignore[assignment]

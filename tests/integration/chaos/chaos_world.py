@@ -189,7 +189,7 @@ class Deed:
 
 
 class Nothing:
-    """An action of which nothing can be seen in this world: a dossier."""
+    """An action of which nothing can be seen in this world: a dossier, a wipe of drives that nobody has."""
 
     patience_s = 0.0
 

@@ -99,7 +99,7 @@ def test_an_effect_that_was_done_and_is_said_to_have_failed(planted):
 
 
 def test_a_way_that_the_policy_does_not_draw(planted):
-    (wrong,) = planted(ENROLLED, *moved("d1", "production", "rma"), *effects(("dossier",)), deeds=())
+    (wrong,) = planted(ENROLLED, *moved("d1", "production", "rma"), *effects(("wipe", "dossier")), deeds=())
     assert "from production to rma, where nothing leads" in wrong
 
 

@@ -37,6 +37,15 @@ def read_with_markers(
     return read_local_drives(context.fleet.nodes[intent.node], markers)
 
 
+def record_proof(
+    context: ActionContext, intent: EffectIntent, drive: DriveReading, record: DriveRecord, proof: str
+) -> None:
+    """Record that a drive is proven wiped by its newest order; again, that adds nothing."""
+    if order := record.order:
+        content = WipeProvedEntry(intent.effect, drive.serial, drive.model, drive.name, order.method, proof)
+        context.ledger.append(make_wipe_entry(content, context.clock.now().isoformat(), intent.node))
+
+
 @dataclass(slots=True)
 class NodeWipe:
     """The wipe of one node for one effect."""
@@ -104,7 +113,7 @@ class NodeWipe:
             order = record.order
             assert order  # only drives with an open order come back
             if verdict.standing == "wiped":
-                self._append(WipeProvedEntry(*self._name(drive, order.method), verdict.reason))
+                record_proof(self.context, self.intent, drive, record, verdict.reason)
             elif repeat and drive.log_status != "failed":
                 self._run_playbook("erase", [(drive, order.method)], {})
             else:
@@ -153,6 +162,6 @@ class NodeWipe:
     def _name(self, drive: DriveReading, method: str) -> tuple[str, str, str, str, str]:
         return self.intent.effect, drive.serial, drive.model, drive.name, method
 
-    def _append(self, content: WipeOrderedEntry | WipeProvedEntry | WipeMissedEntry) -> None:
+    def _append(self, content: WipeOrderedEntry | WipeMissedEntry) -> None:
         at = self.context.clock.now().isoformat()
         self.context.ledger.append(make_wipe_entry(content, at, self.intent.node))

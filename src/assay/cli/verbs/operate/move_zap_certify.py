@@ -1,4 +1,4 @@
-"""`assay move`, `assay zap` and `assay certify`: people's orders about where a node goes, within the policy."""
+"""`assay move`, `assay zap`, `assay wipe` and `assay certify`: people's orders within the policy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from assay.controller.orders.hold_end import format_hold_end, is_hold_expired
 from assay.controller.orders.node_orders import certify_node
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder
 from assay.lifecycle.decisions.manual_moves import describe_reachable_states, refuse_unreachable_states
+from assay.model.decision import WIPE
 from assay.model.entries.operator_entries import MoveEntry, ZapRequestedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 move_app = typer.Typer(add_completion=False)
 zap_app = typer.Typer(add_completion=False)
+wipe_app = typer.Typer(add_completion=False)
 certify_app = typer.Typer(add_completion=False)
 
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for the end of customers' jobs on the node.")]
@@ -78,20 +80,61 @@ def zap(
     record_orders(workspace, nodes, lambda node_state: _request_zap(workspace, operator, node_state, now=now), form)
 
 
+@wipe_app.command()
+def wipe(
+    nodes: NodeNames,
+    reason: Reason,
+    now: Now = False,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Order assay to erase the local drives of a node, as `wipe` of its node spec declares, and to prove it.
+
+    The node goes to the state in which the policy wipes and from which it can serve again. What is erased is gone.
+
+    Exit codes: 0 recorded; 2 nothing was recorded.
+    """
+    workspace = Workspace(fleet.resolve())
+    operator = identify_operator(workspace, who, reason)
+    record_orders(workspace, nodes, lambda node_state: _request_wipe(workspace, operator, node_state, now=now), form)
+
+
 def _request_zap(
     workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, *, now: bool
 ) -> OperatorOrder:
     policy = find_policy_of_state(workspace, node_state)
     zapping = [name for name, state in policy.states.items() if "zap" in state.entry]
     if not zapping:
-        raise AssayError(
-            f"no state of the policy {policy.name} zaps a node on entry",
-            where=workspace.fleet.lines.get((f"LifecyclePolicy/{policy.name}", "states"), ""),
-            fix="add `entry: [zap]` to the state that brings firmware and settings to the bundle",
-        )
+        fix = "add `entry: [zap]` to the state that brings firmware and settings to the bundle"
+        raise _make_missing_state_error(workspace, policy, "zaps", fix)
     current = node_state.state
     to = current if current in zapping else refuse_unreachable_states(policy, node_state, zapping)
     return _request_move(workspace, operator, node_state, to, ZapRequestedEntry, now=now)
+
+
+def _request_wipe(
+    workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, *, now: bool
+) -> OperatorOrder:
+    """Return the order to go to the state that wipes. One that also makes a dossier is for nodes that leave."""
+    policy = find_policy_of_state(workspace, node_state)
+    if workspace.fleet.spec_of(node_state.node).wipe is None:
+        spec = workspace.fleet.nodes[node_state.node].spec
+        raise AssayError(
+            f"{node_state.node}: its spec {spec} declares no wipe", fix=f"add `wipe` to specs/nodes/{spec}"
+        )
+    wiping = [name for name, one in policy.states.items() if WIPE in one.entry and "dossier" not in one.entry]
+    if not wiping:
+        fix = "add a state with `entry: [cordon, drain, wipe]`, and the edges to it"
+        raise _make_missing_state_error(workspace, policy, "wipes", fix)
+    current = node_state.state
+    to = current if current in wiping else refuse_unreachable_states(policy, node_state, wiping)
+    return _request_move(workspace, operator, node_state, to, now=now)
+
+
+def _make_missing_state_error(workspace: Workspace, policy: LifecyclePolicy, does: str, fix: str) -> AssayError:
+    where = workspace.fleet.lines.get((f"LifecyclePolicy/{policy.name}", "states"), "")
+    return AssayError(f"no state of the policy {policy.name} {does} a node on entry", where=where, fix=fix)
 
 
 def _request_move(
