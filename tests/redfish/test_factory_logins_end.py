@@ -81,11 +81,18 @@ class Rack:
         monkeypatch.setenv("NEW_BMC", f"{user}:{NEW}")
         return user
 
+    def let_password_expire(self) -> None:
+        """Let the BMC answer its factory login only with the wish for a new password."""
+        user, password = self.factory
+        entry = {"user": user, "digest": digest_password("1", password), "enabled": True, "locked": False}
+        with self.rehearsal.world.change(NODE) as state:
+            state["accounts"]["1"] = entry | {"role": "Administrator", "must_change": True}
+
     def put_back(self, before: Any) -> None:
         """Let the lab's own login work again, also in the BMC's memory."""
         user, password = self.factory
         entry = {"user": user, "digest": digest_password("1", password), "enabled": True, "locked": False}
-        first = {"1": entry | {"role": "Administrator"}}
+        first = {"1": entry | {"role": "Administrator", "must_change": False}}
         for accounts in (before["accounts"] | first, before["accounts"]):
             with self.rehearsal.world.change(NODE) as state:
                 state.clear()
@@ -163,6 +170,50 @@ def test_a_bmc_that_falls_silent_in_the_middle_is_finished_later(
     assert (rack.accepts(user, NEW), rack.accepts(*rack.factory)) == (True, False)
     assert rack.steps()[:2] == ["started", "failed"]
     assert rack.steps()[-1] == "done"
+
+
+@pytest.mark.parametrize("user", ["fleet", "the same"])
+def test_a_bmc_that_wants_a_new_password_at_its_first_login_gets_it(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    user = rack.use_new_user(monkeypatch, user)
+    rack.let_password_expire()
+    assert rack.take_over().was_changed
+    assert (rack.accepts(user, NEW), rack.accepts(*rack.factory)) == (True, False)
+    assert user == rack.factory[0] or not rack.accepts(rack.factory[0], NEW)
+    assert rack.steps() == ["started", "done"]
+
+
+def test_a_run_that_ended_after_the_first_new_password_is_finished(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: Any) -> None:
+        raise AssayError("killed")
+
+    give = bmc_takeover.give_account
+    rack.let_password_expire()
+    for name in ("give_account", "disable_account"):
+        kept = getattr(bmc_takeover, name)
+        monkeypatch.setattr(bmc_takeover, name, die)
+        with pytest.raises(AssayError, match="killed"):
+            rack.take_over()
+        monkeypatch.setattr(bmc_takeover, name, kept)
+    assert bmc_takeover.give_account is give
+    assert rack.accepts("fleet", NEW)
+    assert rack.accepts(rack.factory[0], NEW), "the factory account is still open"
+    assert rack.take_over().was_changed
+    assert (rack.accepts("fleet", NEW), rack.accepts(rack.factory[0], NEW)) == (True, False)
+    assert rack.steps()[-1] == "done"
+
+
+def test_a_first_password_that_the_bmc_does_not_take_changes_nothing(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEW_BMC", "fleet:short1")
+    rack.let_password_expire()
+    with pytest.raises(AssayError, match="The password is too short") as trouble:
+        rack.take_over()
+    assert "short1" not in str(trouble.value)
+    monkeypatch.setenv("NEW_BMC", f"fleet:{NEW}")
+    assert rack.take_over().was_changed
 
 
 def test_a_password_that_the_bmc_does_not_take_changes_nothing(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:

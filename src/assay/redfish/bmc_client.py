@@ -15,15 +15,17 @@ from assay.model.reading import ReadingTree
 from assay.model.specs.firmware_bundle import FirmwarePush
 from assay.redfish.bmc_readings import UtcClock, read_bmc_tree, read_utc_now
 from assay.redfish.credentials import UserPassword, read_bmc_credentials
-from assay.redfish.errors import BmcLoginRefused, BmcResourceMissing, BmcUnreachable
+from assay.redfish.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing, BmcUnreachable
 from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task, push_image, read_task
 from assay.redfish.quirks import BmcQuirkSet
+from assay.redfish.resource_changes import replace_expired_password
 from assay.redfish.session import NO_QUIRKS, RedfishSession, Resource
 from assay.redfish.tls_connection import read_bmc_trust
 
 SYSTEM_RESET = "#ComputerSystem.Reset"
 MANAGER_RESET = "#Manager.Reset"
+RENEWAL_S = 60.0
 
 
 class BmcClient(RedfishSession):
@@ -182,6 +184,21 @@ def accepts_login(fleet: Fleet, node: Node, user: str, password: str) -> bool:
     except BmcLoginRefused:
         return False
     return True
+
+
+def renew_expired_password(fleet: Fleet, node: Node, login: UserPassword, password: str) -> None:
+    """Give an account a new password where the BMC wants one at its login; do nothing where it does not.
+
+    Raises AssayError where the BMC does not take the password.
+    """
+    bmc = BmcClient(node, login, read_bmc_trust(node, fleet.root), BmcQuirkSet(fleet.quirks.values()))
+    with bmc.deadline(RENEWAL_S):
+        try:
+            bmc.login()
+        except BmcPasswordChangeRequired as error:
+            replace_expired_password(bmc, error.account, password)
+        finally:
+            bmc.logout()
 
 
 def _host_system_rank(system: Resource) -> tuple[bool, bool]:

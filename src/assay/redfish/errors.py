@@ -20,6 +20,15 @@ class BmcLoginRefused(AssayError):
     """The service refuses the user or the password. Some BMCs do so for a moment while they start."""
 
 
+class BmcPasswordChangeRequired(AssayError):
+    """The service accepts the login, and answers nothing before the password of `account`, a path, is changed."""
+
+    def __init__(self, account: str, where: str) -> None:
+        fix = "change it on the BMC, and at the place that bmc_credentials refers to"
+        super().__init__("the BMC wants its password changed before it answers anything", where=where, fix=fix)
+        self.account = account
+
+
 class BmcResourceMissing(AssayError):
     """The service has no such resource."""
 

@@ -17,6 +17,7 @@ from assay.model.node import Node
 from assay.redfish.credentials import UserPassword
 from assay.redfish.errors import (
     BmcLoginRefused,
+    BmcPasswordChangeRequired,
     BmcResourceMissing,
     BmcUnreachable,
     describe_request_error,
@@ -256,12 +257,8 @@ class RedfishSession:
                 where=self.where,
                 fix="correct the credentials that bmc_credentials refers to",
             ) from None
-        except RedfishPasswordChangeRequiredError:
-            raise AssayError(
-                "the BMC wants its password changed before it answers anything",
-                where=self.where,
-                fix="change it on the BMC, and at the place that bmc_credentials refers to",
-            ) from None
+        except RedfishPasswordChangeRequiredError as error:
+            raise BmcPasswordChangeRequired(str(error.args[1]), self.where) from None
         except SessionCreationError as error:  # its second line is the BMC's and may repeat the password
             raise AssayError(f"the BMC opens no session: {str(error).splitlines()[0]}", where=self.where) from None
         except Exception as error:

@@ -77,6 +77,7 @@ async def _store(call: BmcRequest, account: BmcAccount, plain: dict[str, Any], s
         "role": _role(plain.get("RoleId", account.role)),
         "enabled": plain.get("Enabled", account.enabled) is True,
         "locked": plain.get("Locked", account.locked),
+        "must_change": account.must_change and "Password" not in changed,
     }
     await call.bmc.change(lambda state, _: {**state, "accounts": {**state["accounts"], account.id: entry}})
     path = f"{REDFISH_ROOT}{ACCOUNTS}/{account.id}"

@@ -29,7 +29,10 @@ def digest_password(account_id: str, password: str) -> str:
 
 @dataclass(slots=True)
 class BmcAccount:
-    """One user. `role` is a key of `ROLES`. `digest` is of the password; nobody can log in without one."""
+    """One user. `role` is a key of `ROLES`. `digest` is of the password; nobody can log in without one.
+
+    `must_change`: the user may only change the password, as with the first login of many machines.
+    """
 
     id: str
     user: str
@@ -37,6 +40,7 @@ class BmcAccount:
     role: str = "Administrator"
     enabled: bool = True
     locked: bool = False
+    must_change: bool = False
 
 
 @dataclass(slots=True)

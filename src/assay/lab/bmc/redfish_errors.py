@@ -15,8 +15,13 @@ class RedfishErrorResponse(Exception):
 
     def body(self) -> dict[str, Any]:
         """Return the error body of the Redfish specification."""
-        info = make_message(self.message_id, self.text, *self.arguments, severity="Critical")
+        (info,) = self.infos
         return {"error": {"code": info["MessageId"], "message": self.text, "@Message.ExtendedInfo": [info]}}
+
+    @property
+    def infos(self) -> list[dict[str, Any]]:
+        """The messages of the error."""
+        return [make_message(self.message_id, self.text, *self.arguments, severity="Critical")]
 
 
 def make_message(message_id: str, text: str, *arguments: str, severity: str = "OK") -> dict[str, Any]:
@@ -46,6 +51,12 @@ def unauthorized() -> RedfishErrorResponse:
         "There is no valid session; log in or send credentials",
         WWW_Authenticate='Basic realm="bmc"',
     )
+
+
+def password_change_required(account_path: str) -> RedfishErrorResponse:
+    """Return a 403: the user must change the password first, at this path."""
+    text = "The password must be changed before access is granted"
+    return RedfishErrorResponse(403, "PasswordChangeRequired", text, account_path)
 
 
 def malformed_body(why: str) -> RedfishErrorResponse:

@@ -19,7 +19,8 @@ from assay.lab.bmc import (
 from assay.lab.bmc.authentication import BmcAccount
 from assay.lab.bmc.odata_responses import apply_query_options, error_answer, etag, json_answer, resource_answer
 from assay.lab.bmc.power_transitions import is_bmc_ready
-from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found
+from assay.lab.bmc.redfish_errors import RedfishErrorResponse, not_found, password_change_required
+from assay.lab.bmc.reset_and_account_requests import account_path
 from assay.lab.bmc.resource_tree import REDFISH_ROOT, ResourceView, compile_path_template
 from assay.lab.bmc.resources import (
     account_service,
@@ -117,6 +118,8 @@ async def _dispatch(machine: VirtualBmc, view: ResourceView, request: Request, p
         return await reset_and_account_requests.log_in(BmcRequest(machine, view, request, None))
     is_read = request.method in {"GET", "HEAD"}
     account = None if is_read and path in PUBLIC_PATHS else view.logins.account_of(request.headers)
+    if account and account.must_change and (request.method, path) != ("PATCH", account_path(account)):
+        raise password_change_required(account_path(account))
     if is_read:
         return await _handle_read(machine, view, request, path)
     assert account is not None

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from assay.lab import virtual_node_state
 from assay.lab.bmc import power_transitions
-from assay.lab.bmc.authentication import ROLES
+from assay.lab.bmc.authentication import ROLES, BmcAccount
 from assay.lab.bmc.network_start import start_from_network
 from assay.lab.bmc.odata_responses import no_content_answer, resource_answer
 from assay.lab.bmc.redfish_errors import (
@@ -20,10 +20,11 @@ from assay.lab.bmc.redfish_errors import (
     not_found,
     not_in_list,
     not_writable,
+    password_change_required,
     state_conflict,
 )
 from assay.lab.bmc.resource_tree import REDFISH_ROOT
-from assay.lab.bmc.resources.account_service import SESSIONS
+from assay.lab.bmc.resources.account_service import ACCOUNTS, SESSIONS
 from assay.lab.bmc.resources.computer_system import BOOT_ENABLED, BOOT_TARGETS, POWER_RESTORE_POLICIES
 from assay.lab.bmc.resources.service_root import RESOURCE_TREE
 from assay.lab.bmc.virtual_bmc import BmcRequest, require_string
@@ -112,7 +113,10 @@ async def log_in(call: BmcRequest) -> Response:
     plain = await call.read_parameters({"UserName", "Password", "Context", "SessionType"}, ("UserName", "Password"))
     session = call.view.logins.log_in(require_string(plain, "UserName"), require_string(plain, "Password"))
     path = f"{REDFISH_ROOT}{SESSIONS}/{session.id}"
-    return resource_answer(RESOURCE_TREE.read(call.view, path), 201, Location=path, X_Auth_Token=session.token)
+    body = RESOURCE_TREE.read(call.view, path)
+    if session.account.must_change:
+        body |= {"@Message.ExtendedInfo": password_change_required(account_path(session.account)).infos}
+    return resource_answer(body, 201, Location=path, X_Auth_Token=session.token)
 
 
 async def log_out(call: BmcRequest) -> Response:
@@ -124,6 +128,11 @@ async def log_out(call: BmcRequest) -> Response:
         require_privilege(call, "ConfigureUsers")
     del call.view.logins.sessions[session.id]
     return no_content_answer()
+
+
+def account_path(account: BmcAccount) -> str:
+    """Return the path of an account."""
+    return f"{REDFISH_ROOT}{ACCOUNTS}/{account.id}"
 
 
 def require_privilege(call: BmcRequest, privilege: str) -> None:
