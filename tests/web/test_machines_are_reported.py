@@ -9,6 +9,7 @@ import os
 import shutil
 import ssl
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -26,6 +27,7 @@ from assay.provisioning.discovery.machine_reports import MOST_MACHINES, parse_ma
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN, NEXT = "token-of-the-dhcp-server-51c0", "its-next-token-93ee"
 MAC = "02:00:5E:00:21:00"
+SERVERS = {"dnsmasq": "dnsmasq", "kea": "kea-dhcp4"}
 
 
 def report(*machines: Any) -> bytes:
@@ -166,6 +168,20 @@ def test_hostile_words_of_a_lease_reach_nobody(site: Site, mac: str) -> None:
 def test_a_dhcp_server_of_hosts_tells_no_address_of_a_bmc(site: Site) -> None:
     assert call_script(site, ["add", "02:00:5e:00:21:01", "10.0.2.1"], {"ASSAY_LEASES_OF": "host"}).returncode == 0
     assert read_seen(site)[-1] == {"machine": {"mac": "02:00:5e:00:21:01"}, "source": "report"}
+
+
+@pytest.mark.slow(minutes=1)
+@pytest.mark.parametrize("kind", ["dnsmasq", "kea"])
+def test_a_real_dhcp_server_reports_its_lease(tmp_path: Path, kind: str) -> None:
+    if missing := [name for name in ("curl", "busybox", "ip", SERVERS[kind]) if shutil.which(name) is None]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs a network namespace: let this machine's root call unshare")
+    network = [sys.executable, str(Path(__file__).parent / "dhcp_network.py"), kind, str(tmp_path)]
+    answer = subprocess.run(["unshare", "-n", *network], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    (seen,) = json.loads(answer.stdout)
+    assert seen == {"machine": {"bmc_mac": MAC.lower(), "address": "10.9.0.50"}, "source": "report"}
 
 
 def call_script(site: Site, words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
