@@ -18,6 +18,7 @@ from reserved_ports import reserve_ports
 
 from assay.actions import netboot
 from assay.actions.action import EffectIntent
+from assay.lab.real_start.linux_image import build_image
 from assay.lab.real_start.qemu_machine import HOST
 from assay.provisioning.boot_attempts import BOOT_KINDS, BootAttempt, fold_attempts
 
@@ -44,6 +45,18 @@ def lay_out_boot(root: Path, port: int, **provisioning: Any) -> None:
     path.write_text(yaml.safe_dump(content))
     macs = {f"n{number:04}": {"mac": f"02:00:00:00:00:{number:02x}"} for number in range(1, 17)}
     (root / "inventory" / "macs.yml").write_text(yaml.safe_dump({"h100-a": {"hosts": macs}}))
+
+
+def serve_real_image(root: Path) -> None:
+    """Let the nodes boot a kernel of the distribution. `find_obstacle` must have found none."""
+    kernel, initrd = ({"url": f.as_uri(), "sha256": _digest(f)} for f in build_image(root / "served"))
+    path = root / "specs/images/gpu-node.yaml"
+    image = yaml.safe_load(path.read_text()) | {"kernel": kernel, "initrds": [initrd]}
+    path.write_text(yaml.safe_dump(image | {"arguments": ["console=ttyS0", "quiet"]}))
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def declare_new(root: Path, nodes: Sequence[str]) -> None:

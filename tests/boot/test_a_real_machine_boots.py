@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
-from boot_room import BootServer, lay_out_boot
+from boot_room import BootServer, lay_out_boot, serve_real_image
 from reserved_ports import reserve_ports
 
-from assay.lab.real_start.linux_image import build_image, find_obstacle
+from assay.lab.real_start.linux_image import find_obstacle
 from assay.lab.real_start.qemu_machine import HOST, MachineIdentity, find_command_line, run_machine
 from assay.ledger.store import Ledger
 from assay.model.entries.boot_entries import BootStageEntry
@@ -29,20 +27,12 @@ def server(tmp_path_factory: pytest.TempPathFactory):
     root = tmp_path_factory.mktemp("real")
     port = reserve_ports(1)[0]
     lay_out_boot(root, port, url=f"http://{HOST}:{port}")
-    kernel, initrd = build_image(tmp_path_factory.mktemp("image"))
-    path = root / "specs/images/gpu-node.yaml"
-    image = yaml.safe_load(path.read_text()) | {"arguments": ["console=ttyS0", "quiet"]}
-    image["kernel"], image["initrds"] = _declare(kernel), [_declare(initrd)]
-    path.write_text(yaml.safe_dump(image))
+    serve_real_image(root)
     server = BootServer(root, port)
     subprocess.run(["assay", "images", "--fetch", "--fleet", str(root)], check=True)
     server.start()
     yield server
     server.stop()
-
-
-def _declare(file: Path) -> dict[str, str]:
-    return {"url": file.as_uri(), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
 def test_a_machine_boots_to_its_first_report(server: BootServer, tmp_path: Path) -> None:

@@ -113,6 +113,13 @@ def test_a_bmc_that_opens_no_session_is_asked_with_basic_credentials(acme: Any, 
     assert not any(path.startswith("POST") for path in acme.asked)
 
 
+def test_a_bmc_whose_root_offers_no_sessions_is_asked_with_basic_credentials(acme: Any, ca_file: Path) -> None:
+    acme.basic = True
+    acme.tree["/redfish/v1"] = {name: part for name, part in acme.tree["/redfish/v1"].items() if name != "Links"}
+    assert read(acme, ca_file, BmcQuirkSet())["system"]["power"] == {"value": "On"}
+    assert not any(path.startswith("POST") for path in acme.asked)
+
+
 def test_the_event_log_is_where_the_quirk_says(acme: Any, ca_file: Path) -> None:
     entry = {"@odata.id": "/e", "Id": "9", "Message": "here", "Created": "2026-11-20T08:00:00Z"}
     acme.tree["/redfish/v1/M"] |= {"LogServices": {"@odata.id": "/redfish/v1/L"}}

@@ -249,7 +249,7 @@ class RedfishSession:
         self._client.set_session_key(None)
         self._login_refused = True
         try:
-            self._client.login(auth=self.dialect.login)
+            self._client.login(auth=self.dialect.login if _offers_sessions(self.root) else "basic")
             self._login_refused = False
         except InvalidCredentialsError:
             raise BmcLoginRefused(
@@ -263,6 +263,11 @@ class RedfishSession:
             raise AssayError(f"the BMC opens no session: {str(error).splitlines()[0]}", where=self.where) from None
         except Exception as error:
             raise self._no_answer(error, limit_s) from None
+
+
+def _offers_sessions(root: Resource) -> bool:
+    """Whether a service root offers sessions; a root that cannot be read without a login may."""
+    return not root or "SessionService" in root or "Sessions" in root.get("Links", {})
 
 
 def _find_expand_levels(root: Resource) -> int:
