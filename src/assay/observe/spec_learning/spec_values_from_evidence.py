@@ -57,6 +57,7 @@ def learn_entries(seen: ObservedNode) -> Iterator[DraftEntry]:
         yield seen.make_unread_entry("boot", "how a node should start is for people to say")
         yield seen.make_unread_entry("gpu_settings", "how GPUs should be set up is for people to say")
         yield seen.make_unread_entry("hca_settings", "which firmware settings matter is for people to say")
+        yield seen.make_unread_entry("wipe", "how drives should be erased is for people to say")
         yield _count_entry(seen, "leak_detectors", ("bmc", "leak"))
 
 
