@@ -10,6 +10,7 @@ from assay.controller.cache.fleet_snapshot_cache import FabricComparisonCache
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.cache.rollout_cache import RolloutCache
 from assay.controller.context import ControllerContext
+from assay.controller.ingest.machine_sightings import MachineSightings
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.ledger.store import Ledger
@@ -19,6 +20,7 @@ from assay.model.clock import Clock
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.ticket import TicketRecord
+from assay.provisioning.discovery.sightings import Sighting
 from assay.tickets.ticket_diff import TICKET_RECORD_KINDS, list_tickets
 from assay.views.fabric_view import ScannedFabric
 from assay.views.fleet_trends import FleetTrends, TrendTable
@@ -36,6 +38,7 @@ class LiveRecords:
         self._tickets_seq = 0
         self._comparisons = FabricComparisonCache()
         self._trends = FleetTrends()
+        self._machines = MachineSightings(refresh().ledger)
         self._topologies: list[CompiledTopology] = []
         self._topologies_of: Fleet | None = None
 
@@ -90,6 +93,10 @@ class LiveRecords:
         """Return what was measured nearest to its limits; a few minutes old at most."""
         context = self._refresh()
         return self._trends.read(context.reports, context.clock.now(), pool, check)
+
+    def read_machines(self) -> list[Sighting]:
+        """Return the machines that were seen lately."""
+        return self._machines.read(self.clock.now())
 
     def read_tickets(self) -> list[TicketRecord]:
         """Return every ticket, in the order in which they were first opened."""

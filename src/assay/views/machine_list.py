@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from assay.controller.bmc_takeovers import list_open_takeovers
-from assay.controller.ingest.machine_sightings import read_sightings
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.provisioning.discovery.machine_matching import (
@@ -88,9 +86,8 @@ class MachineList:
     factory_logins: list[str]
 
 
-def build_machine_list(fleet: Fleet, ledger: Ledger, now: datetime) -> MachineList:
-    """Return the machines that were seen lately."""
-    sightings = read_sightings(ledger, now)
+def build_machine_list(fleet: Fleet, sightings: Sequence[Sighting], ledger: Ledger) -> MachineList:
+    """Return the machines that were seen, and what the ledger says of factory logins."""
     matches = match_machines([sighting.machine for sighting in sightings], fleet)
     machines = [_list_machine(sighting, match) for sighting, match in zip(sightings, matches, strict=True)]
     ranks = {verdict: rank for rank, verdict in enumerate(VERDICT_WORDS)}

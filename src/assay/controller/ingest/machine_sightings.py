@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from threading import Lock
 
 from assay.ledger.store import Ledger
 from assay.model.entries.machine_entries import MachineSeenEntry
@@ -19,25 +20,55 @@ REPEATED_AFTER = timedelta(days=7)
 """A machine that says nothing new is recorded again after so long, so that it stays in the list."""
 
 
+class MachineSightings:
+    """The machines that were seen lately, from entries that are read once each. Safe for threads."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._lock = ledger, Lock()
+        self._register, self._newest = MachineRegister(), (0, "")
+
+    def read(self, now: datetime) -> list[Sighting]:
+        """Return the machines, each as it was seen last."""
+        with self._lock:
+            self._refresh(now)
+            self._register.keep(lambda one: now - parse_time(one.at) <= LISTED_FOR)
+            return self._register.sightings
+
+    def record(self, seen: Iterable[SeenMachine], source: str, now: datetime) -> list[SeenMachine]:
+        """Append an entry for each machine that says what the ledger does not have of it, and return these machines."""
+        with self._lock:
+            self._refresh(now)
+            entries, batch, last = list[LedgerEntry](), MachineRegister(), self._newest[1]
+            for machine in filter(self._is_due(now), seen):
+                if batch.says_news(machine):
+                    batch.add(Sighting(machine))
+                    # of two that record the same at once, one wins
+                    last = derive_id(MachineSeenEntry.kind, last, json.dumps(machine.as_json(), sort_keys=True))
+                    entries.append(MachineSeenEntry(machine, source).make_entry(last, format_time(now)))
+            self._ledger.append(*entries)
+            return [MachineSeenEntry.read(entry).machine for entry in entries]
+
+    def _is_due(self, now: datetime) -> Callable[[SeenMachine], bool]:
+        def is_due(machine: SeenMachine) -> bool:
+            known = self._register.find(machine)
+            is_old = known is not None and now - parse_time(known.at) > REPEATED_AFTER
+            return is_old or self._register.says_news(machine)
+
+        return is_due
+
+    def _refresh(self, now: datetime) -> None:
+        for entry in self._ledger.entries(kinds=[MachineSeenEntry.kind], after=self._newest[0]):
+            self._newest = (entry.seq, entry.id)
+            if now - parse_time(entry.at) <= LISTED_FOR:
+                seen = MachineSeenEntry.read(entry)
+                self._register.add(Sighting(seen.machine, entry.at, seen.source))
+
+
 def record_sightings(ledger: Ledger, seen: Iterable[SeenMachine], source: str, now: datetime) -> list[SeenMachine]:
-    """Append an entry for each machine that says what the ledger does not have of it, and return these machines."""
-    entries = ledger.entries(kinds=[MachineSeenEntry.kind])
-    register = MachineRegister(_read_recent(entries, now, REPEATED_AFTER))
-    new = [machine for machine in seen if register.add(Sighting(machine))]
-    last = entries[-1].id if entries else ""
-    for machine in new:  # of two that record the same at once, one wins
-        last = derive_id(MachineSeenEntry.kind, last, json.dumps(machine.as_json(), sort_keys=True))
-        ledger.append(MachineSeenEntry(machine, source).make_entry(last, format_time(now)))
-    return new
+    """Record machines as `MachineSightings.record` does, once."""
+    return MachineSightings(ledger).record(seen, source, now)
 
 
 def read_sightings(ledger: Ledger, now: datetime) -> list[Sighting]:
     """Return the machines that were seen lately, each as it was seen last."""
-    return MachineRegister(_read_recent(ledger.entries(kinds=[MachineSeenEntry.kind]), now, LISTED_FOR)).sightings
-
-
-def _read_recent(entries: Iterable[LedgerEntry], now: datetime, within: timedelta) -> Iterator[Sighting]:
-    for entry in entries:
-        if now - parse_time(entry.at) <= within:
-            seen = MachineSeenEntry.read(entry)
-            yield Sighting(seen.machine, entry.at, seen.source)
+    return MachineSightings(ledger).read(now)

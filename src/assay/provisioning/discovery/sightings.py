@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from assay.model.provisioning.seen_machine import SeenMachine
@@ -34,21 +34,43 @@ class MachineRegister:
         """Each machine as it was seen last; what a later sight lacks is kept."""
         return list(self._sightings.values())
 
-    def add(self, sighting: Sighting) -> bool:
-        """Add a sighting, and return whether it says something new."""
-        seen = sighting.machine
-        claims = [claim for claim in (seen.bmc_mac, seen.serial, seen.mac, seen.address) if claim]
+    def find(self, seen: SeenMachine) -> Sighting | None:
+        """Return what is known of the machine that was seen."""
+        key = self._find_key(seen)
+        return self._sightings[key] if key else None
+
+    def says_news(self, seen: SeenMachine) -> bool:
+        """Whether a sight says what is not known of its machine."""
+        known = self.find(seen)
+        return bool(_list_claims(seen)) and (known is None or _merge(known, seen) != known.machine)
+
+    def add(self, sighting: Sighting) -> None:
+        """Add a sighting. One that says nothing of which machine it is is left out."""
+        claims = _list_claims(sighting.machine)
         if not claims:
-            return False
-        key = next((self._keys[claim] for claim in claims if self._is_known(claim, seen)), claims[0])
-        earlier = self._sightings[key].machine if key in self._sightings else None
-        merged = SeenMachine.from_json({**(earlier.as_json() if earlier else {}), **seen.as_json()})
-        self._sightings[key] = replace(sighting, machine=merged)
+            return
+        key = self._find_key(sighting.machine) or claims[0]
+        self._sightings[key] = replace(sighting, machine=_merge(self._sightings.get(key), sighting.machine))
         self._keys |= dict.fromkeys(claims, key)
-        return merged != earlier
+
+    def keep(self, is_kept: Callable[[Sighting], bool]) -> None:
+        """Forget all machines but these."""
+        self._sightings = {key: one for key, one in self._sightings.items() if is_kept(one)}
+        self._keys = {claim: key for claim, key in self._keys.items() if key in self._sightings}
+
+    def _find_key(self, seen: SeenMachine) -> str:
+        return next((self._keys[claim] for claim in _list_claims(seen) if self._is_known(claim, seen)), "")
 
     def _is_known(self, claim: str, seen: SeenMachine) -> bool:
         return claim in self._keys and _is_same(self._sightings[self._keys[claim]].machine, seen)
+
+
+def _list_claims(seen: SeenMachine) -> list[str]:
+    return [claim for claim in (seen.bmc_mac, seen.serial, seen.mac, seen.address) if claim]
+
+
+def _merge(known: Sighting | None, seen: SeenMachine) -> SeenMachine:
+    return SeenMachine.from_json({**(known.machine.as_json() if known else {}), **seen.as_json()})
 
 
 def _is_same(earlier: SeenMachine, later: SeenMachine) -> bool:

@@ -123,7 +123,7 @@ def show_changes(request: VisitorRequest) -> ChangePage:
 def list_machines(request: VisitorRequest) -> MachineList:
     """Return the machines that were seen."""
     records = request.records
-    return build_machine_list(records.fleet, records.ledger_for_reading, records.clock.now())
+    return build_machine_list(records.fleet, records.read_machines(), records.ledger_for_reading)
 
 
 ENDPOINTS = (

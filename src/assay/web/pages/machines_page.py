@@ -19,7 +19,7 @@ TITLES = {
 
 def render_machines_page(records: LiveRecords, request: PageRequest) -> str:
     """Return the page, of the machines in which the query's `text` stands."""
-    listed = build_machine_list(records.fleet, records.ledger_for_reading, request.now)
+    listed = build_machine_list(records.fleet, records.read_machines(), records.ledger_for_reading)
     text = request.query.get("text", "").strip()
     found = [one for one in listed.machines if _has(one, text)]
     groups = {verdict: [one for one in found if one.verdict == verdict] for verdict in VERDICT_WORDS}

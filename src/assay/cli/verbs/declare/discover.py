@@ -46,12 +46,14 @@ def discover(
     if context.invoked_subcommand is not None:
         return
     from assay.cli.render.machine_table import format_machines, machines_as_json
+    from assay.controller.ingest.machine_sightings import read_sightings
     from assay.views.machine_list import build_machine_list
 
     workspace = Workspace(fleet.resolve())
     if scan:
         _scan(workspace, scan, port, with_login=login)
-    listed = build_machine_list(workspace.fleet, workspace.ledger, workspace.clock.now())
+    seen = read_sightings(workspace.ledger, workspace.clock.now())
+    listed = build_machine_list(workspace.fleet, seen, workspace.ledger)
     typer.echo(machines_as_json(listed) if form == "json" else "\n".join(format_machines(listed)))
     if propose:
         from assay.cli.inventory_proposal import propose_deliveries
