@@ -77,7 +77,7 @@ def list_devices(drive: dict) -> list:
     folder = Path(f"{ROOT}/sys/class/nvme/{find_controller(drive['serial'])}")
     names = sorted(re.sub(r"c[0-9]+", "", one.name) for one in folder.glob("nvme*n*"))
     if names != sorted(drive["offsets"]):
-        raise Refusal(f"{drive['serial']}: its block devices are {', '.join(names) or 'none'} now")
+        raise Refusal(f"its block devices are {', '.join(names) or 'none'} now")
     return names
 
 
@@ -110,8 +110,6 @@ def mark(drive: dict) -> None:
             for offset in drive["offsets"][device]:
                 os.pwrite(file, marker, offset)
             os.fsync(file)
-    except OSError as error:
-        raise Refusal(f"{drive['serial']}: {error.strerror}") from None
     finally:
         close_all(files)
 
@@ -148,8 +146,8 @@ def mark_all(drives: list) -> tuple:
         try:
             mark(drive)
             done.append(drive["serial"])
-        except Refusal as refusal:
-            trouble.append(str(refusal))
+        except (Refusal, OSError) as error:
+            trouble.append(f"{drive['serial']}: {error}")
     return done, trouble
 
 
