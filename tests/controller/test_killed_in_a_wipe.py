@@ -115,6 +115,10 @@ def test_a_node_with_a_drive_that_lies_leaves_with_its_dossier_and_without_the_d
     assert "remove these drives and shred them; proven wiped: nvme0" in reason
     facts: list[dict[str, Any]] = failed.body["facts"]["drives"]
     assert [one["standing"] for one in facts].count("wiped") == DRIVES - 1
+    explain = [sys.executable, "-m", "assay", "explain", node, "--fleet", str(room.root)]
+    explained = subprocess.run(explain, capture_output=True, text=True, check=False).stdout
+    assert "effect wipe failed" in explained
+    assert "shred them; proven wiped: nvme0" in explained
 
 
 def test_a_node_that_cannot_be_reached_goes_to_its_vendor_and_its_record_says_so(room: Room) -> None:
