@@ -65,6 +65,8 @@ def asked(room: Room):
         LedgerEntry("f1", at(1), "fault", NODE, {**FAULT, **SEEN}),
         LedgerEntry("x1", at(2), "effect.intent", NODE, {"effect": "x1", "action": "reboot", "decision": "d"}),
         LedgerEntry("x1v", at(3), "effect.verified", NODE, {"effect": "x1", "action": "reboot", "reason": "booted"}),
+        LedgerEntry("w1", at(4), "effect.intent", NODE, {"effect": "w1", "action": "wipe", "decision": "d"}),
+        LedgerEntry("w1f", at(5), "effect.failed", NODE, {"effect": "w1", "action": "wipe", "reason": "nvme3 lies"}),
     )
     for hours, verdict in ((0, "pass"), (2, "fail"), (4, "fail")):
         context.ledger.record(SuiteRun(f"r{hours}", at(hours)), [judged(verdict, digest, hours)])
@@ -89,7 +91,8 @@ def test_it_says_who_the_node_is_what_fails_and_what_was_tried(asked, room):
     assert (told["lemon"]["points"], told["lemon"]["threshold"]) == (0, room.fleet.policy.lemon.threshold)
     assert b"What the node has cost in its life" in members(context, intent)["index.html"]
     assert [(one["class"], one["count"]) for one in told["faults"]] == [("gpu.xid.79", 3)]
-    assert [(one["what"], one["end"]) for one in told["repairs"]] == [("reboot", "verified")]
+    assert [(one["what"], one["end"]) for one in told["repairs"]] == [("reboot", "verified"), ("wipe", "failed")]
+    assert b"nvme3 lies" in members(context, intent)["index.html"]
     (test,) = told["tests"]
     assert (test["last_pass"]["run"], test["first_fail"]["run"], test["fails"]) == ("r0", "r2", 2)
     assert [(after["repair"], after["said"]["run"]) for after in test["after"]] == [("reboot", "r4")]

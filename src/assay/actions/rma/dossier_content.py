@@ -15,7 +15,7 @@ from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.lemon_score import compute_lemon_score
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
-from assay.model.decision import REPAIR_ACTIONS
+from assay.model.decision import REPAIR_ACTIONS, WIPE, ActionName
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, read_at_path
@@ -70,14 +70,14 @@ def list_node_parts(context: ActionContext, name: str, evidence: EvidenceDocumen
     return sorted([*present, *lost], key=lambda part: (part.kind, part.place))
 
 
-def list_repairs(state: NodeState | None) -> list[DossierJson]:
-    """Return the repairs in the order of time, each with how it ended. Those that people certified are among them."""
+def list_repairs(state: NodeState | None, actions: frozenset[ActionName] = REPAIR_ACTIONS) -> list[DossierJson]:
+    """Return the effects of these actions and what people certified, by time, each with how it ended."""
     if state is None:
         return []
     repairs = [
         {"what": effect.action, "at": effect.at, "end": effect.standing, "reason": effect.reason}
         for effect in state.effects
-        if effect.action in REPAIR_ACTIONS
+        if effect.action in actions
     ]
     repairs += [
         {"what": repair.kind, "at": repair.at, "end": "done", "reason": ""}
@@ -161,7 +161,7 @@ def build_dossier_content(context: ActionContext, intent: EffectIntent, facts: M
         "parts": facts["parts"],
         "firmware": _read_firmware(context, facts["evidence"]),
         "faults": _list_faults(entries),
-        "repairs": list_repairs(state),
+        "repairs": list_repairs(state, REPAIR_ACTIONS | {WIPE}),
         "moves": [{"at": move.at, "from": move.origin, "to": move.target} for move in transitions],
         "tests": facts["tests"],
         "failing": [{"run": one.run, **one.outcome.as_json()} for one in failing],
