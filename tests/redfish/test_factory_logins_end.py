@@ -341,7 +341,7 @@ def test_the_command_takes_over_what_the_inventory_pins(
     first, second = (CliRunner().invoke(app, ["discover", "take-over", *words]) for words in ([], [NODE]))
 
     assert (first.exit_code, second.exit_code) == (0, 0), (first.output, first.exception)
-    assert first.stdout == f"{NODE}: its BMC has the login fleet, and refuses the factory login\n"
+    assert first.stdout == f"{NODE}: its BMC has the login fleet, and refuses the factory's assay\n"
     assert "has the login fleet already" in second.stdout
     assert rack.accepts("fleet", NEW)
     for answer in (first, second):

@@ -255,7 +255,7 @@ class RedfishSession:
             raise BmcLoginRefused(
                 "the BMC refuses the user or the password",
                 where=self.where,
-                fix="correct the credentials that bmc_credentials refers to",
+                fix="correct what bmc_credentials refers to; of a new machine: assay discover take-over",
             ) from None
         except RedfishPasswordChangeRequiredError as error:
             raise BmcPasswordChangeRequired(str(error.args[1]), self.where) from None

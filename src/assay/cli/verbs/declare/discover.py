@@ -113,7 +113,9 @@ def take_over(
             failed = True
             continue
         how = "" if done.was_changed else " already"
-        typer.echo(f"{name}: its BMC has the login {done.account}{how}, and refuses the factory login")
+        typer.echo(
+            f"{name}: its BMC has the login {done.account}{how}, and refuses the factory's {done.factory_account}"
+        )
     raise typer.Exit(1 if failed else 0)
 
 
