@@ -175,11 +175,11 @@ def open_fleet_bmc(
     return open_bmc(node, root=fleet.root, deadline_s=deadline_s, quirks=BmcQuirkSet(fleet.quirks.values()))
 
 
-def accepts_login(fleet: Fleet, node: Node, user: str, password: str) -> bool:
+def accepts_login(fleet: Fleet, node: Node, user: str, password: str, deadline_s: float = float("inf")) -> bool:
     """Log in to a node's BMC once as a user, and say whether the BMC lets it. Raises AssayError without an answer."""
-    quirks = BmcQuirkSet(fleet.quirks.values())
+    quirks, login = BmcQuirkSet(fleet.quirks.values()), UserPassword(user, password)
     try:
-        with open_bmc(node, root=fleet.root, quirks=quirks, credentials=UserPassword(user, password)) as bmc:
+        with open_bmc(node, root=fleet.root, deadline_s=deadline_s, quirks=quirks, credentials=login) as bmc:
             bmc.get("/redfish/v1/Systems")  # with basic authentication, only a request shows it
     except BmcLoginRefused:
         return False

@@ -21,6 +21,7 @@ from assay.redfish.errors import BmcPasswordChangeRequired
 from assay.redfish.quirks import BmcQuirkSet
 
 WORK_S = 60.0
+"""Of one login, and what is done with it."""
 PROOF_S = 30.0
 """How long a BMC may go on as before after a change."""
 
@@ -100,7 +101,7 @@ class BmcTakeover:
             raise AssayError(what, where=bmc.where, fix="look at the machine, and correct the inventory")
 
     def _accepts(self, login: UserPassword) -> bool:
-        return accepts_login(self.fleet, self.node, login.user, login.password)
+        return accepts_login(self.fleet, self.node, login.user, login.password, WORK_S)
 
     def _refuses(self, login: UserPassword) -> bool | None:
         return None if self._accepts(login) else True
