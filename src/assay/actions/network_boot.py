@@ -15,6 +15,7 @@ from typing import NamedTuple
 from assay.actions.action import ActionContext, EffectIntent
 from assay.actions.asset_tag_number import give_number, restore_asset_tag
 from assay.actions.boot import BMC_S, PROBE_S, force_off_and_on
+from assay.actions.boot_image_choice import choose_boot_image
 from assay.actions.polling import POLL_BACKOFF
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
@@ -93,7 +94,7 @@ def order_image_at_next_boot(context: ActionContext, intent: EffectIntent) -> No
 
     A BMC that cannot do that leaves the start to the machine's own boot order.
     """
-    provisioning, image = context.fleet.provisioning_of(intent.node), context.fleet.image_of(intent.node)
+    provisioning, image = context.fleet.provisioning_of(intent.node), choose_boot_image(context, intent.node)
     if provisioning is None or image is None:
         return
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from assay.actions.boot_image_choice import choose_boot_image
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.machine_sightings import record_sightings
 from assay.ledger.store import Ledger
@@ -61,12 +62,13 @@ def answer_machine(context: ControllerContext, machine: BootingMachine) -> BootO
     if isinstance(node, str):
         _record_stranger(context, machine)
         return BootRefusal(node)
-    provisioning, image = fleet.provisioning_of(node.name), fleet.image_of(node.name)
+    provisioning, image = fleet.provisioning_of(node.name), choose_boot_image(context, node.name)
     if provisioning is None or image is None:
         return BootRefusal(f"no image is declared for {node.name}")
     attempt = _take_attempt(context, node.name, provisioning, image)
     if isinstance(attempt, BootRefusal):
         return attempt
+    image = fleet.images.get(attempt.image, image)
     words = tuple(fleet.spec_of(node.name).kernel_cmdline)
     return BootOrder(node.name, image, provisioning.url, attempt.name, words)
 
