@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from lab_room import Room, wish
 
 from assay.actions import wipe
 from assay.actions.action import EffectIntent, EffectVerification
+from assay.actions.wiping.wipe_record import make_wipe_entry
 from assay.lab.faults.injection import inject_fault
 from assay.model.entries.wipe_entries import WipeMissedEntry, WipeOrderedEntry, WipeProvedEntry
 from assay.model.errors import AssayError
@@ -121,6 +124,40 @@ def test_a_node_that_cannot_be_reached_is_not_wiped_and_says_so(room: Room) -> N
     assert verdict.done is False
     assert "its drives are not proven wiped" in verdict.reason
     assert "remove these drives and shred them" in verdict.reason
+
+
+def test_a_spec_that_leaves_out_every_drive_proves_nothing(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(room, "n0008")
+    spec = room.fleet.spec_of("n0008")
+    changed = spec.model_copy(update={"wipe": spec.wipe.model_copy(update={"models": ["KIOXIA*"]})})
+    monkeypatch.setitem(room.fleet.node_specs, spec.name, changed)
+    intent = wish("wipe", "n0008")
+    wipe.run(room.context(), intent)
+    verdict = wipe.verify(room.context(), intent)
+    assert verdict.done is False
+    assert "leaves out every drive" in verdict.reason
+    assert sanitizes(room, "n0008", 0) == []
+
+
+def test_a_sanitize_without_end_is_no_proof_and_ends_the_wait(room: Room) -> None:
+    intent = begin(room, "n0009")
+    serial = room.state("n0009")["nvme"][0]["serial"]
+    order = WipeOrderedEntry(intent.effect, serial, "M", "nvme0", "sanitize-crypto", "ab" * 32, 16)
+    now = room.world.clock().now()
+    endless = {
+        "method": "sanitize-crypto",
+        "at": now.isoformat(),
+        "ends_at": "2036-01-01T00:00:00+00:00",
+        "fails": False,
+    }
+    room.change("n0009", lambda state: state["nvme"][0].update(sanitizes=[endless]))
+    for days, done in ((0, None), (2, False)):
+        at = (now - timedelta(days=days)).isoformat()
+        room.context().ledger.append(make_wipe_entry(order, at, "n0009"))
+        verdict = wipe.verify(room.context(), intent)
+        assert verdict.done is done, verdict.reason
+        assert "its sanitize is in progress" in verdict.reason
+        order = replace(order, method="sanitize-block")
 
 
 def test_nothing_is_erased_while_a_job_may_start(room: Room) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from assay.actions.wiping.drive_readings import DriveReading
 from assay.actions.wiping.wipe_record import fold_wipe, make_wipe_entry
@@ -77,11 +79,17 @@ def test_only_a_drive_that_nothing_else_uses_may_be_wiped() -> None:
 
 
 def test_a_drive_that_is_not_known_well_enough_may_not_be_wiped() -> None:
-    for part in ("serial", "transport", "users"):
+    for part in ("serial", "model", "transport", "users"):
         assert "cannot be read: dark" in find_obstacle(drive(doubts={part: "dark"}), SPEC)
     assert "it is empty" in find_obstacle(drive(serial=""), SPEC)
     assert "it knows: dark" in find_obstacle(drive(methods=(), doubts={"methods": "dark"}), SPEC)
     assert "leaves out SAMSUNG" in find_obstacle(drive(), SPEC.model_copy(update={"models": ["KIOXIA*"]}))
+
+
+@pytest.mark.parametrize("path", ["/", "/boot", "/boot/efi", "/boot/", "/var/.", "data", "/a b"])
+def test_a_wipe_may_not_unmount_the_system(path: str) -> None:
+    with pytest.raises(ValidationError):
+        WipeSpec(unmount=[path], source="a test")
 
 
 def test_the_record_of_an_effect_holds_its_newest_order_and_no_other_effects() -> None:

@@ -67,9 +67,14 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     counted = {str(one) for one in drives if is_selected(one, spec)}
     rest = [f"{name}: {verdict.reason}" for name, verdict in verdicts.items() if verdict.standing != "wiped"]
     told = f"proven wiped: {', '.join(wiped) or 'none'}"
+    if not counted:
+        return EffectVerification(
+            False, f"`wipe.models` of its spec leaves out every drive; {ADVICE[spec.unwiped]}", facts
+        )
     if counted <= set(wiped) and not absent:
         return EffectVerification(True, "; left alone: ".join([told, *rest]), facts)
-    if any(verdict.standing in ("under way", "unknown") for verdict in verdicts.values()):
+    is_open = any(verdict.standing in ("under way", "unknown") for verdict in verdicts.values())
+    if is_open and _may_be_under_way(context, intent, records):
         return EffectVerification(None, "; ".join([*rest, *absent, told]), facts)
     return EffectVerification(False, "; ".join([*rest, *absent, ADVICE[spec.unwiped], told]), facts)
 

@@ -114,7 +114,7 @@ class NodeWipe:
             assert order  # only drives with an open order come back
             if verdict.standing == "wiped":
                 record_proof(self.context, self.intent, drive, record, verdict.reason)
-            elif repeat and drive.log_status != "failed":
+            elif repeat and drive.log_status != "failed" and not find_obstacle(drive, self.spec):
                 self._run_playbook("erase", [(drive, order.method)], {})
             else:
                 self._miss(drive, order.method, verdict.reason + trouble)

@@ -16,6 +16,12 @@ from assay.model.text_lists import format_list
 
 Standing = Literal["wiped", "not wiped", "under way", "unknown"]
 SANITIZE = "sanitize-"
+IDENTITY = {
+    "serial": "its serial number",
+    "model": "its model",
+    "transport": "its transport",
+    "users": "what uses it",
+}
 
 
 class WipeVerdict(NamedTuple):
@@ -48,7 +54,7 @@ def find_obstacle(drive: DriveReading, spec: WipeSpec) -> str:
     """Return why a drive may not be wiped at all, "" if it may."""
     if not is_selected(drive, spec):
         return f"`wipe.models` of its spec leaves out {drive.model or 'a drive without a model name'}"
-    for part, what in (("serial", "its serial number"), ("transport", "its transport"), ("users", "what uses it")):
+    for part, what in IDENTITY.items():
         if part in drive.doubts or (part == "serial" and not drive.serial):
             return f"{what} cannot be read: {drive.doubts.get(part, 'it is empty')}"
     if users := list_keeping_users(drive, spec):
@@ -60,8 +66,8 @@ def find_obstacle(drive: DriveReading, spec: WipeSpec) -> str:
 
 
 def is_selected(drive: DriveReading, spec: WipeSpec) -> bool:
-    """Whether a spec asks for the wipe of a drive."""
-    return any(fnmatchcase(drive.model, pattern) for pattern in spec.models)
+    """Whether a spec asks for the wipe of a drive. One whose model cannot be read is not left out."""
+    return "model" in drive.doubts or any(fnmatchcase(drive.model, pattern) for pattern in spec.models)
 
 
 def list_keeping_users(drive: DriveReading, spec: WipeSpec) -> list[tuple[str, str]]:

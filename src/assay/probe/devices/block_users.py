@@ -41,8 +41,8 @@ def _list_names(root: NodeRoot, folder: str) -> list[str]:
 
 
 def _list_mounts(root: NodeRoot, family: dict[str, bool]) -> list[User]:
-    """Return the mounts of a family. The kernel writes a space in a mount point as an octal number."""
-    rows = [line.split() for line in root.read_text("/proc/mounts").splitlines()]
+    """Return the mounts of a family, the last one first. The kernel writes a space in a mount point in octal."""
+    rows = [line.split() for line in reversed(root.read_text("/proc/mounts").splitlines())]
     return [("mount", OCTAL.sub(_decode, row[1])) for row in rows if _names_device(root, row[0], family)]
 
 

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from posixpath import normpath
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from assay.model.specs.spec_document import StrictModel
 
 WipeMethod = Literal["sanitize-crypto", "sanitize-block", "format-crypto", "format-erase"]
 """`nvme sanitize` by a new key or of all blocks; `nvme format` by a new key (`--ses=2`) or of user data (`--ses=1`)."""
 WIPE_METHODS: tuple[WipeMethod, ...] = ("sanitize-crypto", "sanitize-block", "format-crypto", "format-erase")
+
+
+_SYSTEM_MOUNTS = ("/boot", "/boot/efi", "/efi", "/etc", "/usr", "/var")
+
+
+def _is_no_system(path: str) -> str:
+    if normpath(path) in _SYSTEM_MOUNTS:
+        raise ValueError(f"{path} belongs to the running system")
+    return path
+
+
+DataMount = Annotated[str, Field(pattern=r"^/[\w./-]+$"), AfterValidator(_is_no_system)]
+"""A mount point that does not belong to the running system."""
 
 
 class WipeSpec(StrictModel):
@@ -25,6 +39,6 @@ class WipeSpec(StrictModel):
 
     models: list[str] = Field(default=["*"], min_length=1)
     methods: list[WipeMethod] = Field(default=[*WIPE_METHODS], min_length=1)
-    unmount: list[Annotated[str, Field(pattern=r"^/[\w./-]+$")]] = Field(default=[])
+    unmount: list[DataMount] = Field(default=[])
     unwiped: Literal["remove", "return"] = "remove"
     source: str
