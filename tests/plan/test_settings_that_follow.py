@@ -126,3 +126,13 @@ def test_another_image_is_a_rollout_through_a_restart_with_a_canary(repository, 
     text = format_plan_text(made)
     assert "image gpu-node-2026.10:2026.10:" in text
     assert "production-reboot" in text
+
+
+def test_another_way_to_wipe_takes_no_node_out_and_counts_from_the_next_wipe(repository) -> None:
+    made = repository.edit("specs/nodes/hgx-h100.yaml", "unwiped: remove", "unwiped: return").plan()
+    assert {one.setting.way for one in made.configuration} == {"next_wipe"}
+    assert (scheduled(made), exits(repository)) == (set(), set())
+    text = format_plan_text(made)
+    assert "wipe unwiped=remove → unwiped=return: counts from the next wipe on; proven by the wipe itself" in text
+    assert "nobody will see" not in text
+    assert "What follows" not in text

@@ -110,7 +110,7 @@ def _note_lapsed_imports(after: FleetRevision, facts: FleetFacts) -> Iterator[st
 
 def _note_unread_settings(settings: Iterable[ConfigurationChange]) -> Iterator[str]:
     for one in settings:
-        if not one.seen_by:
+        if not one.seen_by and one.setting.way != "next_wipe":
             many = format_count(len(one.nodes), "node")
             yield f"no check reads {one.setting.field} of the spec: nobody will see whether {many} became so"
 

@@ -156,6 +156,7 @@ SETTING_WAYS: Mapping[SettingWay, str] = {
     "moves": "the fault moves the node",
     "tracked": "left to people, by the profile",
     "unseen": "not brought in service: no check of that state reads it",
+    "next_wipe": "counts from the next wipe on",
     "": "re-judged, nothing is applied",
 }
 
@@ -164,7 +165,8 @@ def _configuration(plan: ChangePlan) -> Iterator[str]:
     for one in plan.configuration:
         way, rule = SETTING_WAYS[one.setting.way], f" [{one.setting.rule}]" if one.setting.rule else ""
         resets = f", resets {one.setting.reset}" if one.setting.reset != "none" else ""
-        seen = f"seen by {format_list(map(shorten_test_name, one.seen_by), 3)}" if one.seen_by else "no check reads it"
+        unseen = "proven by the wipe itself" if one.setting.way == "next_wipe" else "no check reads it"
+        seen = f"seen by {format_list(map(shorten_test_name, one.seen_by), 3)}" if one.seen_by else unseen
         change = f"{one.setting.field} {one.setting.old} → {one.setting.new}"
         yield f"{format_nodes(one.nodes)}, {format_list(one.pools, 3)}: {change}: {way}{resets}{rule}; {seen}"
 

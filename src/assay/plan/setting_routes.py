@@ -16,7 +16,7 @@ from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.model.specs.management_profile import ManagementProfile
 from assay.plan.fleet_revision import FleetRevision
 
-SettingWay = Literal["at_once", "idle", "rollout", "ticket", "noted", "moves", "tracked", "unseen", ""]
+SettingWay = Literal["at_once", "idle", "rollout", "ticket", "noted", "moves", "tracked", "unseen", "next_wipe", ""]
 WAYS: tuple[SettingWay, ...] = get_args(SettingWay)
 """The gentlest first."""
 IN_SERVICE: frozenset[SettingWay] = frozenset({"at_once", "idle"})

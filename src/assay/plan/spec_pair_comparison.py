@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from assay.model.configuration.declared_settings import NESTED, SETTING_ROLES, list_declared_settings
+from assay.model.decision import WIPE
 from assay.model.fleet import Fleet
 from assay.model.load.load_parts import GOLDEN_FIXTURES, GoldenKind
 from assay.model.node import Node
@@ -91,7 +92,7 @@ class SpecPair:
     @property
     def has_drift(self) -> bool:
         """Whether a node of this pair differs from its new spec until somebody works on it."""
-        return bool(self.moves or self.settings)
+        return bool(self.moves) or any(one.way != "next_wipe" for one in self.settings)
 
     @property
     def needs_service_exit(self) -> bool:
@@ -169,7 +170,7 @@ def _settings(
     for path, was, will in _list_changes(old, new):
         contrast = _format_contrast(was, will)
         if path not in declared:
-            yield SettingChange(path, *contrast, "judged", "none")
+            yield SettingChange(path, *contrast, "judged", "none", "next_wipe" if path == WIPE else "")
             continue
         route = find_setting_route(after, profile, path, " ".join(contrast))
         reset: FirmwareReset = "host" if SETTING_ROLES[path].applied == "zap" else "none"
