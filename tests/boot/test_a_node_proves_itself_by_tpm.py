@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "provisioning" / "identity"))
-from real_tpm import RealTpm, run_tpm
+from provisioning.identity.real_tpm import RealTpm, run_tpm
 from secure_site import AGENT_TOKEN, SecureSite, join
 
 from assay.agent.tpm_proof import prove_by_tpm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from assay.model.entries.boot_entries import BootStageEntry
 from assay.model.entries.machine_entries import MachineSeenEntry
 from assay.provisioning.boot_attempts import BOOT_KINDS, fold_attempts
 
+UEFI_CODE, UEFI_VARIABLES = Path("/usr/share/OVMF/OVMF_CODE.fd"), Path("/usr/share/OVMF/OVMF_VARS.fd")
+UEFI_IPXE = Path("/usr/lib/ipxe/ipxe.efi")
 pytestmark = pytest.mark.slow(minutes=3)
 
 
@@ -47,6 +50,29 @@ def test_a_machine_boots_to_its_first_report(server: BootServer, tmp_path: Path)
     assert list(attempt.stages) == ["pxe", "kernel", "cloud-init"]
     stages = [BootStageEntry.read(entry) for entry in ledger.entries("n0001", [BootStageEntry.kind])]
     assert stages[-1].words == "serial A520112X4400001"
+
+
+def test_a_machine_with_uefi_boots_too(server: BootServer, tmp_path: Path) -> None:
+    if missing := [str(file) for file in (UEFI_CODE, UEFI_VARIABLES, UEFI_IPXE) if not file.exists()]:
+        pytest.skip(f"{', '.join(missing)} not found: install ovmf and ipxe")
+    shutil.copy(UEFI_VARIABLES, tmp_path / "variables.fd")
+    loader = tmp_path / "disk/EFI/BOOT/BOOTX64.EFI"
+    loader.parent.mkdir(parents=True)
+    shutil.copy(UEFI_IPXE, loader)
+    uefi = ["-drive", f"if=pflash,format=raw,readonly=on,file={UEFI_CODE}"]
+    uefi += ["-drive", f"if=pflash,format=raw,file={tmp_path}/variables.fd"]
+    uefi += [
+        "-drive",
+        f"id=d0,if=none,format=raw,file=fat:rw:{tmp_path}/disk",
+        "-device",
+        "virtio-blk-pci,drive=d0,bootindex=0",
+    ]
+    identity = MachineIdentity("02:00:00:00:00:02", "A520112X4400002")
+    console = run_machine(tmp_path, server.url_of_machines, identity, more=uefi)
+    assert "BdsDxe: starting Boot" in console, "the boot manager of UEFI"
+    assert "initrd=initrd0 console=ttyS0" in find_command_line(console), console[-2000:]
+    (attempt,) = fold_attempts(Ledger.open(server.root / ".assay/ledger.sqlite").entries("n0002", BOOT_KINDS)).values()
+    assert list(attempt.stages) == ["pxe", "kernel", "cloud-init"]
 
 
 def test_a_stranger_gets_no_image_and_is_listed_with_its_serial_number(server: BootServer, tmp_path: Path) -> None:

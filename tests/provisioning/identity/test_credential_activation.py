@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_tpm import RealTpm, run_tpm
+from provisioning.identity.real_tpm import RealTpm, run_tpm
 
 from assay.provisioning.identity.credential_activation import find_endorsement_digest, make_credential
 from assay.provisioning.identity.tpm_structures import TpmError, parse_endorsement_key

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_tpm import RealTpm, run_tpm
+from provisioning.identity.real_tpm import RealTpm, run_tpm
 
 from assay.provisioning.identity.tpm_quote import REQUIRED, TpmQuote, find_key_name, verify_quote
 from assay.provisioning.identity.tpm_structures import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,10 +23,12 @@ class MachineIdentity(NamedTuple):
     asset_tag: str = ""
 
 
-def run_machine(folder: Path, server: str, identity: MachineIdentity, limit_s: float = LIMIT_S) -> str:
+def run_machine(
+    folder: Path, server: str, identity: MachineIdentity, limit_s: float = LIMIT_S, more: Sequence[str] = ()
+) -> str:
     """Let a machine start from `server` until it switches itself off. Return what its console showed.
 
-    Raises TimeoutExpired if it is still on after `limit_s`.
+    `more`: further arguments of qemu. Raises TimeoutExpired if it is still on after `limit_s`.
     """
     console = folder / f"console-{identity.mac.replace(':', '')}.log"
     command = [
@@ -34,7 +37,7 @@ def run_machine(folder: Path, server: str, identity: MachineIdentity, limit_s: f
         "-netdev", f"user,id=n0,bootfile={server}{BOOT_PATH}/ipxe",
         "-device", f"virtio-net-pci,netdev=n0,mac={identity.mac},bootindex=1",
         "-smbios", f"type=1,manufacturer=assay,product=lab,serial={identity.serial}",
-        "-smbios", f"type=3,asset={identity.asset_tag}",
+        "-smbios", f"type=3,asset={identity.asset_tag}", *more,
     ]  # fmt: skip
     subprocess.run(command, check=False, timeout=limit_s, capture_output=True)
     return console.read_text(errors="replace") if console.exists() else ""
