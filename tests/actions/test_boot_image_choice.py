@@ -11,6 +11,7 @@ from assay.actions.action import ActionContext
 from assay.actions.boot_image_choice import choose_boot_image
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.boot_requests import BootingMachine, answer_machine
+from assay.controller.ingest.machine_sightings import MachineSightings
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
@@ -127,10 +128,10 @@ def test_the_boot_server_gives_the_image_that_was_chosen_for_the_start(site: Sit
     site.say(ADOPTED)
     site.say(STARTED)
     machine = BootingMachine("02:00:00:00:00:01", DECLARED.nodes[NODE].serial)
-    order = answer_machine(site.context, machine)
+    order = answer_machine(site.context, MachineSightings(site.context.ledger), machine)
     assert isinstance(order, BootOrder)
     assert order.image == site.old
     site.say(MoveEntry("production-reboot", "assay", "its wave", rollout="r1"), NODE)
-    once_more = answer_machine(site.context, machine)
+    once_more = answer_machine(site.context, MachineSightings(site.context.ledger), machine)
     assert isinstance(once_more, BootOrder)
     assert (once_more.attempt, once_more.image) == (order.attempt, site.old), "a start keeps its image"

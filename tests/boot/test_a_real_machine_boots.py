@@ -17,7 +17,7 @@ from assay.model.entries.boot_entries import BootStageEntry
 from assay.model.entries.machine_entries import MachineSeenEntry
 from assay.provisioning.boot_attempts import BOOT_KINDS, fold_attempts
 
-UEFI_CODE, UEFI_VARIABLES = Path("/usr/share/OVMF/OVMF_CODE.fd"), Path("/usr/share/OVMF/OVMF_VARS.fd")
+UEFI_CODE, UEFI_VARIABLES = Path("/usr/share/OVMF/OVMF_CODE_4M.fd"), Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
 UEFI_IPXE = Path("/usr/lib/ipxe/ipxe.efi")
 pytestmark = pytest.mark.slow(minutes=3)
 

@@ -19,6 +19,7 @@ from reserved_ports import reserve_ports
 from assay.actions import netboot
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.boot_requests import BootingMachine, answer_machine
+from assay.controller.ingest.machine_sightings import MachineSightings
 from assay.lab.faults.injection import inject_fault
 from assay.model.errors import AssayError
 from assay.provisioning.boot_script import BootOrder
@@ -159,7 +160,7 @@ def test_two_servers_begin_one_start(boot: BootRoom) -> None:
 
     def ask(context: ControllerContext) -> str:
         together.wait()
-        order = answer_machine(context, machine)
+        order = answer_machine(context, MachineSightings(context.ledger), machine)
         assert isinstance(order, BootOrder)
         return order.attempt
 

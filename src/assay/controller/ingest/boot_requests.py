@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 
 from assay.actions.boot_image_choice import choose_boot_image
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.machine_sightings import record_sightings
+from assay.controller.ingest.machine_sightings import MachineSightings
 from assay.ledger.store import Ledger
-from assay.model.entries.machine_entries import MachineSeenEntry
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.provisioning.image_spec import Image
@@ -55,12 +54,14 @@ class BootRefusal:
     pause_s: float = 60.0
 
 
-def answer_machine(context: ControllerContext, machine: BootingMachine) -> BootOrder | BootRefusal:
+def answer_machine(
+    context: ControllerContext, sightings: MachineSightings, machine: BootingMachine
+) -> BootOrder | BootRefusal:
     """Return what a machine boots, and record that it asked; or why it must wait. Raises AssayError."""
     fleet = context.fleet
     node = find_booting_node(fleet, machine)
     if isinstance(node, str):
-        _record_stranger(context, machine)
+        _record_stranger(sightings, machine, context.clock.now())
         return BootRefusal(node)
     provisioning, image = fleet.provisioning_of(node.name), choose_boot_image(context, node.name)
     if provisioning is None or image is None:
@@ -104,13 +105,12 @@ def _count_fetch(ledger: Ledger, attempt: BootAttempt, provisioning: Provisionin
     return ledger.append(*entries)[0]
 
 
-def _record_stranger(context: ControllerContext, machine: BootingMachine) -> None:
-    """Record a machine that may not boot. Anybody can say anything here, so a day has only so many entries of it."""
-    now = context.clock.now()
-    known = (e for e in context.ledger.entries(kinds=[MachineSeenEntry.kind]) if now - parse_time(e.at) < LATELY)
-    if sum(bool(MachineSeenEntry.read(entry).machine.mac) for entry in known) < MOST_STRANGERS:
+def _record_stranger(sightings: MachineSightings, machine: BootingMachine, now: datetime) -> None:
+    """Record a machine that may not boot. Anybody can say anything here, so a day has only so many of them."""
+    lately = (one for one in sightings.read(now) if one.machine.mac and now - parse_time(one.at) < LATELY)
+    if sum(1 for _ in lately) < MOST_STRANGERS:
         seen = SeenMachine.parse({"serial": machine.serial, "mac": machine.mac})
-        record_sightings(context.ledger, [seen], REPORTED_BY, now)
+        sightings.record([seen], REPORTED_BY, now)
 
 
 def find_booting_node(fleet: Fleet, machine: BootingMachine) -> Node | str:

@@ -22,6 +22,7 @@ from assay.controller.ingest.boot_requests import (
     find_attempt,
     record_stage,
 )
+from assay.controller.ingest.machine_sightings import MachineSightings
 from assay.model.errors import AssayError
 from assay.model.provisioning.provisioning_spec import BootStage
 from assay.provisioning.boot_script import (
@@ -66,6 +67,7 @@ class BootScripts:
 
     def __init__(self, state: AppState) -> None:
         self._state = state
+        self._sightings = MachineSightings(state.context.ledger)
         self._strangers = RateLimiter(STRANGERS_BURST, STRANGERS_RATE)
         self._authenticator = state.make_authenticator("this is no start of a node")
 
@@ -101,7 +103,7 @@ class BootScripts:
 
     def _find_answer(self, machine: BootingMachine) -> BootOrder | BootRefusal:
         """Return the answer by the fleet as its files are now: no agent's delivery lets a boot server read them."""
-        return answer_machine(self._state.current.refresh(), machine)
+        return answer_machine(self._state.current.refresh(), self._sightings, machine)
 
     async def get_data(self, request: Request) -> Response:
         """Return a document for cloud-init. Who fetches its meta-data runs the image's first program."""
