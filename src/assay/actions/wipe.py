@@ -13,12 +13,7 @@ from assay.actions.action import ActionContext, EffectFacts, EffectIntent, Effec
 from assay.actions.wiping.drive_readings import DriveReading, read_local_drives
 from assay.actions.wiping.node_wipe import NodeWipe, read_records, read_with_markers, record_proof
 from assay.actions.wiping.wipe_record import DriveRecord
-from assay.actions.wiping.wipe_verdict import (
-    WipeVerdict,
-    find_obstacle,
-    is_selected,
-    judge_order,
-)
+from assay.actions.wiping.wipe_verdict import WipeVerdict, find_obstacle, is_selected, judge_order
 from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, DRIVE, project_node_assets
 from assay.model.errors import AssayError
 from assay.model.specs.node.drive_wipe import WipeSpec
@@ -68,9 +63,8 @@ def verify(context: ActionContext, intent: EffectIntent) -> EffectVerification:
     rest = [f"{name}: {verdict.reason}" for name, verdict in verdicts.items() if verdict.standing != "wiped"]
     told = f"proven wiped: {', '.join(wiped) or 'none'}"
     if not counted:
-        return EffectVerification(
-            False, f"`wipe.models` of its spec leaves out every drive; {ADVICE[spec.unwiped]}", facts
-        )
+        reason = f"`wipe.models` of its spec leaves out every drive; {ADVICE[spec.unwiped]}"
+        return EffectVerification(False, reason, facts)
     if counted <= set(wiped) and not absent:
         return EffectVerification(True, "; left alone: ".join([told, *rest]), facts)
     is_open = any(verdict.standing in ("under way", "unknown") for verdict in verdicts.values())
