@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory):
     lay_out_boot(root, port, url=f"http://{HOST}:{port}")
     serve_real_image(root)
     server = BootServer(root, port)
-    subprocess.run(["assay", "images", "--fetch", "--fleet", str(root)], check=True)
+    subprocess.run([sys.executable, "-m", "assay", "images", "--fetch", "--fleet", str(root)], check=True)
     server.start()
     yield server
     server.stop()

@@ -54,7 +54,7 @@ RULE = """faults:
 """
 POLICY = (
     ("    entry: [zap]\n", "    entry: [cordon, drain-now, zap]\n"),
-    ("test, draining, confirmation]\n", "test, draining, confirmation, zap]\n"),
+    ("-test, wipe, draining, confirmation]\n", "-test, wipe, draining, confirmation, zap]\n"),
     ("faults:\n", RULE),
 )
 

@@ -65,6 +65,7 @@ VERBS = {
     "serve": Verb("verbs.evidence.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
     "agent": Verb("verbs.evidence.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
     "slurm": Verb("verbs.evidence.slurm_hooks", EVIDENCE, "Print the configuration of Slurm's hooks on a node."),
+    "trends": Verb("verbs.evidence.trends", EVIDENCE, "Show which parts get worse among their peers."),
     "suites": Verb("verbs.validation.suites", VALIDATION, "List the checks; prove that each check can fail."),
     "validate": Verb("verbs.validation.validate", VALIDATION, "Run the checks on collected evidence."),
     "results": Verb("verbs.validation.results", VALIDATION, "Show the results of a run, or compare two runs."),

@@ -1,0 +1,99 @@
+"""The three tables that trends are found in, from Parquet files: measurements, holders of parts, failures.
+
+Times may be of any type of Parquet; they count as UTC. Rows after the moment of asking are never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.model.errors import AssayError
+from assay.results.history.duckdb_memory import connect_duckdb
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+DAY_S = 86_400
+TEXT, NUMBER, TIME = "VARCHAR", "DOUBLE", "TIME"
+MEASUREMENTS = {
+    "time": TIME, "node": TEXT, "subject": TEXT, "name": TEXT, "value": NUMBER, "unit": TEXT, "at_least": NUMBER,
+    "at_most": NUMBER,
+}  # fmt: skip
+HOLDERS = {
+    "node": TEXT, "subject": TEXT, "serial": TEXT, "sku": TEXT, "firmware": TEXT, "rack": TEXT, "position": TEXT,
+    "since": TIME, "until": TIME,
+}  # fmt: skip
+FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
+NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
+           "UINTEGER", "UBIGINT")  # fmt: skip
+
+
+class TrendFiles(NamedTuple):
+    """The files: only measurements are needed. Without holders, a part is its place, and all parts are peers."""
+
+    measurements: Path
+    holders: Path | None = None
+    failures: Path | None = None
+
+
+def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> DuckDBPyConnection:
+    """Return a database with the views `measurements`, `holders` and `failures`. Raises AssayError for a wrong file.
+
+    Times are seconds since 1970, in the columns `time_s`, `since_s` and `until_s`.
+    """
+    database = connect_duckdb(threads=1, memory_limit=memory)
+    for name, path, columns in (
+        ("measurements", files.measurements, MEASUREMENTS),
+        ("holders", files.holders, HOLDERS),
+        ("failures", files.failures, FAILURES),
+    ):
+        if path is None:
+            _make_empty(database, columns).create_view(name)
+            continue
+        rows = _read_file(database, path)
+        types = {column: str(kind) for column, kind in zip(rows.columns, rows.types, strict=True)}
+        _check_columns(path, types, columns)
+        known = rows.filter(f"epoch({next(iter(_list_times(columns)))}) <= {as_of.timestamp()!r}")
+        known.project(", ".join(_cast(column, kind) for column, kind in columns.items())).create_view(name)
+    return database
+
+
+def _read_file(database: DuckDBPyConnection, path: Path) -> DuckDBPyRelation:
+    import duckdb
+
+    try:
+        return database.read_parquet(str(path))
+    except duckdb.Error as error:
+        fix = "give a Parquet file, or a pattern of such files"
+        raise AssayError(str(error).splitlines()[0], where=str(path), fix=fix) from None
+
+
+def _check_columns(path: Path, types: dict[str, str], columns: dict[str, str]) -> None:
+    for column, kind in columns.items():
+        fix = f"its columns are {', '.join(columns)}"
+        if column not in types:
+            raise AssayError(f"the column {column} is missing", where=str(path), fix=fix)
+        said = types[column]
+        allowed = {TEXT: ("VARCHAR",), NUMBER: NUMBERS, TIME: ("TIMESTAMP",)}[kind]
+        if not said.startswith(allowed) and said != '"NULL"':
+            raise AssayError(f"the column {column} is {said}, and not {allowed[0]}", where=str(path), fix=fix)
+
+
+def _list_times(columns: dict[str, str]) -> Iterator[str]:
+    return (column for column, kind in columns.items() if kind == TIME)
+
+
+def _cast(column: str, kind: str) -> str:
+    if kind == TIME:
+        return f"epoch({column}::TIMESTAMP) AS {column}_s"
+    return f"coalesce({column}::VARCHAR, '') AS {column}" if kind == TEXT else f"{column}::DOUBLE AS {column}"
+
+
+def _make_empty(database: DuckDBPyConnection, columns: dict[str, str]) -> DuckDBPyRelation:
+    zero = {TEXT: "''", NUMBER: "0.0", TIME: "0.0"}
+    names = {column: f"{column}_s" if kind == TIME else column for column, kind in columns.items()}
+    shown = (f"{zero[kind]} AS {names[column]}" for column, kind in columns.items())
+    return database.sql("SELECT 1").project(", ".join(shown)).filter("false")

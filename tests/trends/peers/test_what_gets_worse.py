@@ -1,0 +1,247 @@
+"""A part that gets worse among its peers is named; what happens to healthy parts is no warning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trends.peers.planted_fleet import DAYS, NODES, PlantedFleet, name_nodes, node_name
+from typer.testing import CliRunner
+
+from assay.cli.verbs.evidence.trends import trends_app
+from assay.model.errors import AssayError
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> PlantedFleet:
+    return PlantedFleet(tmp_path)
+
+
+def drift(since: int, per_day: float):
+    return lambda day: max(0, day - since) * per_day
+
+
+def step(on: int, by: float):
+    return lambda day: by if day >= on else 0.0
+
+
+def test_a_part_that_gets_hotter_than_its_peers_is_named_with_its_reason(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, 0.6)
+    fleet.grow()
+    fleet.hold_all()
+    (warning,) = fleet.ask()["warnings"]
+    assert (warning["node"], warning["subject"], warning["name"]) == (node_name(3), "gpu0", "gpu_temperature")
+    assert warning["to"] - warning["from"] == pytest.approx(16, abs=2)
+    assert warning["limit"] == 85
+    assert "39 peers moved by" in warning["because"]
+    assert "at this rate it reaches 85 in" in warning["because"]
+    assert warning["days"] is None, "no range before warnings were closed"
+
+
+def test_a_healthy_fleet_has_no_warning(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    answer = fleet.ask()
+    assert answer["warnings"] == []
+    assert answer["rules"][0]["series"] == NODES
+
+
+def test_what_gets_better_is_no_warning(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, -0.6)
+    fleet.grow()
+    assert fleet.ask()["warnings"] == []
+
+
+def test_what_falls_towards_its_lower_limit_is_one(fleet: PlantedFleet) -> None:
+    fleet.limits = (20.0, None)
+    fleet.courses[3] = drift(90, -0.6)
+    fleet.grow()
+    assert name_nodes(fleet.ask()) == [node_name(3)]
+
+
+def test_a_season_of_all_is_no_warning(fleet: PlantedFleet) -> None:
+    fleet.courses = {number: drift(90, 0.6) for number in range(NODES)}
+    fleet.grow()
+    assert fleet.ask()["warnings"] == []
+
+
+def test_what_comes_later_changes_nothing(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, 0.6)
+    fleet.courses[4] = drift(108, 9.0)
+    fleet.grow()
+    fleet.hold_all()
+    seen = fleet.ask(day=107)
+    fleet.rows = [row for row in fleet.rows if (row[0] - fleet.rows[0][0]).days <= 107]
+    assert fleet.ask(day=107) == seen
+    assert node_name(4) not in name_nodes(seen)
+
+
+def test_fewer_than_twenty_peers_claim_nothing(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, 0.6)
+    fleet.grow()
+    for number in range(NODES):
+        fleet.hold(number, sku="h100" if number >= 20 else "a100" if number < 10 else "l40")
+    answer = fleet.ask()
+    assert answer["warnings"] == []
+    assert answer["cannot_tell"] == 20
+    assert answer["rules"][0]["series"] == 20
+
+
+def test_a_rack_that_warms_is_one_group(fleet: PlantedFleet) -> None:
+    fleet.courses = {number: drift(90, 0.6) for number in range(10, 16)}
+    fleet.grow()
+    fleet.hold_all()
+    groups = {warning["group"] for warning in fleet.ask()["warnings"]}
+    assert len(groups) == 1
+    assert groups.pop().startswith("rack r1: 6 of 10 (p ")
+    told = CliRunner().invoke(trends_app, fleet.write()).stdout
+    assert told.count("Look there first") == 1
+
+
+class TestWhatIsNoTrend:
+    """Each of these moves a healthy series. None is a warning, at any day after it."""
+
+    def check(self, fleet: PlantedFleet) -> None:
+        for day in (*range(88, 106, 2), DAYS - 1):
+            assert name_nodes(fleet.ask(day=day)) == [], f"day {day}"
+
+    def test_new_firmware_on_a_wave(self, fleet: PlantedFleet) -> None:
+        wave = range(20, NODES + 5)
+        fleet.nodes = NODES + 5
+        fleet.courses = {number: step(86, 6) for number in wave}
+        fleet.grow()
+        for number in range(fleet.nodes):
+            fleet.hold(number, until=86 if number in wave else None)
+            if number in wave:
+                fleet.hold(number, since=86, firmware="2.0")
+        self.check(fleet)
+
+    def test_a_repair_with_a_new_level(self, fleet: PlantedFleet) -> None:
+        fleet.courses[3] = step(86, 9)
+        fleet.grow()
+        fleet.hold_all(but=[3])
+        fleet.hold(3, until=86)
+        fleet.hold(3, since=86)
+        self.check(fleet)
+        fleet.holders.clear()
+        assert name_nodes(fleet.ask(day=105)) == [node_name(3)], "nobody who does not know of the repair can tell"
+
+    def test_another_part_and_the_first_one_coming_back(self, fleet: PlantedFleet) -> None:
+        fleet.courses[3] = lambda day: 9.0 if 70 <= day < 90 else 0.0
+        fleet.grow()
+        fleet.hold_all(but=[3])
+        fleet.hold(3, until=70)
+        fleet.hold(3, since=70, until=90, serial="S900")
+        fleet.hold(3, since=90)
+        self.check(fleet)
+
+    def test_another_rack(self, fleet: PlantedFleet) -> None:
+        fleet.courses[3] = step(86, 9)
+        fleet.grow()
+        fleet.hold_all(but=[3])
+        fleet.hold(3, until=86)
+        fleet.hold(3, since=86, rack="r9")
+        self.check(fleet)
+
+    def test_wild_readings_and_lost_days(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        fleet.rows = [row for row in fleet.rows if (row[0] - fleet.rows[0][0]).days not in (84, 85)]
+        for number in range(0, NODES, 3):
+            for day in (87, 95, 103):
+                fleet.say(number, day, 4_000.0)
+        self.check(fleet)
+
+    def test_a_node_that_was_away(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        gone = {node_name(3)}
+        fleet.rows = [
+            row for row in fleet.rows if row[1] not in gone or not 60 <= (row[0] - fleet.rows[0][0]).days < 100
+        ]
+        self.check(fleet)
+
+    def test_another_unit(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        changed = [row for row in fleet.rows if row[1] == node_name(3) and (row[0] - fleet.rows[0][0]).days >= 86]
+        fleet.rows = [row for row in fleet.rows if row not in changed]
+        fleet.rows += [(*row[:4], row[4] * 1.8 + 32, "F", *row[6:]) for row in changed]
+        self.check(fleet)
+
+    def test_another_name(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        start = fleet.rows[0][0]
+        fleet.rows = [
+            (*row[:3], "gpu_core_temperature", row[4] + 9, *row[5:]) if (row[0] - start).days >= 86 else row
+            for row in fleet.rows
+        ]
+        self.check(fleet)
+
+    def test_another_limit(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        start = fleet.rows[0][0]
+        fleet.rows = [(*row[:7], 61.0) if (row[0] - start).days >= 86 else row for row in fleet.rows]
+        self.check(fleet)
+
+    def test_a_clock_of_1970_and_one_that_is_ahead(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        for number in (3, 4):
+            fleet.say(number, -20_000, 90.0)
+            fleet.say(number, 4_000, 190.0)
+        self.check(fleet)
+
+    def test_values_that_never_change(self, fleet: PlantedFleet) -> None:
+        for number in range(NODES):
+            for day in range(DAYS):
+                fleet.say(number, day, 8.0)
+        self.check(fleet)
+
+
+def test_one_counter_that_begins_to_count_where_all_others_rest_is_named(fleet: PlantedFleet) -> None:
+    for number in range(NODES):
+        for day in range(DAYS):
+            fleet.say(number, day, float(max(0, day - 100)) if number == 3 else 0.0)
+    assert name_nodes(fleet.ask()) == [node_name(3)]
+
+
+@pytest.mark.parametrize("content", [b"no parquet", b"", None])
+def test_a_file_that_is_none_is_said(fleet: PlantedFleet, content: bytes | None) -> None:
+    fleet.grow()
+    words = fleet.write()
+    path = Path(words[words.index("--measurements") + 1])
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    answer = CliRunner().invoke(trends_app, words)
+    assert isinstance(answer.exception, AssayError)
+    assert answer.exception.where == str(path)
+    assert "\n" not in answer.exception.what
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("ALTER TABLE t DROP unit", "the column unit is missing"),
+        ("ALTER TABLE t ALTER value TYPE VARCHAR", "the column value is VARCHAR, and not DOUBLE"),
+        ("ALTER TABLE t ALTER time TYPE VARCHAR", "the column time is VARCHAR, and not TIMESTAMP"),
+    ],
+)
+def test_a_wrong_column_is_said(fleet: PlantedFleet, change: str, said: str) -> None:
+    import duckdb
+
+    fleet.grow()
+    words = fleet.write()
+    path = words[words.index("--measurements") + 1]
+    database = duckdb.connect()
+    database.execute(f"CREATE TABLE t AS FROM '{path}'")
+    database.execute(change)
+    database.execute(f"COPY t TO '{path}'")
+    assert said in str(CliRunner().invoke(trends_app, words).exception)
+
+
+def test_a_moment_that_is_none_is_said(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    words = [*fleet.write(), "--as-of", "yesterday"]
+    assert "'yesterday' is no time" in str(CliRunner().invoke(trends_app, words).exception)
+
+
+def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
+    fleet.say(0, 500, 1.0)
+    assert fleet.ask() == {"warnings": [], "cannot_tell": 0, "rules": fleet.ask()["rules"]}
