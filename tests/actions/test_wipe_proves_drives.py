@@ -64,6 +64,7 @@ def test_every_drive_is_wiped_once_and_the_ledger_has_the_proof(room: Room) -> N
     assert [sanitizes(room, "n0001", slot) for slot in range(DRIVES)] == [["sanitize-crypto"]] * DRIVES
 
 
+@pytest.mark.slow(minutes=1)
 def test_a_drive_that_lies_and_one_that_fails_and_one_that_knows_little(room: Room) -> None:
     begin(room, "n0002")
     for drive in (1, 2):
@@ -89,6 +90,7 @@ def test_a_drive_that_lies_and_one_that_fails_and_one_that_knows_little(room: Ro
     assert {one.method for one in told(room, "n0002", WipeProvedEntry) if one.drive == "nvme3"} == {"format-erase"}
 
 
+@pytest.mark.slow(minutes=1)
 def test_a_drive_that_holds_the_system_is_told_and_left_alone(room: Room) -> None:
     begin(room, "n0003")
     mounted = {"source": "/dev/nvme5n1", "point": "/", "type": "ext4", "options": "rw"}
@@ -104,6 +106,7 @@ def test_a_drive_that_holds_the_system_is_told_and_left_alone(room: Room) -> Non
     assert sanitizes(room, "n0003", 6) == ["sanitize-crypto"], "the spec lets the wipe unmount /data"
 
 
+@pytest.mark.slow(minutes=1)
 def test_a_drive_that_does_not_answer_is_not_wiped(room: Room) -> None:
     begin(room, "n0004")
     room.change("n0004", lambda state: state["nvme"][7].update(present=False))

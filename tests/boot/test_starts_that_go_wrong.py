@@ -79,6 +79,7 @@ def test_a_machine_that_hangs_after_its_kernel_is_told_with_its_last_stage(hasty
     assert "... ok / Command line: " in told, "without the codes of a terminal"
 
 
+@pytest.mark.slow(minutes=1)
 def test_a_machine_that_is_switched_off_in_the_middle_does_not_count_as_started(hasty: BootRoom) -> None:
     hasty.plug_in("n0003")
     inject_fault(hasty.room.world, "boot.hangs", "n0003", {})

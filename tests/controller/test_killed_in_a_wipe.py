@@ -26,6 +26,9 @@ RATE, LONG_S = 120.0, 1200
 DRIVES = 8
 
 
+pytestmark = pytest.mark.slow(minutes=2)
+
+
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     with lab_room(tmp_path_factory.mktemp("fleet"), rate=RATE) as room:
