@@ -15,7 +15,7 @@ from assay.actions.rma.dossier_zip import read_zip
 from assay.controller.context import ControllerContext
 from assay.controller.effects.effect_journal import derive_effect_id, make_intent_entry
 from assay.fleet.fleet_loader import load_fleet
-from assay.lifecycle.asset_history import describe_returned_part, find_returned_parts
+from assay.lifecycle.assets.asset_history import describe_returned_part, find_returned_parts
 from assay.model.clock import SystemClock
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.evidence_store import EvidenceStore

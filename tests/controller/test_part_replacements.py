@@ -60,7 +60,24 @@ def noted(desk: ControllerContext, *looks: EvidenceDocument) -> list[LedgerEntry
 
 
 def looked(desk: ControllerContext, node: str, serial: str, minutes: int = 0, **serials: str) -> list[LedgerEntry]:
-    return noted(desk, seen(node, serial, minutes, **serials))
+    """Return what a look adds about parts."""
+    return [entry for entry in noted(desk, seen(node, serial, minutes, **serials)) if entry.kind != "setup.seen"]
+
+
+def test_a_setup_is_noted_once_and_again_when_a_version_changes(desk):
+    def look(driver: str) -> list[LedgerEntry]:
+        evidence = seen("n0003", "S0000001", gpu0="1650923001")
+        evidence.channels["probe"]["gpu"]["driver"] = {"value": driver} if driver else {"failed": "no NVML"}
+        return [entry for entry in noted(desk, evidence) if entry.kind == "setup.seen"]
+
+    (first,) = look("570.1")
+    node = desk.fleet.nodes["n0003"]
+    assert first.body["versions"] == {"driver": "570.1"}
+    assert (first.body["rack"], first.body["u"], first.body["spec"]) == (f"lab1/{node.rack}", node.u, node.spec)
+    assert look("570.1") == []
+    assert look("") == [], "a version that cannot be read is no other version"
+    (second,) = look("580.2")
+    assert second.body["versions"] == {"driver": "580.2"}
 
 
 def test_parts_are_noted_by_the_names_that_faults_give_them_and_once(desk):

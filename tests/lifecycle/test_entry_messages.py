@@ -79,6 +79,11 @@ LINES = [
     ("zap.asked", {"to": "zap", "who": "ann", "reason": "new BIOS"}, "asked by ann to go to zap: new BIOS"),
     ("parts.seen", {"parts": {"gpu0": {"kind": "gpu", "serial": "B", "was": "A"}}, "node": {}}, "gpu0 is B, was A"),
     ("parts.seen", {"parts": {}, "node": {"bmc": "S1"}}, "serial number S1, by its BMC"),
+    (
+        "setup.seen",
+        {"rack": "lab1/r01", "u": 4, "spec": "hgx-h100", "versions": {"driver": "570.1"}, "models": {"gpu0": "H100"}},
+        "hgx-h100 in lab1/r01 u4; driver 570.1; 1 part by model",
+    ),
     ("part.replaced", {"old_serial": "S1", "new_serial": "S2", "who": "bmc"}, "another node stands in this place: S2"),
     ("part.returned", {"serial": "A", "kind": "gpu", "place": "gpu5", **SENT}, "gpu5 (gpu A) was sent back from n0001"),
     ("ticket.opened", {"ticket": ID, "title": "GPU 5 is missing"}, "ticket opened: GPU 5 is missing"),

@@ -14,7 +14,7 @@ from assay.actions.wiping.drive_readings import DriveReading, read_local_drives
 from assay.actions.wiping.node_wipe import NodeWipe, read_records, read_with_markers, record_proof
 from assay.actions.wiping.wipe_record import DriveRecord
 from assay.actions.wiping.wipe_verdict import WipeVerdict, find_obstacle, is_selected, judge_order
-from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, DRIVE, project_node_assets
+from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, DRIVE, project_node_assets
 from assay.model.errors import AssayError
 from assay.model.specs.node.drive_wipe import WipeSpec
 from assay.model.timestamps import parse_time

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from assay.cli.name_check import suggest_names
 from assay.cli.workspace import Workspace
 from assay.ledger.location import read_all_entries
-from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, RolloutHistory, project_rollouts

@@ -14,7 +14,7 @@ from assay.controller.schedules.due_slots import list_schedule_lines
 from assay.controller.schedules.slot_runner import read_schedule_history
 from assay.controller.ticket_closing_proofs import FABRIC_SCAN, ClosingProofs
 from assay.fabric.scan import format_fabric_subject
-from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.model.entries.ticket_entries import TicketDoneEntry
 from assay.model.timestamps import parse_time
 from assay.tickets.ticket_diff import (

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.lifecycle.asset_history import describe_returned_part
+from assay.lifecycle.assets.asset_history import describe_returned_part
+from assay.lifecycle.assets.asset_messages import ASSET_FORMATTERS
 from assay.lifecycle.node_state_builder import describe_causes
 from assay.lifecycle.provisioning_messages import PROVISIONING_FORMATTERS
 from assay.lifecycle.wipe_messages import WIPE_FORMATTERS
@@ -27,7 +28,6 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_list
 from assay.model.timestamps import parse_time
 
-SOURCE_NAMES = {"inventory": "the inventory", "bmc": "its BMC", "dmi": "its firmware"}
 MAX_REMEMBERED_NAMES = 50_000
 """The newest names are kept, so that a long history fits into memory."""
 _INTERNAL_ID = re.compile(r",? ?(?:by |of |after )?(?:the )?(?:decision|effect|fault) [0-9a-f]{16}\b")
@@ -177,32 +177,6 @@ def _format_adopted_commit(adopted: rollout.CommitAdoptedEntry, _: str) -> str:
     return f"the fleet is brought to commit {before}{adopted.commit[:12]}{rest}"
 
 
-def _format_photos(taken: asset.PhotosTakenEntry, _: str) -> str:
-    files = format_list([photo.file for photo in taken.photos], 6)
-    return f"{format_count(len(taken.photos), 'photo')} for the dossier, added by {taken.who}: {files}"
-
-
-def _format_seen_parts(seen: asset.PartsSeenEntry, _: str) -> str:
-    """Return each changed part, the node's serial number, and the number of new parts."""
-    parts = seen.parts.items()
-    changed = [f"{place} is {part.serial}, was {part.was}" for place, part in parts if part.was is not None]
-    gone = [f"{part.serial} of {place} is in {part.to_node} {part.to_place} now" for place, part in seen.gone.items()]
-    sources: dict[str, list[str]] = {}
-    for source, serial in seen.node_serials.items():
-        sources.setdefault(serial, []).append(SOURCE_NAMES.get(source, source))
-    numbers = [f"serial number {serial}, by {' and '.join(names)}" for serial, names in sources.items()]
-    new = [f"{place} {part.serial}" for place, part in parts if part.was is None]
-    owner = "its" if len(new) == 1 else "their"
-    first = [f"{format_count(len(new), 'part')} with {owner} serial numbers ({format_list(new, 3)})"] if new else []
-    return "; ".join([*changed, *gone, *numbers, *first])
-
-
-def _format_replaced_node(replaced: asset.PartReplacedEntry, _: str) -> str:
-    serials = f"{replaced.new_serial}, was {replaced.old_serial}"
-    source = SOURCE_NAMES.get(replaced.who, replaced.who)
-    return f"another node stands in this place: {serials}, by {source}; repairs are counted anew"
-
-
 def _format_clearance(cleared: fault.FaultClearedEntry, name: str) -> str:
     return f"fault over{', ' if name else ''}{name}: {cleared.reason}"
 
@@ -266,9 +240,6 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     operator.OtherLedgerSealedEntry: lambda entry, _: (
         f"{entry.who} sealed another ledger: {', '.join(end.partition(':')[0] for end in entry.seal.split(','))} lines"
     ),
-    asset.PhotosTakenEntry: _format_photos,
-    asset.PartsSeenEntry: _format_seen_parts,
-    asset.PartReplacedEntry: _format_replaced_node,
     ticket.TicketOpenedEntry: _ticket_formatter("opened"),
     ticket.TicketUpdatedEntry: _ticket_formatter("updated"),
     ticket.TicketClosedEntry: _ticket_formatter("closed"),
@@ -289,6 +260,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
         f"{entry.webhook} has a message about {format_count(entry.count, 'node')}"
     ),
     ticket.DigestSentEntry: lambda entry, _: f"{entry.route} has a digest of {format_count(entry.count, 'ticket')}",
+    **ASSET_FORMATTERS,
     **PROVISIONING_FORMATTERS,
     **WIPE_FORMATTERS,
 }

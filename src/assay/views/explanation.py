@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay.controller.cache.unknown_jobs import read_unknown_jobs
-from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
+from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.lifecycle.node_state import NodeState
 from assay.views.code_meanings import add_code_meanings
 from assay.views.customer.customer_situation import find_fault_catalog

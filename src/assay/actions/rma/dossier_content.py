@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent
-from assay.lifecycle.asset_history import ASSET_ENTRY_KINDS, project_node_assets
+from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, project_node_assets
 from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.lemon_score import compute_lemon_score
 from assay.lifecycle.node_state import NodeState

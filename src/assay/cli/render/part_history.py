@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from assay.cli.workspace import Workspace
-from assay.lifecycle.asset_history import list_serial_stays
+from assay.lifecycle.assets.asset_history import list_serial_stays
 from assay.lifecycle.entry_messages import EntryFormatter
 from assay.model.entries.asset_entries import PartReplacedEntry, PartReturnedEntry, PartsSeenEntry
 from assay.model.entries.effect_entries import EffectIntentEntry

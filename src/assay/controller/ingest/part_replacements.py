@@ -1,4 +1,4 @@
-"""Records serial numbers that are new in their places, replaced nodes, and parts that come back.
+"""Records serial numbers that are new in their places, replaced nodes, parts that come back, and changed setups.
 
 A node that is replaced starts with its place's history, but without the old node's hardware faults, ladder and repairs.
 """
@@ -10,8 +10,9 @@ from datetime import datetime
 from functools import cached_property
 
 from assay.controller.context import ControllerContext
+from assay.controller.ingest.node_setups import SetupReader
 from assay.ledger.interned_texts import split_batches
-from assay.lifecycle.asset_history import (
+from assay.lifecycle.assets.asset_history import (
     ASSET_ENTRY_KINDS,
     INVENTORY,
     AssetReading,
@@ -26,12 +27,13 @@ from assay.lifecycle.asset_history import (
     project_node_assets,
     update_part_holders,
 )
+from assay.lifecycle.assets.node_setup import make_setup_entry, project_node_setup
 from assay.lifecycle.decision_and_fault_entries import make_cleared_entry
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.faults.sightings import map_parts_by_pci
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
-from assay.model.entries.asset_entries import PartReplacedEntry, PartsSeenEntry
+from assay.model.entries.asset_entries import PartReplacedEntry, PartsSeenEntry, SetupSeenEntry
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
 from assay.observe.serial_numbers import clean_serial, find_node_serials, find_part_serials
@@ -41,11 +43,18 @@ NODES_PER_TRANSACTION = 200
 
 def record_parts(context: ControllerContext, evidence: Mapping[str, EvidenceDocument]) -> None:
     """Append what newly collected evidence, by node, adds to the known serial numbers. Again, it appends nothing."""
-    index = _PartIndex(context)
+    index, setups = _PartIndex(context), SetupReader(context.fleet)
     for names in split_batches([name for name in evidence if name in context.fleet.nodes], NODES_PER_TRANSACTION):
         readings = [read_node_serials(context, name, evidence[name]) for name in names]
         with context.hold_fault_lock():
-            context.ledger.append(*_make_entries(context, index, readings))
+            known = context.ledger.entries_by_node(names, (*ASSET_ENTRY_KINDS, SetupSeenEntry.kind))
+            seen = [(reading, setups.read(reading.node, evidence[reading.node])) for reading in readings]
+            changed = [
+                make_setup_entry(project_node_setup(known[reading.node]), setup, reading.node, context.clock.now())
+                for reading, setup in seen
+            ]
+            parts = _make_entries(context, index, readings, known)
+            context.ledger.append(*parts, *(entry for entry in changed if entry))
 
 
 def read_node_serials(context: ControllerContext, name: str, evidence: EvidenceDocument) -> AssetReading:
@@ -73,9 +82,13 @@ class _PartIndex:
         return map_part_holders(self._context.ledger.entries(kinds=["parts.seen"]))
 
 
-def _make_entries(context: ControllerContext, index: _PartIndex, readings: Sequence[AssetReading]) -> list[LedgerEntry]:
-    """Return the entries for readings; later ones count what earlier ones add."""
-    known = context.ledger.entries_by_node([reading.node for reading in readings], ASSET_ENTRY_KINDS)
+def _make_entries(
+    context: ControllerContext,
+    index: _PartIndex,
+    readings: Sequence[AssetReading],
+    known: dict[str, list[LedgerEntry]],
+) -> list[LedgerEntry]:
+    """Return the entries for readings; later ones count what earlier ones add. `known`: entries by node."""
     entries: list[LedgerEntry] = []
     for reading in readings:
         for entry in _make_node_entries(context, index, reading, project_node_assets(known[reading.node])):

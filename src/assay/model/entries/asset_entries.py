@@ -1,4 +1,4 @@
-"""Entries about hardware: serial numbers seen, replaced and returned, and the photos of a dossier."""
+"""Entries about hardware: serial numbers seen, replaced and returned, a node's setup, and the photos of a dossier."""
 
 from __future__ import annotations
 
@@ -61,6 +61,24 @@ class PartsSeenEntry(EntryContent):
     gone: Mapping[str, GonePart] = field(
         default_factory=dict, metadata=stored_as(missing={}, omit_empty=True, parse=_parse_gone, encode=_encode_places)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SetupSeenEntry(EntryContent):
+    """What changed of a node's setup, with the place where it stands and what it must be.
+
+    `rack` is `SITE/RACK`, `u` its lowest rack unit, `spec` its NodeSpec, `batch` the delivery that it came with, ""
+    where nobody declared one. `versions` maps a component of the node (driver, bios, bmc, kernel) or the place of a
+    part to the version that runs there, `models` the place of a part to its model: only those that changed.
+    """
+
+    kind = "setup.seen"
+    rack: str
+    u: int
+    spec: str
+    batch: str = field(metadata=stored_as(missing=""))
+    versions: Mapping[str, str] = field(metadata=stored_as(missing={}))
+    models: Mapping[str, str] = field(metadata=stored_as(missing={}))
 
 
 @dataclass(frozen=True, slots=True)

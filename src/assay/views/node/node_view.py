@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from assay.controller.cache.unknown_jobs import read_unknown_jobs
-from assay.lifecycle.asset_history import (
+from assay.lifecycle.assets.asset_history import (
     ASSET_ENTRY_KINDS,
     InstalledPart,
     describe_returned_part,

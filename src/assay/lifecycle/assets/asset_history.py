@@ -76,11 +76,12 @@ def project_node_assets(entries: Iterable[LedgerEntry]) -> NodeAssets:
     """Return the assets of one node from its entries of `ASSET_ENTRY_KINDS`."""
     assets = NodeAssets()
     for entry in entries:
-        assets = _apply_entry(assets, entry)
+        assets = apply_asset_entry(assets, entry)
     return assets
 
 
-def _apply_entry(assets: NodeAssets, entry: LedgerEntry) -> NodeAssets:
+def apply_asset_entry(assets: NodeAssets, entry: LedgerEntry) -> NodeAssets:
+    """Return the assets of a node after one more of its entries."""
     match entry.kind:
         case "parts.seen":
             return _apply_seen_parts(assets, entry)
