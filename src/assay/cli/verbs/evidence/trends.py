@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.options import OutputFormat
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from assay.trends.peers.change_warnings import ChangeWarning
-    from assay.trends.peers.trend_answer import TrendAnswer
+    from duckdb import DuckDBPyConnection
 
 trends_app = typer.Typer(add_completion=False)
 
+AsOf = Annotated[str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")]
 
-@trends_app.command()
+
+@trends_app.callback(invoke_without_command=True)
 def trends(
+    context: typer.Context,
+    fleet: FleetDir = Path(),
     measurements: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="FILE",
-            help="Parquet: time, node, subject, name, value, unit, at_least, at_most.",
-            show_default=False,
+            help="Instead of the fleet's history. Parquet: time, node, subject, name, value, unit, at_least, at_most.",
         ),
-    ],
+    ] = None,
     holders: Annotated[
         Path | None,
         typer.Option(
@@ -39,9 +40,7 @@ def trends(
         ),
     ] = None,
     failures: Annotated[Path | None, typer.Option(metavar="FILE", help="Parquet: time, node, subject, fault.")] = None,
-    as_of: Annotated[
-        str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")
-    ] = "",
+    as_of: AsOf = "",
     form: OutputFormat = "text",
 ) -> None:
     """Show which parts get worse among their peers.
@@ -49,33 +48,52 @@ def trends(
     The change of a part in two months is compared with that of at least 19 others of its kind and firmware. Nothing
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
-    from assay.trends.peers.measurement_tables import TrendFiles
-    from assay.trends.peers.trend_answer import answer_trends
+    from assay.cli.render.trend_lines import format_answer
+    from assay.trends.peers.measurement_tables import TrendFiles, open_tables
+    from assay.trends.peers.trend_answer import find_trends
 
-    answer = answer_trends(TrendFiles(measurements, holders, failures), _parse_moment(as_of))
+    context.obj = fleet
+    if context.invoked_subcommand is not None:
+        return
+    if measurements is None and (holders or failures):
+        raise AssayError("there are no measurements", fix="give --measurements too")
+    moment = _parse_moment(as_of)
+    with (
+        open_tables(TrendFiles(measurements, holders, failures), moment)
+        if measurements
+        else _open(fleet, moment) as database
+    ):
+        answer = find_trends(database, moment)
     typer.echo(json.dumps(answer.as_json(), indent=1) if form == "json" else "\n".join(format_answer(answer)))
     raise typer.Exit(1 if answer.warnings else 0)
 
 
-def format_answer(answer: TrendAnswer) -> Iterator[str]:
-    """Yield the lines for people: one for each group, then one for each part."""
-    found = answer.findings
-    known = f"{found.series.judged} series compared; cannot tell: {found.series.cannot_tell} with fewer than 20 peers"
-    if not answer.warnings:
-        yield f"Nothing gets worse: {known}"
-        return
-    yield f"Getting worse: {len(answer.warnings)} parts; {known}"
-    groups: dict[str, list[ChangeWarning]] = defaultdict(list)
-    for warning in answer.warnings:
-        groups[warning.group].append(warning)
-    for group, warnings in sorted(groups.items(), reverse=True):
-        if group:
-            yield f"{group}: {warnings[0].score.name}. Look there first"
-        for warning in warnings:
-            one = warning.score
-            yield f"{'  ' if group else ''}{one.node} {one.subject}  {warning.because} (z {one.worse:.1f})"
-    told = "of the fleet's own history" if found.is_learned else "by default, as the history is short"
-    yield f"A part is named above z {found.threshold:.1f}, {told}"
+@trends_app.command()
+def export(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the three files go.", show_default=False)],
+    fleet: FleetDir = Path(),
+    as_of: AsOf = "",
+) -> None:
+    """Write the fleet's measurements, holders of parts and failures as the Parquet files that `assay trends` reads.
+
+    Exit codes: 0 written; 2 there is no history, or the folder cannot be written.
+    """
+    from assay.trends.peers.table_export import export_tables
+
+    moment = _parse_moment(as_of)
+    with _open(context.obj if fleet == Path() else fleet, moment) as database:
+        for path, rows in export_tables(database, folder):
+            typer.echo(f"{path}: {rows} rows")
+
+
+def _open(fleet: Path, as_of: datetime) -> DuckDBPyConnection:
+    """Return the tables of the fleet itself."""
+    from assay.results.history.parquet_files import history_folder
+    from assay.trends.peers.fleet_tables import open_fleet_tables
+
+    workspace = Workspace(fleet.resolve())
+    return open_fleet_tables(history_folder(workspace.reports_dir), workspace.ledger_for_reading, as_of)
 
 
 def _parse_moment(text: str) -> datetime:

@@ -1,0 +1,127 @@
+"""The fleet's own measurements, holders and failures: its history and ledger as the tables of `measurement_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.ledger.interned_texts import split_batches
+from assay.ledger.store import Ledger
+from assay.lifecycle.assets.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
+from assay.model.entries.fault_entries import FaultEntry
+from assay.model.errors import AssayError
+from assay.model.timestamps import parse_time
+from assay.results.history.duckdb_memory import connect_duckdb
+from assay.results.history.parquet_files import MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+HISTORY_DAYS = 120
+"""What the oldest of the past weeks needs, that set the threshold."""
+NAMED_DAYS = 7
+"""The last days tell which measurements several checks take."""
+NODES_AT_ONCE, ROWS_AT_ONCE = 200, 10_000
+TREND_CLASSES = "trend."
+_HOLDERS = """
+CREATE TABLE holders (node VARCHAR, subject VARCHAR, serial VARCHAR, sku VARCHAR, firmware VARCHAR, rack VARCHAR,
+  position VARCHAR, since_s DOUBLE, until_s DOUBLE, kind VARCHAR, batch VARCHAR)
+"""
+_FAILURES = "CREATE TABLE failures (time_s DOUBLE, node VARCHAR, subject VARCHAR, fault VARCHAR)"
+_SHARED_NAMES = """
+CREATE TABLE shared_names AS
+SELECT name FROM (SELECT DISTINCT name, check_ FROM read_parquet($files)) GROUP BY name HAVING count(*) > 1
+"""
+
+
+class PartFailure(NamedTuple):
+    """The first sighting of a fault of a part. `place` "": the node itself."""
+
+    at: datetime
+    node: str
+    place: str
+    fault: str
+
+
+def open_fleet_tables(home: Path, ledger: Ledger, as_of: datetime, memory: str = "1GB") -> DuckDBPyConnection:
+    """Return the tables of `open_tables` for the history in `home` and the ledger, as they were at a moment.
+
+    A subject is the place in its node (`gpu3`, "" for the node), as parts change nodes and nodes change pools. A
+    measurement that several checks take has the check in its name. Raises AssayError where there is no history.
+    """
+    days = _list_files(home, as_of)
+    files = [file for day in days for file in day]
+    if not files:
+        raise AssayError("there is no history of measurements yet", where=str(home), fix="run `assay validate`")
+    database = connect_duckdb(threads=1, memory_limit=memory)
+    database.execute(_SHARED_NAMES, {"files": [file for day in days[-NAMED_DAYS:] for file in day]})
+    _make_measurements(database, files, as_of)
+    for table in (_HOLDERS, _FAILURES):
+        database.execute(table)
+    _insert(database, "holders", (_make_row(one) for one in list_fleet_holders(ledger, as_of)))
+    failures = list_failures(ledger, as_of)
+    _insert(database, "failures", ((one.at.timestamp(), one.node, one.place, one.fault) for one in failures))
+    return database
+
+
+def list_fleet_holders(ledger: Ledger, as_of: datetime) -> Iterator[PartHolder]:
+    """Yield who held which place of each node, by the entries up to a moment."""
+    kinds = HOLDER_ENTRY_KINDS
+    nodes = sorted({entry.node for entry in ledger.entries(kinds=["node.enrolled", "setup.seen"]) if entry.node})
+    for names in split_batches(nodes, NODES_AT_ONCE):
+        for node, entries in ledger.entries_by_node(names, kinds).items():
+            yield from list_part_holders(node, [entry for entry in entries if parse_time(entry.at) <= as_of])
+
+
+def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
+    """Return the faults of hardware, by the time when each was first seen; warnings of trends are none."""
+    found: dict[str, PartFailure] = {}
+    for entry in ledger.entries(kinds=[FaultEntry.kind]):
+        fault = FaultEntry.read(entry)
+        seen = parse_time(fault.first_seen or entry.at)
+        if fault.fault in found or seen > as_of or not is_hardware_failure(fault):
+            continue
+        place = fault.subject.split("/", 2)[2:]
+        found[fault.fault] = PartFailure(seen, entry.node, place[0] if place else "", fault.fault_class)
+    return sorted(found.values())
+
+
+def is_hardware_failure(fault: FaultEntry) -> bool:
+    """Whether a fault says that hardware failed."""
+    is_bad = fault.blame == "hardware" and fault.severity in ("catastrophic", "degraded")
+    return is_bad and not fault.fault_class.startswith(TREND_CLASSES)
+
+
+def _list_files(home: Path, as_of: datetime) -> list[list[str]]:
+    """Return the files of each day, oldest first."""
+    since = (as_of - timedelta(days=HISTORY_DAYS)).date()
+    days = list_day_folders(home, MEASUREMENTS_TABLE, since)
+    return [[str(file.path) for file in list_parquet_files(day)] for day in days]
+
+
+def _make_measurements(database: DuckDBPyConnection, files: Sequence[str], as_of: datetime) -> None:
+    """Make the view `measurements` of history's files, up to a moment."""
+    rows = database.read_parquet(list(files)).filter(f"epoch(run_at::TIMESTAMP) <= {as_of.timestamp()!r}")
+    name = (
+        "CASE WHEN name IN (SELECT name FROM shared_names) "
+        "THEN name || ' of ' || split_part(check_, '::', 2) ELSE name END AS name"
+    )
+    subject = "CASE WHEN node = '' THEN subject ELSE split_part(subject, '/', 3) END AS subject"
+    times = "epoch(run_at::TIMESTAMP) AS time_s"
+    rows.project(f"{times}, node, {subject}, {name}, value, unit, at_least, at_most").create_view("measurements")
+
+
+def _make_row(one: PartHolder) -> tuple[object, ...]:
+    until = parse_time(one.until).timestamp() if one.until else None
+    since = parse_time(one.since).timestamp()
+    traits = (one.serial, one.sku, one.firmware, one.rack, one.position)
+    return (one.node, one.place, *traits, since, until, one.kind, one.batch)
+
+
+def _insert(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+    appender = database.appender(table)
+    for some in split_batches(list(rows), ROWS_AT_ONCE):
+        appender.append_rows(some)
+    appender.flush()
