@@ -41,6 +41,7 @@ from bench import (
     rollout,
     starting,
     sync,
+    trends,
     viewers,
     week,
 )
@@ -62,6 +63,7 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "burn-in": burn_in.measurements,
     "load": load.measurements,
     "sync": sync.measurements,
+    "trends": trends.measurements,
     "history": history.measurements,
     "faults": faults.measurements,
     "week": week.measurements,

@@ -245,3 +245,26 @@ def test_a_moment_that_is_none_is_said(fleet: PlantedFleet) -> None:
 def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
     fleet.say(0, 500, 1.0)
     assert fleet.ask() == {"warnings": [], "cannot_tell": 0, "rules": fleet.ask()["rules"]}
+
+
+@pytest.mark.parametrize("wave_day", [70, 85, 100])
+def test_new_firmware_on_a_wave_hides_no_drift(fleet: PlantedFleet, wave_day: int) -> None:
+    fleet.courses = {number: step(wave_day, 6) for number in range(20, 50)}
+    fleet.courses[30] = lambda day: step(wave_day, 6)(day) + drift(95, 0.5)(day)
+    fleet.nodes = 50
+    fleet.grow()
+    for number in range(50):
+        fleet.hold(number, until=wave_day if number >= 20 else None)
+        if number >= 20:
+            fleet.hold(number, since=wave_day, firmware="2.0")
+    assert name_nodes(fleet.ask()) == [node_name(30)]
+
+
+def test_a_wild_half_of_the_recent_days_is_no_warning(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    gone = {(node_name(3), DAYS - 2), (node_name(3), DAYS - 4), (node_name(3), DAYS - 6)}
+    wild = {(node_name(3), DAYS - 1), (node_name(3), DAYS - 3)}
+    start = fleet.rows[0][0]
+    kept = [row for row in fleet.rows if (row[1], (row[0] - start).days) not in gone]
+    fleet.rows = [(*row[:4], 200.0, *row[5:]) if (row[1], (row[0] - start).days) in wild else row for row in kept]
+    assert fleet.ask()["warnings"] == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from assay.trends.peers.change_scores import OWN_FROM, SAMPLED_NODES, ChangeScore, ChangeScores, SeriesCount
+from assay.trends.peers.change_scores import ChangeScore, ChangeScores, SeriesCount
+from assay.trends.peers.series_changes import OWN_FROM, SAMPLED_NODES
 
 USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 8.0, 6.0, 24.0
 """8: at most 0.08 false alarms per 1,000 nodes and day on six measurements of planted fleets. It holds while the
@@ -14,6 +15,8 @@ BUDGET = 0.1
 """Alarms per 1,000 nodes and day that a rule may cost, over all measurements."""
 LOOK_BACK_WEEKS = 8
 LEAST_WEEKS = 3
+DAYS_SEEN = 4
+"""Each past week is looked at on three days in a row: an alarm of two days is seen with 4 chances in 7."""
 
 
 class Forecast(NamedTuple):
@@ -111,7 +114,7 @@ def _learn_threshold(scores: ChangeScores, weeks: int, nodes: int) -> tuple[floa
     """
     if weeks < LEAST_WEEKS:
         return USUAL_THRESHOLD, False
-    allowed = int(BUDGET * min(nodes, SAMPLED_NODES) / 1000 * 7 * weeks)
+    allowed = int(BUDGET * min(nodes, SAMPLED_NODES) / 1000 * DAYS_SEEN * weeks)
     worst = scores.list_past(allowed + 1, LEAST_THRESHOLD)
     learned = worst[allowed] if allowed < len(worst) else 0.0
     return min(max(learned, LEAST_THRESHOLD), MOST_THRESHOLD), True

@@ -5,7 +5,7 @@ Times may be of any type of Parquet; they count as UTC. Rows after the moment of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,6 +29,9 @@ HOLDERS = {
 FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
            "UINTEGER", "UBIGINT")  # fmt: skip
+_NULLS = """
+SELECT path_in_schema, sum(coalesce(stats_null_count, 1)) FROM parquet_metadata($path) GROUP BY path_in_schema
+"""
 
 
 class TrendFiles(NamedTuple):
@@ -57,7 +60,8 @@ def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> Duck
         types = {column: str(kind) for column, kind in zip(rows.columns, rows.types, strict=True)}
         _check_columns(path, types, columns)
         known = rows.filter(f"epoch({next(iter(_list_times(columns)))}) <= {as_of.timestamp()!r}")
-        known.project(", ".join(_cast(column, kind) for column, kind in columns.items())).create_view(name)
+        whole = _list_whole(database, path, types)
+        known.project(", ".join(_cast(column, kind, whole) for column, kind in columns.items())).create_view(name)
     return database
 
 
@@ -86,9 +90,17 @@ def _list_times(columns: dict[str, str]) -> Iterator[str]:
     return (column for column, kind in columns.items() if kind == TIME)
 
 
-def _cast(column: str, kind: str) -> str:
+def _list_whole(database: DuckDBPyConnection, path: Path, types: dict[str, str]) -> set[str]:
+    """Return the columns of text that are never null: to look for nulls in each row costs half of the reading."""
+    counts = database.execute(_NULLS, {"path": str(path)}).fetchall()
+    return {column for column, nulls in counts if nulls == 0 and types.get(column) == TEXT}
+
+
+def _cast(column: str, kind: str, whole: Collection[str]) -> str:
     if kind == TIME:
         return f"epoch({column}::TIMESTAMP) AS {column}_s"
+    if column in whole:
+        return column
     return f"coalesce({column}::VARCHAR, '') AS {column}" if kind == TEXT else f"{column}::DOUBLE AS {column}"
 
 

@@ -1,0 +1,106 @@
+"""How good `assay trends` is on planted fleets, with other methods beside it on the same fleets and the same budget."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from assay.trends.peers.measurement_tables import TrendFiles
+from assay.trends.peers.trend_answer import answer_trends
+from bench.measurement import Measurement
+from bench.trend_judge import Judgement, Series, add_judgements, judge_warnings
+from bench.trend_methods import (
+    BUDGET,
+    Scorer,
+    has_scikit_learn,
+    make_gradient_boosting,
+    make_isolation_forest,
+    name_above,
+    score_by_ewma,
+    score_by_ewma_apart_from_peers,
+    score_by_level,
+    set_threshold,
+)
+from bench.trend_worlds import KINDS, NAMES, RACK_NODES, START, World, make_world, write_world
+
+FIRST_DAY, EVERY = 95, 2
+JUDGED, LEARNT = range(2), range(100, 102)
+"""Seeds. Nobody sets anything on the first; the other methods get their thresholds from the second."""
+LEAST_RECALL, LEAST_LEAD = 0.85, 8.0
+
+
+def measurements(folder: Path) -> Iterator[Measurement]:
+    """Judge ours and others' methods on each kind of world; print the table of docs on stderr."""
+    table = ["| world | method | found | of all | false per 1,000 node-days | precision | lead (nine in ten) |"]
+    for kind in KINDS:
+        worlds = [make_world(kind, seed) for seed in JUDGED]
+        days = list(range(FIRST_DAY, worlds[0].days, EVERY))
+        begun = time.process_time()
+        asked = [ask_world(world, folder / f"{kind}{world.seed}", days) for world in worlds]
+        cpu_s = (time.process_time() - begun) / (len(days) * len(worlds))
+        ours = add_judgements([judge for judge, _ in asked])
+        table.append(_write_row(kind, "**assay trends**", ours))
+        table += [_write_row(kind, name, one) for name, one in judge_others(kind, worlds, days).items()]
+        yield from _measure(kind, ours, cpu_s, min(share for _, share in asked))
+    if not has_scikit_learn():
+        table.append("isolation forest and gradient boosting are left out: `pip install scikit-learn` to have them")
+    print("\n".join(table), file=sys.stderr)  # noqa: T201 — for people
+
+
+def ask_world(world: World, folder: Path, days: Sequence[int]) -> tuple[Judgement, float]:
+    """Ask what gets worse as of each day; return the judgement, and how much of the warmed rack was named as its group.
+
+    The group is asked for once a quarter of the rack is named.
+    """
+    files = TrendFiles(*write_world(world, folder))
+    named: dict[int, list[Series]] = {}
+    grouped: list[bool] = []
+    warmed = world.find_warmed()
+    for day in days:
+        answer = answer_trends(files, START + timedelta(days=day, hours=1))
+        named[day] = [(int(one.score.node[1:]), NAMES.index(one.score.name)) for one in answer.warnings]
+        groups = [one.group for one, series in zip(answer.warnings, named[day], strict=True) if series in warmed]
+        if len(groups) >= RACK_NODES // 4:
+            grouped += [group.startswith(f"rack r{world.warm_rack}:") for group in groups]
+    return judge_warnings(world, days, named), sum(grouped) / max(1, len(grouped)) if grouped else 1.0
+
+
+def judge_others(kind: str, worlds: Sequence[World], days: Sequence[int]) -> Mapping[str, Judgement]:
+    """Return the judgement of every other method, each at its own threshold for the same budget."""
+    learnt = [make_world(kind, seed) for seed in LEARNT]
+    methods: dict[str, Scorer] = {
+        "EWMA": score_by_ewma,
+        "EWMA apart from peers": score_by_ewma_apart_from_peers,
+        "level among peers": score_by_level,
+    }
+    if has_scikit_learn():
+        methods["isolation forest"] = make_isolation_forest(learnt, days)
+        trained = [make_world(kind, seed) for seed in range(200, 204)]
+        methods["gradient boosting"] = make_gradient_boosting(trained, days)
+    judged = {}
+    for name, scorer in methods.items():
+        threshold = set_threshold(scorer, learnt, days)
+        found = [judge_warnings(world, days, name_above(scorer(world), days, threshold)) for world in worlds]
+        judged[name] = add_judgements(found)
+    return judged
+
+
+def _measure(kind: str, ours: Judgement, cpu_s: float, grouped: float) -> Iterator[Measurement]:
+    what = f"assay trends, {kind} world"
+    middle, low = ours.lead
+    figures = {"failures": ours.foreseeable, "of_all": ours.recall_of_all, "precision": ours.precision, "cpu_s": cpu_s}
+    yield Measurement(f"{what}: found", ours.recall, "of failures", "at least", LEAST_RECALL, figures)
+    yield Measurement(
+        f"{what}: false alarms", ours.false_rate, "per 1,000 node-days", "at most", BUDGET, {"false": ours.false}
+    )
+    yield Measurement(f"{what}: lead", middle, "days", "at least", LEAST_LEAD, {"nine_in_ten": low})
+    yield Measurement(f"{what}: warmed rack as one group", grouped, "of its warnings", "at least", 0.9)
+
+
+def _write_row(kind: str, method: str, one: Judgement) -> str:
+    middle, low = one.lead
+    shown = f"{one.recall:.2f} | {one.recall_of_all:.2f} | {one.false_rate:.3f} | {one.precision:.2f}"
+    return f"| {kind} | {method} | {shown} | {middle:.0f} d ({low:.0f}) |"
