@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assay.ledger.interned_texts import split_batches
 from assay.ledger.store import Ledger
 from assay.lifecycle.assets.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
+from assay.lifecycle.node_state import FaultRecord
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.errors import AssayError
 from assay.model.timestamps import parse_time
@@ -83,12 +84,16 @@ def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
         seen = parse_time(fault.first_seen or entry.at)
         if fault.fault in found or seen > as_of or not is_hardware_failure(fault):
             continue
-        place = fault.subject.split("/", 2)[2:]
-        found[fault.fault] = PartFailure(seen, entry.node, place[0] if place else "", fault.fault_class)
+        found[fault.fault] = PartFailure(seen, entry.node, find_place(fault.subject), fault.fault_class)
     return sorted(found.values())
 
 
-def is_hardware_failure(fault: FaultEntry) -> bool:
+def find_place(subject: str) -> str:
+    """Return the place in the node that a subject names, "" for the node itself."""
+    return "".join(subject.split("/", 2)[2:])
+
+
+def is_hardware_failure(fault: FaultEntry | FaultRecord) -> bool:
     """Whether a fault says that hardware failed."""
     is_bad = fault.blame == "hardware" and fault.severity in ("catastrophic", "degraded")
     return is_bad and not fault.fault_class.startswith(TREND_CLASSES)

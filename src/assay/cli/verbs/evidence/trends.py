@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.verbs.evidence.trend_reviews import AsOf, missed, parse_moment
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from duckdb import DuckDBPyConnection
 
 trends_app = typer.Typer(add_completion=False)
 
-AsOf = Annotated[str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")]
+trends_app.command()(missed)
 
 
 @trends_app.callback(invoke_without_command=True)
@@ -57,7 +59,7 @@ def trends(
         return
     if measurements is None and (holders or failures):
         raise AssayError("there are no measurements", fix="give --measurements too")
-    moment = _parse_moment(as_of)
+    moment = parse_moment(as_of)
     with (
         open_tables(TrendFiles(measurements, holders, failures), moment)
         if measurements
@@ -81,7 +83,7 @@ def export(
     """
     from assay.trends.peers.table_export import export_tables
 
-    moment = _parse_moment(as_of)
+    moment = parse_moment(as_of)
     with _open(context.obj if fleet == Path() else fleet, moment) as database:
         for path, rows in export_tables(database, folder):
             typer.echo(f"{path}: {rows} rows")
@@ -94,13 +96,3 @@ def _open(fleet: Path, as_of: datetime) -> DuckDBPyConnection:
 
     workspace = Workspace(fleet.resolve())
     return open_fleet_tables(history_folder(workspace.reports_dir), workspace.ledger_for_reading, as_of)
-
-
-def _parse_moment(text: str) -> datetime:
-    if not text:
-        return datetime.now(UTC)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise AssayError(f"{text!r} is no time", fix="write it as 2026-11-24T06:00:00Z") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

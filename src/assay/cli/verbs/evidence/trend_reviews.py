@@ -1,0 +1,52 @@
+"""`assay trends missed`: what history says about the checks themselves."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
+
+AsOf = Annotated[str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")]
+Days = Annotated[int, typer.Option(metavar="N", min=1, help="How many days before the moment count.")]
+
+
+def missed(
+    context: typer.Context, fleet: FleetDir = Path(), days: Days = 90, as_of: AsOf = "", form: OutputFormat = "text"
+) -> None:
+    """Show the failures that took nodes out of service, and what had foreseen them: a check, a limit, or nothing.
+
+    Those that cost most node-hours stand first. Then come the checks worth writing. Exit codes: 0 shown; 2 there is no
+    history.
+    """
+    from assay.cli.render.missed_lines import format_missed
+    from assay.results.history.outcome_and_pool_queries import OutcomeHistory
+    from assay.results.history.parquet_files import OUTCOMES_TABLE, history_folder, list_day_folders
+    from assay.trends.missed.missed_failures import find_missed_failures
+
+    workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
+    home = history_folder(workspace.reports_dir)
+    if not list_day_folders(home, OUTCOMES_TABLE):
+        raise AssayError("there is no history of outcomes yet", where=str(home), fix="run `assay validate`")
+    policy = workspace.fleet.policy
+    in_service = {name for name, state in policy.states.items() if state.in_service}
+    with OutcomeHistory(home, parse_moment(as_of)) as history:
+        report = find_missed_failures(workspace.ledger_for_reading, history, in_service, days)
+    typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))
+
+
+def parse_moment(text: str) -> datetime:
+    """Return the moment that an option names, by default now. Raises AssayError for anything else."""
+    if not text:
+        return datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise AssayError(f"{text!r} is no time", fix="write it as 2026-11-24T06:00:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
