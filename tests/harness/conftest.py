@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.yaml_document import ParseCache
 from assay.harness.judging.session_outcome_file import delete_run_file
+from assay.harness.runs.run_validation import RunResult, run_validation
 from assay.harness.suite_verification.must_fail_recordings import read_check_recording
+from assay.model.clock import SystemClock
 from assay.model.outcome import Outcome
 from assay.results.store.reader import StoredRun
 
@@ -41,6 +43,24 @@ class Copy:
         shutil.rmtree(self.root / "suites", ignore_errors=True)
         (self.root / "suites").mkdir()
         (self.root / "suites" / name).write_text(text)
+
+    def declared(self, text: str, phase: str = "zap", **kinds: str) -> None:
+        """Replace the suites by one module, and the catalogues by one that declares its checks: kind by name."""
+        self.suite(text)
+        self.declare({f"suites/test_own.py::{name}": kind for name, kind in kinds.items()}, phase)
+
+    def declare(self, kinds: dict[str, str], phase: str = "zap") -> None:
+        """Replace the catalogues by one with these checks, each with the kind of its subjects."""
+        shutil.rmtree(self.root / "specs" / "checks")
+        (self.root / "specs" / "checks").mkdir()
+        checks = [{"id": name, "subject": kind, "phases": [phase]} for name, kind in kinds.items()]
+        catalogue = {"kind": "CheckCatalog", "name": "own", "description": "Own.", "owner": "tests", "checks": checks}
+        (self.root / "specs" / "checks" / "own.yaml").write_text(json.dumps(catalogue))
+
+    def judge(self, *nodes: str, phases: Sequence[str] = ("zap",), **more: Any) -> RunResult:
+        """Run `assay validate` on some nodes, in this process and its shards."""
+        asked = {"reports": self.root / "reports", "ledger": None, "clock": SystemClock()} | more
+        return run_validation(load_fleet(self.root), self.evidence, nodes=nodes, phases=phases, **asked)
 
     def collected(self, *nodes: str, channels: dict[str, Any] | None = None) -> None:
         """Lay down evidence: the recording under these nodes' names, or other channels."""

@@ -73,11 +73,15 @@ def test_shares_of_a_fleet_are_all_of_it_once_and_racks_stay_whole_where_there_a
                 assert set(racks[str(subject)]) <= set(share.own_nodes())
 
 
+MARKED = "import pathlib; from assay.harness.judging.session_outcome_file import mark_judged; mark_judged(STORE);"
+"""What a process does that has judged everything."""
+
+
 def shard(folder: Path, number: int, code: str) -> RunShard:
-    command = (sys.executable, "-c", code)
-    return RunShard(
-        number, command, folder, {"NUMBER": str(number)}, folder / f"{number}.sqlite", folder / f"{number}.log"
-    )
+    store = folder / f"{number}.sqlite"
+    command = (sys.executable, "-c", code.replace("STORE", f"pathlib.Path({str(store)!r})"))
+    OutcomeWriter(store, RUN).close()
+    return RunShard(number, command, folder, {"NUMBER": str(number)}, store, store.with_suffix(".log"))
 
 
 def through(shards: LocalProcesses, count: int) -> list[EndedShard]:
@@ -95,7 +99,7 @@ def through(shards: LocalProcesses, count: int) -> list[EndedShard]:
 def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
     codes = [
         "import os; print(os.environ['NUMBER'])",
-        "raise SystemExit(5)",
+        MARKED + "raise SystemExit(5)",
         "print('ERROR suites/x.py  no such thing'); print('more'); raise SystemExit(2)",
         "import os; os.kill(os.getpid(), 9)",
         "raise SystemExit(3)",
@@ -103,7 +107,7 @@ def test_shards_wait_for_each_other_and_say_how_they_ended(tmp_path):
     shards = LocalProcesses(2)
     shards.start([shard(tmp_path, number, code) for number, code in enumerate(codes, 1)], 60)
     assert [one.failure for one in through(shards, len(codes))] == [
-        "",
+        "lost: pytest ended with 0: 1",
         "",
         "lost: pytest ended with 2: ERROR suites/x.py  no such thing",
         "lost: pytest was killed by SIGKILL",

@@ -10,6 +10,8 @@ from typing import Never
 
 PARENT_PID_VARIABLE = "ASSAY_STARTED_BY"
 """Environment variable of a shard: the process id of the run that started it."""
+RECEIVED_SIGNALS: list[int] = []
+"""The signals from outside that this shard has received."""
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -31,7 +33,8 @@ def end_with_parent() -> None:
         signal.signal(number, _interrupt_once)
 
 
-def _interrupt_once(*_: object) -> Never:
+def _interrupt_once(received: int, *_: object) -> Never:
+    RECEIVED_SIGNALS.append(received)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

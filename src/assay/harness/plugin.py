@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from assay.harness.parent_process import PARENT_PID_VARIABLE, end_with_parent
 from assay.harness.pytest_internals import exempt_assay_from_rewriting
 from assay.model.gc_pause import collect_rarely
 
+IS_THROUGH_KEY = pytest.StashKey[bool]()
 VERDICT_SIGNS = {"pass": ".", "fail": "F", "error": "E", "skip": "s"}
 VERDICT_WORDS = {"pass": "passed", "fail": "failed", "error": "error", "skip": "skipped"}
 
@@ -82,6 +84,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
     return NodeGroupScheduler(config, log)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Note that the loop has ended by itself: nothing else says that all items were judged."""
+    ran = yield
+    session.stash[IS_THROUGH_KEY] = not (session.shouldfail or session.shouldstop)
+    return ran
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Merge the files of worker processes, and set the exit status by all outcomes of the file, earlier ones too."""
@@ -99,6 +109,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         found = has_deciding_outcomes(Path(file))
         session.exitstatus = session.exitstatus if found is None else int(found)
+    if session.config.getoption("--shard") and session.stash.get(IS_THROUGH_KEY, False):
+        from assay.harness.judging.session_outcome_file import mark_judged
+
+        mark_judged(Path(file))
 
 
 def _merge_worker_files(config: pytest.Config) -> None:

@@ -33,6 +33,11 @@ def suggest_nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near}?" if near else ""
 
 
+def escape_surrogates(text: str) -> str:
+    r"""Return text that can be stored and printed: an unpaired surrogate is written as `\udc80`."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

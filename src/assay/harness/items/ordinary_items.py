@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 from assay.harness.items import terminal_report
+from assay.harness.judging.current_check import CurrentCheck
 from assay.harness.judging.evidence_cache import UnjudgeableCheck
 from assay.harness.judging.verdict import (
     CheckContext,
@@ -33,7 +34,7 @@ class OrdinaryItemHooks:
     """The hooks of ordinary items.
 
     `open_context` returns the context of an item of the suites, None for any other item. `take_outcome` receives each
-    outcome. Raises AssayError where an option would run failed checks again.
+    outcome, `current` notes what is judged. Raises AssayError where an option would run failed checks again.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class OrdinaryItemHooks:
         fleet: Fleet,
         open_context: Callable[[pytest.Item], CheckContext | None],
         take_outcome: Callable[[Outcome, CheckContext], None],
+        current: CurrentCheck | None,
     ) -> None:
         refuse_rerun_options(config)
+        self._current = current
         self._fleet, self._open_context, self._take_outcome = fleet, open_context, take_outcome
         self._one_line_output = terminal_report.is_one_line_output(config)
         self._allure = is_allure_requested(config)
@@ -53,6 +56,8 @@ class OrdinaryItemHooks:
         """Deliver the outcome of an ordinary item after its teardown: that of its worst phase."""
         ran = yield
         if CONTEXT_KEY in item.stash:
+            if self._current is not None:
+                self._current.end()
             phases = item.stash[PHASE_RESULTS_KEY] or [("error", "never ran", 0.0)]
             verdict, reason, _ = max(phases, key=lambda phase: VERDICTS_BY_SEVERITY.index(phase[0]))
             context = item.stash[CONTEXT_KEY]
@@ -68,6 +73,8 @@ class OrdinaryItemHooks:
         if context is None:
             return (yield)
         item.stash[CONTEXT_KEY], item.stash[PHASE_RESULTS_KEY] = context, []
+        if self._current is not None:
+            self._current.begin(context.check, str(context.subject))
         if self._allure:
             add_allure_labels(self._fleet, context)
         try:

@@ -22,6 +22,7 @@ import pytest
 
 from assay.harness.items.slim_items import SlimItem
 from assay.harness.items.terminal_report import ItemPhase, ItemVerdict, PassProgress, make_item_report
+from assay.harness.judging.current_check import CurrentCheck
 from assay.harness.judging.evidence_cache import EvidenceCache, UnjudgeableCheck
 from assay.harness.judging.verdict import (
     CheckContext,
@@ -85,7 +86,7 @@ class SuiteLoop:
 class SlimItemProtocol:
     """The hook that judges slim items on the evidence in `evidence_cache`.
 
-    `take_outcome` receives each outcome with the context that it was judged in.
+    `take_outcome` receives each outcome with the context that it was judged in. `current` notes what is judged.
     """
 
     def __init__(
@@ -93,8 +94,10 @@ class SlimItemProtocol:
         config: pytest.Config,
         evidence_cache: EvidenceCache,
         take_outcome: Callable[[Outcome, CheckContext], None],
+        current: CurrentCheck | None,
     ) -> None:
         self._evidence_cache, self._take_outcome, self._hook = evidence_cache, take_outcome, config.hook
+        self._current = current
         self._output = None if config.getoption("capture") == "no" else io.StringIO()
         self._batch: Sequence[SlimItem] = ()
         self._listener: ItemListener = self._report
@@ -133,7 +136,11 @@ class SlimItemProtocol:
         context = CheckContext(
             item.check.id, item.subject, item.node_name, self._evidence_cache, marks.phases, marks.fault, marks.active
         )
+        if self._current is not None:
+            self._current.begin(item.check.id, item.subject_id)
         judged = judge_item(item, context, self._output)
+        if self._current is not None:
+            self._current.end()
         self._take_outcome(context.make_outcome(judged.verdict, judged.reason, judged.duration_s), context)
         self._listener(item, judged)
         if nextitem is None:

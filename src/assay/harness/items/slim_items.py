@@ -36,6 +36,11 @@ class SlimItem(LazyItem):
         self.check, self.subject, self.node_name = check, subject, node_name
 
     @property
+    def subject_id(self) -> str:
+        """The id of the subject, which ends the item's name."""
+        return self.name[len(self.check.name) + 1 : -1]
+
+    @property
     def ihook(self) -> pluggy.HookRelay:
         """The hooks of the check's module, looked up once for all items."""
         return self.check.hooks

@@ -21,6 +21,7 @@ from assay.harness.judging.evidence_cache import EvidenceCache
 from assay.harness.judging.failure_excuses_and_artefacts import OutcomeAnnotator
 from assay.harness.judging.verdict import CheckContext
 from assay.harness.markers import CheckMarks
+from assay.harness.parent_process import RECEIVED_SIGNALS
 from assay.harness.selection.command_line_selection import (
     ANY_SUBJECT,
     ExpressionFilter,
@@ -92,8 +93,13 @@ class SuiteHooks:
             terminal_report.suppress_tracebacks(config)
 
     def _register_plugins(self, fixtures: CheckFixtures) -> None:
-        config, protocol = self.config, SlimItemProtocol(self.config, self.evidence, self.take_outcome)
-        ordinary = OrdinaryItemHooks(config, self.fleet, self.open_context, self.take_outcome)
+        config, current = self.config, self._delivery.current if self._delivery else None
+        protocol = SlimItemProtocol(config, self.evidence, self.take_outcome, current)
+        ordinary = OrdinaryItemHooks(config, self.fleet, self.open_context, self.take_outcome, current)
+        if self._delivery is not None:
+            from assay.harness.items.module_collection import ModuleCollection
+
+            config.pluginmanager.register(ModuleCollection(self._delivery, self._name_module), "assay-modules")
         config.pluginmanager.register(fixtures, "assay-fixtures")
         config.pluginmanager.register(protocol, "assay-protocol")
         config.pluginmanager.register(SuiteLoop(protocol), "assay-loop")
@@ -153,6 +159,8 @@ class SuiteHooks:
     def close_delivery(self) -> None:
         """Write what was delivered to disk and close the file."""
         if self._delivery is not None:
+            if RECEIVED_SIGNALS and self._delivery.current is not None:
+                self._delivery.current.note_signal()
             self._delivery.close()
             self._delivery = None
 
@@ -205,6 +213,9 @@ class SuiteHooks:
         if module not in self._requested_ids:
             self._requested_ids[module] = find_requested_ids(self.config, module)
         return self._requested_ids[module]
+
+    def _name_module(self, module: pytest.Collector) -> str:
+        return self._check_id(module, "").removesuffix("::") if self.owns(module) else ""
 
     def _check_id(self, place: pytest.Item | pytest.Collector, name: str) -> str:
         return f"{self.folder.name}/{place.path.relative_to(self.folder).as_posix()}::{name}"

@@ -103,10 +103,17 @@ def print_problems(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -
     if problems or broken:
         reporter.write_line("")
     for report in broken:
-        lines = [line for line in report.longreprtext.splitlines() if line.startswith("E ")] or [report.longreprtext]
-        reporter.write_line(f"ERROR {report.nodeid}  {lines[-1].removeprefix('E').strip()}", red=True)
+        reporter.write_line(f"ERROR {report.nodeid}  {find_collection_error(report)}", red=True)
     for verdict, line in problems:
         reporter.write_line(line, **colours[verdict])
+
+
+def find_collection_error(report: pytest.CollectReport) -> str:
+    """Return in one line why a module could not be collected."""
+    if isinstance(report.longrepr, tuple):  # it was skipped
+        return str(report.longrepr[2])
+    lines = [line for line in report.longreprtext.splitlines() if line.startswith("E ")] or [report.longreprtext]
+    return lines[-1].removeprefix("E").strip()
 
 
 def format_problem_lines(outcomes: Iterable[Outcome]) -> list[tuple[str, str]]:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.harness.judging.current_check import CurrentCheck
 from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, ReadingUnavailable
+from assay.harness.judging.unjudged_checks import UnjudgedReasons, encode_reasons
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
@@ -25,14 +29,22 @@ if TYPE_CHECKING:  # a run imports this too, and needs no pytest
 
     from assay.harness.selection.selected_subjects import NamedSubject
 
+JUDGED_KEY = "judged"
+"""Key in `about` of a shard's file that pytest has judged to its end."""
 STORE_FIX = "name a file of outcomes of the same run, or a new one in a folder that you may write to"
 
 
 class OutcomeDelivery:
-    """Writes a session's outcomes to `file`, for `run`. `judged` is what the file holds already: subjects by check."""
+    """Writes a session's outcomes to `file`, for `run`. `started` is what the file holds already.
 
-    def __init__(self, file: Path, run: SuiteRun, writer: OutcomeWriter, judged: dict[str, set[str]]) -> None:
-        self.file, self.run, self._writer, self._judged = file, run, writer, judged
+    `current` notes what is judged at the moment, None where nobody would read that.
+    """
+
+    def __init__(
+        self, file: Path, run: SuiteRun, writer: OutcomeWriter, started: StartedRun, current: CurrentCheck | None
+    ) -> None:
+        self.file, self.run, self._writer, self.current = file, run, writer, current
+        self._judged, self.unjudged = started.judged, started.unjudged
         self._recorded: set[str] = set()
         self.add_left_out, self.close = writer.add_left_out, writer.close
 
@@ -51,13 +63,18 @@ class OutcomeDelivery:
             self._writer.add_documents([(name, document.digest, document.at, document.basis)])
 
     def skip_judged(self, check: str, subjects: list[NamedSubject]) -> list[NamedSubject]:
-        """Return the subjects for which the file holds no outcome of this check."""
-        judged = self._judged.get(check)
-        return [subject for subject in subjects if subject.id not in judged] if judged else subjects
+        """Return the subjects for which the file holds no outcome of this check, and no reason for having none."""
+        if check not in self._judged and not self.unjudged:
+            return subjects
+        return [subject for subject in subjects if not self.has_judged(check, subject.id)]
 
     def has_judged(self, check: str, subject: str) -> bool:
-        """Return whether the file held an outcome of a check on a subject at the start of the session."""
-        return subject in self._judged.get(check, ())
+        """Return whether the file held an outcome of a check on a subject at the start of the session, or why not."""
+        return subject in self._judged.get(check, ()) or bool(self.unjudged and self.unjudged.find(check, subject))
+
+    def add_unjudged(self, module: str, reason: str) -> None:
+        """Write why the checks of a module have no outcomes."""
+        self._writer.set_about(**encode_reasons([(module, reason)]))
 
 
 class RecordedEvidenceCache(EvidenceCache):
@@ -82,9 +99,11 @@ def open_delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -
     file = Path(option)
     phases = {name for text in config.getoption("--phase") for name in text.split(",")}
     try:
-        run, judged = _read_started_run(file) or (create_run(fleet, nodes, phases, datetime.now(UTC)), {})
+        started = _read_started_run(file) if file.exists() else StartedRun({}, UnjudgedReasons({}))
+        run = started.run or create_run(fleet, nodes, phases, datetime.now(UTC))
         writer = OutcomeWriter(_file_of_process(file, config), run, read_program_versions())
-        return OutcomeDelivery(file, run, writer, judged)
+        is_one_process = bool(config.getoption("--shard")) and not hasattr(config, "workerinput")
+        return OutcomeDelivery(file, run, writer, started, CurrentCheck(file) if is_one_process else None)
     except (OSError, sqlite3.Error, AssayError) as error:
         raise AssayError(f"the outcomes cannot be stored: {error}", where=option, fix=STORE_FIX) from None
 
@@ -101,6 +120,12 @@ def merge_worker_files(file: Path) -> None:
     for part in parts:
         delete_run_file(part)
     OutcomeWriter(file, run).close()  # which merges the write-ahead log into the file
+
+
+def mark_judged(file: Path) -> None:
+    """Record in a shard's file that all was judged, after the last outcome. Nothing else says so."""
+    with closing(sqlite3.connect(file, timeout=60)) as data, data:
+        data.execute("INSERT OR REPLACE INTO about VALUES (?, '')", (JUDGED_KEY,))
 
 
 def delete_run_file(file: Path) -> None:
@@ -121,9 +146,15 @@ def _file_of_process(file: Path, config: pytest.Config) -> Path:
     return file.with_name(f"{file.name}.{worker}") if worker else file
 
 
-def _read_started_run(file: Path) -> tuple[SuiteRun, dict[str, set[str]]] | None:
-    """Return the run of a file, and the subjects judged in it by check; None where there is no file."""
-    if not file.exists():
-        return None
+@dataclass(frozen=True)
+class StartedRun:
+    """What a file of outcomes holds: the subjects judged by check, why others were not, and its run."""
+
+    judged: dict[str, set[str]]
+    unjudged: UnjudgedReasons
+    run: SuiteRun | None = None
+
+
+def _read_started_run(file: Path) -> StartedRun:
     with StoredRun.open(file) as stored:
-        return stored.run, stored.judged_subjects()
+        return StartedRun(stored.judged_subjects(), UnjudgedReasons(stored.about), stored.run)

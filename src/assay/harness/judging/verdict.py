@@ -20,6 +20,7 @@ from assay.harness.judging.evidence_cache import (
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
+from assay.model.text_lists import escape_surrogates
 
 
 @dataclass(slots=True)
@@ -145,7 +146,7 @@ def format_reason(error: BaseException) -> str:
         text = _first_line(str(error))
     else:
         text = f"{type(error).__name__}: {_first_line(str(error))}"
-    text = " ".join(text.split()).rstrip(": ") or type(error).__name__
+    text = escape_surrogates(" ".join(text.split()).rstrip(": ") or type(error).__name__)
     return text if len(text) <= MAX_REASON_LENGTH else f"{text[: MAX_REASON_LENGTH - 1]}…"
 
 

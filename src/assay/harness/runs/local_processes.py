@@ -12,12 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from assay.harness.parent_process import PARENT_PID_VARIABLE
-from assay.harness.runs.sharding import EndedShard, RunShard, describe_exit, describe_timeout
+from assay.harness.runs.shard_crash import settle_exit
+from assay.harness.runs.sharding import EndedShard, RunShard, describe_timeout
 
 SHARD_INTERRUPT_GRACE_S = 10.0
 """Time for an interrupted process to write its last outcomes."""
-ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-"""Installed plugins and PYTEST_ADDOPTS must not change a run, or slow it; `-p` loads what the user wants."""
+ISOLATION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
+"""Installed plugins and pytest's variables must not change a run, or slow it; `-p` loads what the user wants."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,10 @@ class LocalProcesses:
 
     def collect_ended(self) -> list[EndedShard]:
         """Return the shards that ended since the last call, and start others in their place."""
-        ends = [(running, self._describe_end(running)) for running in self._running]
-        self._running = [running for running, failure in ends if failure is None]
+        looked_at = [self._look_at(running) for running in self._running]
+        self._running = [running for running in looked_at if isinstance(running, RunningShard)]
         self._fill()
-        return [EndedShard(running.shard, failure) for running, failure in ends if failure is not None]
+        return [ended for ended in looked_at if isinstance(ended, EndedShard)]
 
     def list_running(self) -> list[RunShard]:
         """Return the shards that have started."""
@@ -62,16 +63,20 @@ class LocalProcesses:
     def _fill(self) -> None:
         while self._waiting and len(self._running) < self._jobs:
             shard = self._waiting.popleft()
-            process = start_pytest(shard, shard.command, shard.environment)
-            self._running.append(RunningShard(shard, process, time.monotonic() + self._deadline_s))
+            self._running.append(_start(shard, time.monotonic() + self._deadline_s))
 
-    def _describe_end(self, running: RunningShard) -> str | None:
-        """Return how a shard failed ("" for not at all), None while it runs."""
-        code = running.process.poll()
+    def _look_at(self, running: RunningShard) -> RunningShard | EndedShard:
+        """Return a shard that still runs, in a fresh process after a crash, or how it has ended."""
+        code, shard = running.process.poll(), running.shard
         if code is None and time.monotonic() < running.deadline:
-            return None
+            return running
         _end([running])
-        return describe_timeout(self._deadline_s) if code is None else describe_exit(code, running.shard.log)
+        failure = describe_timeout(self._deadline_s) if code is None else settle_exit(shard, code)
+        return _start(shard, running.deadline) if failure is None else EndedShard(shard, failure)
+
+
+def _start(shard: RunShard, deadline: float) -> RunningShard:
+    return RunningShard(shard, start_pytest(shard, shard.command, shard.environment), deadline)
 
 
 def start_pytest(shard: RunShard, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from assay.harness.judging.current_check import locate_note
 from assay.harness.judging.session_outcome_file import delete_run_file, merge_worker_files
+from assay.harness.judging.unjudged_checks import UnjudgedReasons
 from assay.harness.runs.sharding import EndedShard, RunShard
 from assay.harness.selection.declared_outcomes import list_declared_checks
 from assay.harness.selection.node_selection import NodeSelection
@@ -79,7 +81,8 @@ def find_delivery_gaps(due: DueOutcomes, stored: StoredRun) -> DeliveryGaps:
 
 
 def make_gap_errors(due: DueOutcomes, gaps: DeliveryGaps, stored: StoredRun, reason: str) -> Iterator[Outcome]:
-    """Yield an error for each difference. `reason` says why missing outcomes are missing."""
+    """Yield an error for each difference. `reason` says why outcomes are missing of which the file says nothing."""
+    known = UnjudgedReasons(stored.about)
     for check, (subjects, where) in gaps.undeclared.items():
         for outcome in stored.outcomes(checks=[check], subjects=subjects):
             result = f"{outcome.verdict}{': ' if outcome.reason else ''}{outcome.reason}"
@@ -88,7 +91,7 @@ def make_gap_errors(due: DueOutcomes, gaps: DeliveryGaps, stored: StoredRun, rea
     for declared in due.checks:
         nodes = due.subjects[declared.subject]
         for subject in gaps.missing.get(declared.id, ()):
-            yield _missing_error(declared, subject, nodes[subject], reason)
+            yield _missing_error(declared, subject, nodes[subject], known.find(declared.id, subject) or reason)
 
 
 def _missing_error(check: CheckDeclaration, subject: str, node: str, reason: str) -> Outcome:
@@ -179,6 +182,7 @@ def delete_shard_files(home: Path) -> None:
     """Delete the files that only a resumed run needs; the logs stay."""
     for store in home.glob("share-*.sqlite"):
         delete_run_file(store)
+        locate_note(store).unlink(missing_ok=True)
     (home / "nodes").unlink(missing_ok=True)
 
 

@@ -20,14 +20,15 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from assay.harness.judging.failure_excuses_and_artefacts import artefact_folder
 from assay.harness.judging.session_outcome_file import delete_run_file, merge_worker_files
 from assay.harness.runs.local_processes import start_pytest
-from assay.harness.runs.sharding import RunShard, describe_exit
+from assay.harness.runs.shard_crash import settle_exit
+from assay.harness.runs.sharding import RunShard, is_shard_judged
 from assay.results.store.reader import StoredRun
 
 SHARD_JOBS_FILE = "shard_jobs.json"
@@ -72,12 +73,23 @@ def run_remote_shard(remote: RemoteShard) -> None:
         signal.signal(name, lambda number, _: signals.append(number))
     with tempfile.TemporaryDirectory(prefix="assay-") as home:
         store = _copy_store_here(remote.shard, Path(home))
-        code = _wait_and_deliver(_start_pytest(remote, store), signals, store, remote.delivered_store)
+        failure = _judge_shard(remote, store, signals)
         merge_worker_files(store)
-        failure = describe_exit(code, remote.shard.log)
-        if not failure or not signals:
+        if failure is not None:
             _write_shard_end(store, failure)
         _publish_store(store, remote.delivered_store)
+
+
+def _judge_shard(remote: RemoteShard, store: Path, signals: list[int]) -> str | None:
+    """Judge a shard, in a fresh process after each crash. Return its failure ("" for none), None if interrupted."""
+    here = replace(remote.shard, store=store)
+    while True:
+        code = _wait_and_deliver(_start_pytest(remote, store), signals, store, remote.delivered_store)
+        if signals:
+            return "" if is_shard_judged(here) else None
+        failure = settle_exit(here, code)
+        if failure is not None:
+            return failure
 
 
 def read_shard_end(delivered: Path) -> str | None:

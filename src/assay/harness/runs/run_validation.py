@@ -36,7 +36,6 @@ from assay.harness.runs.sharding import (
     count_shards,
     cut_into_shards,
     is_shard_judged,
-    mark_shard_judged,
 )
 from assay.harness.selection.node_selection import NodeSelection
 from assay.ledger.errors import LEDGER_VARIABLE
@@ -239,10 +238,7 @@ def _collect_ended_shards(
     options.runner.start(left, options.deadline_s)
     while waiting:
         ends = options.runner.collect_ended()
-        for end in ends:
-            if not end.failure:
-                mark_shard_judged(end.shard)
-            yield end
+        yield from ends
         waiting -= len(ends)
         newly_ended += [end.shard for end in ends]
         if options.progress and (newly_ended or time.monotonic() - reported_at > PROGRESS_INTERVAL_S):

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from assay.harness.judging.session_outcome_file import merge_worker_files
+from assay.harness.judging.session_outcome_file import JUDGED_KEY
 from assay.model.fleet import Fleet
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_manifest import RunManifest
-from assay.results.store.schema import open_writable
 from assay.results.store.writer import OutcomeWriter
 
-NO_TESTS_CODE = 5  # pytest's exit code when a selection, or an earlier session, leaves it nothing to run
-COMPLETE_EXIT_CODES = (0, 1, NO_TESTS_CODE)
 UNJUDGED_PREFIXES = ("lost: ", "deadline: ")
 """Prefixes of the reason of an outcome that its shard did not reach. A resumed run judges it."""
 
@@ -69,19 +66,25 @@ class ShardRunner(Protocol):
 
 
 def describe_exit(code: int, log: Path) -> str:
-    """Return how a pytest ended that did not reach its deadline, "" where it completed its shard."""
-    if code in COMPLETE_EXIT_CODES:
-        return ""
+    """Return the failure of a shard whose pytest ended neither at its deadline nor after its last check."""
+    how = describe_code(code)
     if code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
-        return f"lost: pytest was killed by {name}"
+        return f"lost: {how}"
     text = log.read_text(errors="replace") if log.exists() else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "")
-    return f"lost: pytest ended with {code}{f': {last}' if last else ' and printed nothing'}"
+    return f"lost: {how}{f': {last}' if last else ' and printed nothing'}"
+
+
+def describe_code(code: int) -> str:
+    """Return how a process ended, by its exit code."""
+    if code >= 0:
+        return f"pytest ended with {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"pytest was killed by {name}"
 
 
 def describe_timeout(deadline_s: float) -> str:
@@ -92,9 +95,10 @@ def describe_timeout(deadline_s: float) -> str:
 MAX_SHARD_NODES, MAX_SHARD_OUTCOMES = 1000, 80_000
 """Limits of one shard. Its process then takes about 120 MB, or 220 MB where no outcome is a pass."""
 NARROWING_OPTIONS = ("-k", "-m")
-JUDGED_KEY = "judged"
-"""Key in `about` of a shard's file that holds all outcomes."""
-PYTEST_ARGUMENTS = ("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q")
+PYTEST_ARGUMENTS = (
+    *("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"),
+    "--continue-on-collection-errors",
+)
 """With captured output (no -s): without, a line of dots never ends, and pytest measures it again with each dot."""
 
 
@@ -124,16 +128,8 @@ def cut_into_shards(
         yield RunShard(number, command, fleet.root, environment, store, store.with_suffix(".log"))
 
 
-def mark_shard_judged(shard: RunShard) -> None:
-    """Record in a shard's file that it is judged, so that a resumed run does not run it again."""
-    merge_worker_files(shard.store)
-    connection = open_writable(shard.store)
-    connection.execute("INSERT OR REPLACE INTO about VALUES (?, '')", (JUDGED_KEY,))
-    connection.close()
-
-
 def is_shard_judged(shard: RunShard) -> bool:
-    """Return whether a shard was judged to its end."""
+    """Return whether a shard was judged to its end, by the mark that its pytest wrote last."""
     with StoredRun.open(shard.store) as stored:
         return JUDGED_KEY in stored.about
 

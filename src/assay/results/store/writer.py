@@ -17,6 +17,7 @@ from uuid import uuid4
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
+from assay.model.text_lists import escape_surrogates
 from assay.results.store.schema import (
     SHARED_TABLES,
     UPGRADED_VERSION,
@@ -218,7 +219,8 @@ class OutcomeWriter:
         found = known.get(key)
         if found is None:
             found = known[key] = len(known) + 1
-            self._fresh[table].append((found, *key))
+            stored = [escape_surrogates(value) if isinstance(value, str) else value for value in key]
+            self._fresh[table].append((found, *stored))
         return found
 
 
