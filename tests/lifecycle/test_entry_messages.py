@@ -23,6 +23,11 @@ PHOTOS = [{"file": "label.jpg", "sha256": "0" * 64, "bytes": 9}]
 BURN_IN = {"burn_in": ID, "spec": "day", "hours": 24, "drifts": ["gpu5: warmer"]}
 TAKEOVER = {"serial": "S1", "account": "fleet", "factory_account": "root"}
 WIPE = {"effect": ID, "serial": "S1", "model": "PM9A3", "drive": "nvme3", "method": "sanitize-crypto"}
+WARNED = {
+    "warning": ID, "rule": "heat", "revision": "ab", "stage": "record", "place": "gpu5", "serial": "S1",
+    "name": "gpu_temperature", "unit": "C", "before": 61.0, "now": 70.0, "z": 9.1, "peers": 39, "limit": 85.0,
+    "rate_days": 14.0, "days": [], "group": "rack r31", "p": None, "because": "hotter",
+}  # fmt: skip
 JOIN = {"token_sha256": "ab" * 32, "purpose": "slurm", "attempt": ID}
 LINES = [
     ("burnin.started", BURN_IN, "burn-in day began, 24 h"),
@@ -130,6 +135,17 @@ LINES = [
     ("wipe.ordered", {**WIPE, "marker": "ab", "samples": 16}, "by sanitize, crypto erase; 16 of its blocks are marked"),
     ("wipe.proved", {**WIPE, "proof": "none can be read"}, "nvme3 (PM9A3, serial S1) is proven wiped by sanitize"),
     ("wipe.missed", {**WIPE, "reason": "it is in use"}, "was not wiped by sanitize, crypto erase: it is in use"),
+    ("trend.warned", WARNED, "gpu5 gets worse (heat): hotter; rack r31"),
+    (
+        "trend.closed",
+        {"warning": ID, "rule": "heat", "outcome": "right", "because": "XID 79", "fault": ID, "lead_days": 9.2},
+        "a warning of heat was right, 9 d before: XID 79",
+    ),
+    (
+        "trend.demoted",
+        {"rule": "heat", "revision": "ab", "because": "2 of 31"},
+        "heat only observes from now on: 2 of 31",
+    ),
     ("join.used", JOIN, "used its one-time token for slurm"),
     ("join.refused", {**JOIN, "why": "it was revoked"}, "was refused to join slurm: it was revoked"),
     ("join.revoked", {**JOIN, "why": "a token was replayed"}, "token for slurm is revoked: a token was replayed"),

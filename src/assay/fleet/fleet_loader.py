@@ -83,6 +83,7 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
         deliveries=draft.specs_of_kind("ExpectedMachines"),
         images=images,
         provisionings=provisionings,
+        trend_rules=draft.specs_of_kind("TrendRules"),
         lines=SpecLineIndex(draft.spec_files),
         commit=commit,
         dirty=dirty,

@@ -10,6 +10,7 @@ from assay.lifecycle.assets.asset_history import describe_returned_part
 from assay.lifecycle.assets.asset_messages import ASSET_FORMATTERS
 from assay.lifecycle.node_state_builder import describe_causes
 from assay.lifecycle.provisioning_messages import PROVISIONING_FORMATTERS
+from assay.lifecycle.trend_messages import TREND_FORMATTERS
 from assay.lifecycle.wipe_messages import WIPE_FORMATTERS
 from assay.model.entries import asset_entries as asset
 from assay.model.entries import burn_in_entries as burn
@@ -263,6 +264,7 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     **ASSET_FORMATTERS,
     **PROVISIONING_FORMATTERS,
     **WIPE_FORMATTERS,
+    **TREND_FORMATTERS,
 }
 FORMATTED_KINDS = frozenset(
     (*(content.kind for content in _FORMATTERS if content.kind), TransitionEntry.kind, asset.PartReturnedEntry.kind)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.node.node_spec import NodeSpec
     from assay.model.specs.schedules import Schedules
     from assay.model.specs.ticket_route import TicketRoute
+    from assay.model.specs.trend_rules import TrendRules
 
 FIELD_OF_KIND = {
     "NodeSpec": "node_specs",
@@ -56,6 +57,7 @@ FIELD_OF_KIND = {
     "ExpectedMachines": "deliveries",
     "Image": "images",
     "Provisioning": "provisionings",
+    "TrendRules": "trend_rules",
 }
 """Where a Fleet has the specs of each kind."""
 
@@ -91,6 +93,7 @@ class Fleet:
     deliveries: Mapping[str, ExpectedMachines] = field(default_factory=dict)
     images: Mapping[str, Image] = field(default_factory=dict)
     provisionings: Mapping[str, Provisioning] = field(default_factory=dict)
+    trend_rules: Mapping[str, TrendRules] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

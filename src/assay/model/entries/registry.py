@@ -20,6 +20,7 @@ from assay.model.entries import (
     rollout_entries,
     schedule_entries,
     ticket_entries,
+    trend_entries,
     wipe_entries,
 )
 from assay.model.entries.entry_content import EntryBody, EntryContent
@@ -43,6 +44,7 @@ CONTENT_CLASSES: dict[str, type[EntryContent]] = {
         join_entries,
         boot_entries,
         wipe_entries,
+        trend_entries,
     )
     for content in vars(module).values()
     if isinstance(content, type) and issubclass(content, EntryContent) and content.kind

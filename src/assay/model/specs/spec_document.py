@@ -95,6 +95,7 @@ SPEC_KINDS = {
     "Provisioning": "assay.model.provisioning.provisioning_spec",
     "Schedules": "assay.model.specs.schedules",
     "TicketRoute": "assay.model.specs.ticket_route",
+    "TrendRules": "assay.model.specs.trend_rules",
 }
 """Kind → module. The model class has the kind's name.
 
