@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def note_node(ledger: Ledger, node: str, serial: str, driver: str, at: datetime)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fleet repository with months of history, in which the GPU of n07 warms up."""
     folder = tmp_path_factory.mktemp("fleet")
+    for name in ("specs", "inventory"):
+        shutil.copytree(Path(__file__).resolve().parents[3] / name, folder / name)
     keep_history(folder / "reports" / "history", warming=7)
     ledger = Ledger.open(folder / ".assay" / "ledger.sqlite")
     for node in range(NODES):

@@ -244,7 +244,13 @@ def test_a_moment_that_is_none_is_said(fleet: PlantedFleet) -> None:
 
 def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
     fleet.say(0, 500, 1.0)
-    assert fleet.ask() == {"warnings": [], "cannot_tell": 0, "rules": fleet.ask()["rules"]}
+    assert fleet.ask() == {
+        "warnings": [],
+        "cannot_tell": 0,
+        "rules": fleet.ask()["rules"],
+        "probation": [],
+        "positions": [],
+    }
 
 
 @pytest.mark.parametrize("wave_day", [70, 85, 100])

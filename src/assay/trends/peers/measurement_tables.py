@@ -26,6 +26,8 @@ HOLDERS = {
     "node": TEXT, "subject": TEXT, "serial": TEXT, "sku": TEXT, "firmware": TEXT, "rack": TEXT, "position": TEXT,
     "since": TIME, "until": TIME,
 }  # fmt: skip
+MORE_OF_HOLDERS = {"kind": TEXT, "batch": TEXT}
+"""Columns that a file of holders may have too."""
 FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
            "UINTEGER", "UBIGINT")  # fmt: skip
@@ -35,9 +37,9 @@ SELECT path_in_schema, sum(coalesce(stats_null_count, 1)) FROM parquet_metadata(
 
 
 class TrendFiles(NamedTuple):
-    """The files: only measurements are needed. Without holders, a part is its place, and all parts are peers."""
+    """The files; what gets worse needs measurements. Without holders, a part is its place, and all parts are peers."""
 
-    measurements: Path
+    measurements: Path | None = None
     holders: Path | None = None
     failures: Path | None = None
 
@@ -60,8 +62,10 @@ def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> Duck
         types = {column: str(kind) for column, kind in zip(rows.columns, rows.types, strict=True)}
         _check_columns(path, types, columns)
         known = rows.filter(f"epoch({next(iter(_list_times(columns)))}) <= {as_of.timestamp()!r}")
+        more = {column: kind for column, kind in MORE_OF_HOLDERS.items() if name == "holders" and column in types}
         whole = _list_whole(database, path, types)
-        known.project(", ".join(_cast(column, kind, whole) for column, kind in columns.items())).create_view(name)
+        shown = (_cast(column, kind, whole) for column, kind in (columns | more).items())
+        known.project(", ".join(shown)).create_view(name)
     return database
 
 

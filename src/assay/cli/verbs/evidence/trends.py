@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.verbs.evidence.trend_parts import parts, read_service_ledger, soak
 from assay.cli.verbs.evidence.trend_reviews import AsOf, missed, parse_moment
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+    from assay.trends.parts.part_risks import PartRisks
+
 trends_app = typer.Typer(add_completion=False)
 
 trends_app.command()(missed)
+trends_app.command()(parts)
+trends_app.command()(soak)
 
 
 @trends_app.callback(invoke_without_command=True)
@@ -50,7 +55,9 @@ def trends(
     The change of a part in two months is compared with that of at least 19 others of its kind and firmware. Nothing
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
+    from assay.cli.render.part_lines import format_risks
     from assay.cli.render.trend_lines import format_answer
+    from assay.trends.parts.part_risks import find_table_risks
     from assay.trends.peers.measurement_tables import TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
 
@@ -66,8 +73,19 @@ def trends(
         else _open(fleet, moment) as database
     ):
         answer = find_trends(database, moment)
-    typer.echo(json.dumps(answer.as_json(), indent=1) if form == "json" else "\n".join(format_answer(answer)))
+        risks = find_table_risks(database, moment) if measurements else None
+    risks = risks or _find_risks(Workspace(fleet.resolve()), moment)
+    plain = answer.as_json() | risks.as_json()
+    lines = [*format_answer(answer), *format_risks(risks)]
+    typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(lines))
     raise typer.Exit(1 if answer.warnings else 0)
+
+
+def _find_risks(workspace: Workspace, as_of: datetime) -> PartRisks:
+    from assay.trends.parts.part_risks import RiskRules, find_ledger_risks
+
+    rules = RiskRules.of(workspace.fleet.trend_rules)
+    return find_ledger_risks(*read_service_ledger(workspace), as_of, rules)
 
 
 @trends_app.command()

@@ -1,0 +1,122 @@
+"""Which nodes are on probation, and which positions fail more often: for `assay trends` and the order of idle tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.ledger.store import Ledger
+from assay.model.specs.trend_rules import PositionDetector, ReturnDetector, TrendRules
+from assay.model.timestamps import parse_time
+from assay.trends.parts.ledger_stays import (
+    days_of,
+    list_outages,
+    list_returns,
+    make_failures,
+    make_stays,
+    read_return_states,
+)
+from assay.trends.parts.part_stays import FailureTimes
+from assay.trends.parts.position_hazard import PositionHazard, rank_positions
+from assay.trends.parts.probation import Probation, list_probation
+from assay.trends.parts.service_returns import (
+    FollowedReturn,
+    ReturnHazard,
+    follow_returns,
+    measure_return_hazard,
+    merge_outages,
+)
+from assay.trends.parts.table_stays import read_node_spans, read_table_failures, read_table_returns, read_table_stays
+from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+class RiskRules(NamedTuple):
+    """The two detectors, as TrendRules declares them."""
+
+    returns: ReturnDetector
+    positions: PositionDetector
+
+    @classmethod
+    def of(cls, declared: Mapping[str, TrendRules]) -> RiskRules:
+        """Return the detectors of a fleet; the usual ones where it declares none."""
+        return next((cls(one.returns, one.positions) for one in declared.values()), USUAL_RULES)
+
+
+USUAL_RULES = RiskRules(ReturnDetector(), PositionDetector())
+
+
+class ReturnHistory(NamedTuple):
+    """All returns to service, how long each held, and the hazard that follows. `today`: days since 1970."""
+
+    followed: list[FollowedReturn]
+    hazard: ReturnHazard
+    today: float
+
+    def list_probation(self, rules: ReturnDetector) -> list[Probation]:
+        """Return the nodes on probation, in the order in which to test them."""
+        return list_probation((one.returned for one in self.followed), self.today, rules, self.hazard)
+
+
+@dataclass(frozen=True, slots=True)
+class PartRisks:
+    """Nodes on probation, in the order of their tests, and the positions that fail more often."""
+
+    probation: list[Probation]
+    positions: list[PositionHazard]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data, as the edge has it."""
+        return {
+            "probation": [one.as_json() for one in self.probation],
+            "positions": [one.as_json() for one in self.positions],
+        }
+
+
+def find_table_risks(database: DuckDBPyConnection, as_of: datetime, rules: RiskRules = USUAL_RULES) -> PartRisks:
+    """Return the risks by the tables `holders` and `failures`."""
+    failures = FailureTimes.collect(read_table_failures(database))
+    positions = rank_positions(read_table_stays(database), failures, days_of(as_of), rules.positions)
+    return PartRisks(read_table_history(database, as_of).list_probation(rules.returns), positions.list_high())
+
+
+def find_ledger_risks(
+    ledger: Ledger, in_service: Collection[str], as_of: datetime, rules: RiskRules = USUAL_RULES
+) -> PartRisks:
+    """Return the risks by the ledger."""
+    failures = FailureTimes.collect(make_failures(list_failures(ledger, as_of)))
+    positions = rank_positions(make_stays(list_fleet_holders(ledger, as_of)), failures, days_of(as_of), rules.positions)
+    history = read_ledger_history(ledger, in_service, as_of)
+    return PartRisks(history.list_probation(rules.returns), positions.list_high())
+
+
+def read_table_history(database: DuckDBPyConnection, as_of: datetime) -> ReturnHistory:
+    """Return the returns by the tables `holders` and `failures`."""
+    failures, today = read_table_failures(database), days_of(as_of)
+    returns = read_table_returns(database, failures)
+    outages = merge_outages(failures, returns)
+    followed = follow_returns(returns, outages, today)
+    return _make_history(followed, outages, read_node_spans(database, today), today)
+
+
+def read_ledger_history(ledger: Ledger, in_service: Collection[str], as_of: datetime) -> ReturnHistory:
+    """Return the returns by the ledger: into states of `in_service`."""
+    states, today = read_return_states(ledger, as_of), days_of(as_of)
+    returns = list_returns(states, in_service)
+    outages = merge_outages(list_outages(states, in_service), returns)
+    followed = follow_returns(returns, outages, today)
+    return _make_history(followed, outages, [(days_of(parse_time(one.enrolled_at)), today) for one in states], today)
+
+
+def _make_history(
+    followed: list[FollowedReturn], outages: dict[str, list[float]], spans: list[tuple[float, float]], today: float
+) -> ReturnHistory:
+    """Return the history. What is usual counts from the first failure on, as earlier ones may not be recorded."""
+    first = min((times[0] for times in outages.values()), default=today)
+    node_days = sum(max(0.0, until - max(since, first)) for since, until in spans)
+    hazard = measure_return_hazard(followed, sum(map(len, outages.values())), node_days)
+    return ReturnHistory(followed, hazard, today)

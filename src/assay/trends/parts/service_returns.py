@@ -1,0 +1,123 @@
+"""When nodes came back after a repair, and how soon they failed again: the hazard by days since their return."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from assay.trends.parts.part_stays import FailedPart
+from assay.trends.parts.shrunken_hazard import shrink_hazard
+
+BANDS = (0.0, 1.0, 3.0, 7.0, 14.0, 30.0, 60.0, 120.0, math.inf)
+"""Days since the return, from one to the next (field note, § 3)."""
+SAME_OUTAGE_DAYS = 1.0
+"""Failures of a node that come so soon after each other are one."""
+
+
+class ServiceReturn(NamedTuple):
+    """A node that came back. `subject`: the part that was repaired, "" for the node. `repair`: of what, "" unknown."""
+
+    at: float
+    node: str
+    subject: str
+    repair: str
+
+
+class FollowedReturn(NamedTuple):
+    """A return, and how long it held: `failed` says whether a failure ended that, or only the end of what is known."""
+
+    returned: ServiceReturn
+    days: float
+    failed: bool
+
+
+class HazardBand(NamedTuple):
+    """Between two days after a return: node-days and failures. `usual`: failures of a node and day of the fleet."""
+
+    low: float
+    high: float
+    days: float
+    failures: int
+    usual: float
+
+    @property
+    def times(self) -> float | None:
+        """How many times what is usual that is, None where nobody knows."""
+        return self.failures / self.days / self.usual if self.days and self.usual else None
+
+    @property
+    def drawn_times(self) -> float:
+        """The same, drawn towards 1 where few failures were seen: for an order."""
+        return shrink_hazard(self.failures, self.days, self.usual) / self.usual if self.usual else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data; no end is null."""
+        times = None if self.times is None else round(self.times, 2)
+        told = {"from_days": self.low, "to_days": None if math.isinf(self.high) else self.high}
+        return {**told, "node_days": round(self.days, 1), "failures": self.failures, "times_usual": times}
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnHazard:
+    """The hazard after returns. `usual`: failures of a node and day, of the whole fleet and time."""
+
+    bands: tuple[HazardBand, ...]
+    usual: float
+
+    def find(self, days: float) -> float:
+        """Return how many times as often as usual nodes fail so many days after their return, drawn towards 1."""
+        return next(band.drawn_times for band in self.bands if days < band.high)
+
+
+def merge_outages(failures: Iterable[FailedPart], returns: Iterable[ServiceReturn]) -> dict[str, list[float]]:
+    """Return when each node failed, oldest first. What follows within a day, before a return, is the same failure."""
+    back: dict[str, list[float]] = defaultdict(list)
+    for returned in sorted(returns):
+        back[returned.node].append(returned.at)
+    found: dict[str, list[float]] = defaultdict(list)
+    last: dict[str, float] = {}
+    for one in sorted(failures):
+        before = last.get(one.node, -math.inf)
+        if one.at - before > SAME_OUTAGE_DAYS or count_recent(back[one.node], one.at, one.at - before):
+            found[one.node].append(one.at)
+        last[one.node] = one.at
+    return dict(found)
+
+
+def follow_returns(
+    returns: Iterable[ServiceReturn], failures: Mapping[str, Sequence[float]], today: float
+) -> list[FollowedReturn]:
+    """Return how long each return held. The next return of the same node ends it too, as work by people does."""
+    by_node: dict[str, list[ServiceReturn]] = defaultdict(list)
+    for one in sorted(returns):
+        by_node[one.node].append(one)
+    followed = []
+    for node, own in by_node.items():
+        times = failures.get(node, ())
+        for one, after in pairwise([*own, ServiceReturn(today, node, "", "")]):
+            end = min(today, after.at)
+            place = bisect_right(times, one.at)
+            failed = place < len(times) and times[place] <= end
+            followed.append(FollowedReturn(one, (times[place] if failed else end) - one.at, failed))
+    return sorted(followed)
+
+
+def measure_return_hazard(followed: Sequence[FollowedReturn], failures: int, node_days: float) -> ReturnHazard:
+    """Return the hazard of each band. `failures` of all nodes in `node_days` are what is usual."""
+    usual = failures / node_days if node_days > 0 else 0.0
+    bands = []
+    for low, high in pairwise(BANDS):
+        days = sum(min(one.days, high) - low for one in followed if one.days > low)
+        failed = sum(one.failed and low < one.days <= high for one in followed)
+        bands.append(HazardBand(low, high, days, failed, usual))
+    return ReturnHazard(tuple(bands), usual)
+
+
+def count_recent(times: Sequence[float], at: float, days: float) -> int:
+    """Return how many of these times, oldest first, lie within so many days up to a moment."""
+    return bisect_right(times, at) - bisect_left(times, at - days)
