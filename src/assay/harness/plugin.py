@@ -18,6 +18,7 @@ import pytest
 from assay.harness.markers import CHECK_MARKERS
 from assay.harness.parent_process import PARENT_PID_VARIABLE, end_with_parent
 from assay.harness.pytest_internals import exempt_assay_from_rewriting
+from assay.harness.selection.typed_selection import TYPED_SELECTION_KEY, TypedSelection
 from assay.model.gc_pause import collect_rarely
 
 IS_THROUGH_KEY = pytest.StashKey[bool]()
@@ -39,6 +40,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption("--shard", metavar="I/N", help="judge the I-th of N shards of the nodes, counted from 1")
     group.addoption("--ordinary-items", action="store_true", help="make every check an ordinary pytest item: slower")
     group.addoption("--store", metavar="FILE", help="store outcomes in FILE; what it holds already is not judged again")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Keep what was typed, before a conftest can change it."""
+    typed = early_config.known_args_namespace
+    early_config.stash[TYPED_SELECTION_KEY] = TypedSelection(typed.keyword, typed.markexpr, tuple(typed.deselect or ()))
 
 
 def pytest_configure(config: pytest.Config) -> None:

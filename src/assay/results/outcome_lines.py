@@ -9,6 +9,7 @@ from assay.model.outcome import CheckVerdict, Outcome, SuiteRun
 from assay.model.text_lists import fold_names, format_count, format_list
 from assay.model.timestamps import format_minute
 from assay.results.run_summary import FailureGroup, RunSummary
+from assay.results.store.reader import StoredRun
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_SINGLE_FAILURES = 10
@@ -76,6 +77,11 @@ def describe_run(run: SuiteRun) -> str:
     specs = f"specs {run.spec_commit[:12] or 'of no commit'}{' with uncommitted changes' if run.dirty else ''}"
     phases = f", {' and '.join(run.phases)}" if run.phases else ""
     return f"run {run.id}, {format_minute(run.at)}{phases}, {specs}{f', by {run.who}' if run.who else ''}"
+
+
+def describe_influences(stored: StoredRun) -> str:
+    """Return which settings, conftests and plugins outside the suites may have changed the run, "" for none."""
+    return "; ".join(f"{name} ({hooks})" for name, hooks in stored.influences.items())
 
 
 def escape_control(text: str) -> str:

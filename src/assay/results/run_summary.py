@@ -194,7 +194,12 @@ class RunSummary:
         parts = [f"{self.counts[verdict]} {word}" for verdict, word in VERDICT_PHRASES.items() if self.counts[verdict]]
         excused = self.counts["fail"] + self.counts["error"] - self.deciding.total()
         note = f" ({excused} of them known or on trial)" if excused else ""
-        return f"{total} on {nodes}: {', '.join(parts) or 'none'}{note}"
+        return f"{total} on {nodes}: {', '.join(parts) or 'none'}{note}{self._left_out_note()}"
+
+    def _left_out_note(self) -> str:
+        """Return how many outcomes the run's command line left out, "" for none or where a filter selects outcomes."""
+        left_out = self.stored.count_left_out() if self.outcome_filter == NO_FILTER else 0
+        return f"; {left_out} left out by the command line" if left_out else ""
 
     @cached_property
     def _names(self) -> dict[str, list[str]]:

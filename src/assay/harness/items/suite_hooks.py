@@ -31,6 +31,7 @@ from assay.harness.selection.command_line_selection import (
     select_nodes,
 )
 from assay.harness.selection.selected_subjects import NamedSubject, SelectedSubjects
+from assay.harness.selection.typed_selection import TypedSelection
 from assay.model.errors import AssayError
 from assay.model.outcome import CheckSubject, Outcome
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # loaded only in sessions that store outcomes
     from assay.harness.selection.node_selection import NodeSelection
     from assay.model.fleet import Fleet
 
+LEFT_OUT_REASON = "left out by a conftest or a plugin; only the command line may leave checks out: -- -k …"
 MANY_ITEMS = 5000  # items, or nodes
 LEDGER_VARIABLE, REJUDGED_RUN_VARIABLE = "ASSAY_LEDGER", "ASSAY_JUDGED_AGAIN"
 """Environment variables: the ledger's path or URL, and the id of the run that is judged again."""
@@ -83,7 +85,7 @@ class SuiteHooks:
         ledger = option("--ledger") or os.environ.get(LEDGER_VARIABLE, "")
         fixtures = CheckFixtures(self.fleet, ledger, CONTEXT_KEY, os.environ.get(REJUDGED_RUN_VARIABLE, ""))
         self._expressions, self._factory = (
-            ExpressionFilter(config),
+            ExpressionFilter(TypedSelection.of_session(config)),
             ItemFactory(fixtures, slim=wants_slim_items(config)),
         )
         self._ordinary_subjects: dict[tuple[Path, str], list[str]] = {}
@@ -98,8 +100,10 @@ class SuiteHooks:
         ordinary = OrdinaryItemHooks(config, self.fleet, self.open_context, self.take_outcome, current)
         if self._delivery is not None:
             from assay.harness.items.module_collection import ModuleCollection
+            from assay.harness.selection.outside_influences import list_influences
 
             config.pluginmanager.register(ModuleCollection(self._delivery, self._name_module), "assay-modules")
+            self._delivery.note_influences(list_influences(config, self.fleet.root))
         config.pluginmanager.register(fixtures, "assay-fixtures")
         config.pluginmanager.register(protocol, "assay-protocol")
         config.pluginmanager.register(SuiteLoop(protocol), "assay-loop")
@@ -152,9 +156,18 @@ class SuiteHooks:
             gc.freeze()  # these objects live until the end: no collection need look at them
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Store what -k, -m or --deselect left out, so that it does not count as missing."""
-        if self._delivery is not None:
-            self._delivery.add_left_out(self._name(item) for item in items if self.owns(item))
+        """Store what -k, -m or --deselect left out, so that it does not count as missing.
+
+        In a shard of a run, what else leaves an item out makes it an error.
+        """
+        if self._delivery is None:
+            return
+        own, is_shard = [item for item in items if self.owns(item)], bool(self.config.getoption("--shard"))
+        asked = {item: is_shard and not self._expressions.leaves_out(item) for item in own}
+        self._delivery.add_left_out(self._name(item) for item in own if not asked[item])
+        for item in own:
+            if asked[item] and (context := self.open_context(item)) is not None:
+                self.take_outcome(context.make_outcome("error", LEFT_OUT_REASON, 0.0), context)
 
     def close_delivery(self) -> None:
         """Write what was delivered to disk and close the file."""

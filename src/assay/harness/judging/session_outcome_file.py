@@ -6,8 +6,9 @@ each beside it; the session that started them merges these.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,8 +21,8 @@ from assay.harness.judging.unjudged_checks import UnjudgedReasons, encode_reason
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
-from assay.results.store.reader import StoredRun
-from assay.results.store.run_manifest import create_run, read_program_versions
+from assay.results.store.reader import INFLUENCES_KEY, StoredRun
+from assay.results.store.run_manifest import NEW_RUN_FIX, create_run, read_program_versions
 from assay.results.store.writer import OutcomeWriter, merge_run_files
 
 if TYPE_CHECKING:  # a run imports this too, and needs no pytest
@@ -44,7 +45,7 @@ class OutcomeDelivery:
         self, file: Path, run: SuiteRun, writer: OutcomeWriter, started: StartedRun, current: CurrentCheck | None
     ) -> None:
         self.file, self.run, self._writer, self.current = file, run, writer, current
-        self._judged, self.unjudged = started.judged, started.unjudged
+        self._judged, self.unjudged, self._influences = started.judged, started.unjudged, started.influences
         self._recorded: set[str] = set()
         self.add_left_out, self.close = writer.add_left_out, writer.close
 
@@ -71,6 +72,14 @@ class OutcomeDelivery:
     def has_judged(self, check: str, subject: str) -> bool:
         """Return whether the file held an outcome of a check on a subject at the start of the session, or why not."""
         return subject in self._judged.get(check, ()) or bool(self.unjudged and self.unjudged.find(check, subject))
+
+    def note_influences(self, files: Mapping[str, str]) -> None:
+        """Record what outside the suites may change verdicts. Raises AssayError where an earlier session had others."""
+        before: dict[str, str] = json.loads(self._influences or "null") or dict(files)
+        changed = sorted(name for name in {**before, **files} if before.get(name) != files.get(name))
+        if changed:
+            raise AssayError(f"{', '.join(changed)} changed since the run started", fix=NEW_RUN_FIX)
+        self._writer.set_about(**{INFLUENCES_KEY: json.dumps(files, ensure_ascii=False)})
 
     def add_unjudged(self, module: str, reason: str) -> None:
         """Write why the checks of a module have no outcomes."""
@@ -148,13 +157,15 @@ def _file_of_process(file: Path, config: pytest.Config) -> Path:
 
 @dataclass(frozen=True)
 class StartedRun:
-    """What a file of outcomes holds: the subjects judged by check, why others were not, and its run."""
+    """What a file of outcomes holds: the subjects judged by check, why others were not, its run, and influences."""
 
     judged: dict[str, set[str]]
     unjudged: UnjudgedReasons
     run: SuiteRun | None = None
+    influences: str = ""
 
 
 def _read_started_run(file: Path) -> StartedRun:
     with StoredRun.open(file) as stored:
-        return StartedRun(stored.judged_subjects(), UnjudgedReasons(stored.about), stored.run)
+        about = stored.about
+        return StartedRun(stored.judged_subjects(), UnjudgedReasons(about), stored.run, about.get(INFLUENCES_KEY, ""))

@@ -24,7 +24,7 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration
-from assay.results.store.reader import ENDED_IN_PART, ENDED_KEY, ENDED_WHOLE, StoredRun
+from assay.results.store.reader import ENDED_IN_PART, ENDED_KEY, ENDED_WHOLE, INFLUENCES_KEY, StoredRun
 from assay.results.store.run_manifest import RunManifest
 from assay.results.store.schema import open_writable, transaction
 from assay.results.store.writer import OutcomeWriter, merge_run_files
@@ -165,9 +165,9 @@ def write_empty_run(file: Path, manifest: RunManifest, facts: Mapping[str, str] 
 def merge_shards(fleet: Fleet, manifest: RunManifest, ended: Sequence[EndedShard], file: Path) -> None:
     """Write the complete run to `file` atomically. Shard files stay while any shard can be resumed."""
     how = ENDED_WHOLE if all(not shard.failure for shard in ended) else ENDED_IN_PART
-    new = write_empty_run(file, manifest, {ENDED_KEY: how})
     for shard in ended:
         merge_worker_files(shard.shard.store)
+    new = write_empty_run(file, manifest, {ENDED_KEY: how, **_read_influences(ended)})
     merge_run_files(new, [shard.shard.store for shard in ended])
     for shard in ended:
         selection = NodeSelection(fleet, manifest.run.nodes, shard.shard.number, manifest.shards)
@@ -176,6 +176,15 @@ def merge_shards(fleet: Fleet, manifest: RunManifest, ended: Sequence[EndedShard
     new.replace(file)
     if how == ENDED_WHOLE:
         delete_shard_files(file.parent)
+
+
+def _read_influences(ended: Sequence[EndedShard]) -> dict[str, str]:
+    """Return the entry of `about` for what influenced the shards; the same for all that came to a check."""
+    for shard in ended:
+        with StoredRun.open(shard.shard.store) as stored:
+            if INFLUENCES_KEY in stored.about:
+                return {INFLUENCES_KEY: stored.about[INFLUENCES_KEY]}
+    return {}
 
 
 def delete_shard_files(home: Path) -> None:

@@ -29,11 +29,9 @@ from assay.model.fleet import Fleet
 from assay.model.outcome import SuiteRun
 from assay.results.comparison.paired_runs import RunEquality, compare_exactly
 from assay.results.store.reader import StoredRun
-from assay.results.store.run_manifest import RunManifest, hash_folders, read_program_versions
+from assay.results.store.run_manifest import PYTEST_SETTINGS, RunManifest, hash_folders, read_program_versions
 
 COMMIT_FOLDERS = ("inventory", "specs", "suites")
-PYTEST_SETTINGS = ("pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg", "conftest.py")
-"""Files at the root of a fleet repository where pytest looks for settings."""
 
 
 def extract_commit(root: Path, commit: str, into: Path) -> None:

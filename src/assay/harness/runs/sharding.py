@@ -97,7 +97,7 @@ MAX_SHARD_NODES, MAX_SHARD_OUTCOMES = 1000, 80_000
 NARROWING_OPTIONS = ("-k", "-m")
 PYTEST_ARGUMENTS = (
     *("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"),
-    "--continue-on-collection-errors",
+    *("--continue-on-collection-errors", "-o", "addopts="),  # only what a person typed may leave checks out
 )
 """With captured output (no -s): without, a line of dots never ends, and pytest measures it again with each dot."""
 
@@ -123,7 +123,8 @@ def cut_into_shards(
         store = home / f"share-{number}.sqlite"
         OutcomeWriter(store, manifest.run).close()
         arguments = ["--shard", f"{number}/{manifest.shards}", "--store", str(store), *options]
-        plugin = ["-p", "assay.harness.plugin", "--rootdir", str(fleet.root)]
+        root = str(fleet.root)
+        plugin = ["-p", "assay.harness.plugin", "--rootdir", root, "--confcutdir", root]
         command = (sys.executable, *PYTEST_ARGUMENTS, *plugin, *arguments)
         yield RunShard(number, command, fleet.root, environment, store, store.with_suffix(".log"))
 

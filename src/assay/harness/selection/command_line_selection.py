@@ -21,6 +21,7 @@ import pytest
 
 from assay.harness.pytest_internals import Expression, KeywordMatcher, MarkMatcher
 from assay.harness.selection.node_selection import NodeSelection
+from assay.harness.selection.typed_selection import TypedSelection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE
@@ -134,9 +135,9 @@ NO_SUBJECT_FITS = KeywordPattern((), frozenset())
 class ExpressionFilter:
     """The -k and -m of one session, applied to checks. A test compares the results with pytest's own."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._names = _compile_expression(config.getoption("keyword"))
-        self._marks = _compile_expression(config.getoption("markexpr"))
+    def __init__(self, typed: TypedSelection) -> None:
+        self._names, self._marks = _compile_expression(typed.keyword), _compile_expression(typed.marks)
+        self._deselected = typed.deselected
 
     def pattern_of(self, example: pytest.Item) -> KeywordPattern:
         """Return which subjects of a check -k and -m select.
@@ -146,6 +147,14 @@ class ExpressionFilter:
         if not self._admits(example.iter_markers()):
             return NO_SUBJECT_FITS
         return _find_open_words(self._names, KeywordMatcher.from_item(example)) if self._names else ANY_SUBJECT
+
+    def leaves_out(self, item: pytest.Item) -> bool:
+        """Return whether -k, -m or --deselect leaves out an item."""
+        return (
+            bool(self._deselected and item.nodeid.startswith(self._deselected))
+            or not self._admits(item.iter_markers())
+            or (self._names is not None and not self._names.evaluate(KeywordMatcher.from_item(item)))
+        )
 
     def _admits(self, marks: Iterable[pytest.Mark]) -> bool:
         with suppress(pytest.UsageError):

@@ -19,9 +19,9 @@ ENCODE_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def format_json(summary: RunSummary) -> Iterator[str]:
-    """Yield a run: `run`, `ended`, `remark` (why it cannot be relied on, or ""), `counts`, `deciding`, `outcomes`.
+    """Yield a run: `run`, `ended`, `remark` (why it cannot be relied on, or ""), `counts`, `outcomes` and more.
 
-    `deciding` is the number of failures and errors that nothing excuses.
+    `deciding` is the number of failures and errors that nothing excuses, `left_out` of outcomes that nobody asked for.
     """
     about = {
         "run": asdict(summary.run),
@@ -29,6 +29,8 @@ def format_json(summary: RunSummary) -> Iterator[str]:
         "remark": summary.remark,
         "counts": {verdict: summary.counts[verdict] for verdict in VERDICTS},
         "deciding": summary.deciding.total(),
+        "left_out": summary.stored.count_left_out(),
+        "influences": summary.stored.influences,
     }
     yield from _document(about, "outcomes", (outcome.as_json() for outcome in summary.outcomes()))
 

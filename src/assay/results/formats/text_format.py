@@ -15,7 +15,7 @@ from assay.results.comparison.comparison_summary import (
     format_comparison_headline,
     make_comparison_sections,
 )
-from assay.results.outcome_lines import describe_run, format_problems
+from assay.results.outcome_lines import describe_influences, describe_run, format_problems
 from assay.results.run_summary import VERDICT_PHRASES, RunSummary
 from assay.results.store.reader import StoredRun
 
@@ -28,6 +28,8 @@ def format_text(summary: RunSummary) -> Iterator[str]:
     if summary.remark:
         yield f"unreliable: {summary.remark}"
     yield summary.headline()
+    if influences := describe_influences(summary.stored):
+        yield f"judged with {influences}"
     lines = list(format_problems(summary, MAX_TEXT_LINES))
     yield from ("", *lines) if lines else ()
 

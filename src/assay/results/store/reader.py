@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +41,9 @@ _EACH = "SELECT value FROM json_each(?)"
 RECOVERY_ERRORS = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
 ENDED_KEY, ENDED_WHOLE, ENDED_IN_PART = "ended", "whole", "in part"
 """Key and values in `about` of a run that has ended; in part where shards were lost or late."""
+
+INFLUENCES_KEY = "influences"
+"""Key in `about`: JSON, the files outside the suites that may change verdicts, each with its sha256 and its hooks."""
 
 
 class StoredRun:
@@ -94,6 +97,20 @@ class StoredRun:
     def is_complete(self) -> bool:
         """Whether every shard of the run was judged to its end."""
         return self.about.get(ENDED_KEY) == ENDED_WHOLE
+
+    @property
+    def influences(self) -> Mapping[str, str]:
+        """The files outside the suites that may have changed what was judged: pytest's settings, conftests, plugins.
+
+        Each with the names of its hooks, or `settings`.
+        """
+        known: dict[str, str] = json.loads(self.about.get(INFLUENCES_KEY, "{}"))
+        return {name: about.partition(" ")[2] for name, about in known.items()}
+
+    def count_left_out(self) -> int:
+        """Return how many declared outcomes the user's options left out."""
+        count: int = self.connection.execute("SELECT count(*) FROM left_out").fetchone()[0]
+        return count
 
     def counts(self) -> Counter[str]:
         """Return how many outcomes of each verdict there are."""

@@ -62,6 +62,29 @@ def _user_name() -> str:
         return f"uid {os.getuid()}"
 
 
+PYTEST_INI_FILES = (
+    "pytest.ini",
+    "pytest.toml",
+    ".pytest.ini",
+    ".pytest.toml",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+PYTEST_SETTINGS = (*PYTEST_INI_FILES, "conftest.py")
+"""Files at the root of a fleet repository where pytest looks for settings."""
+
+
+def hash_pytest_settings(root: Path) -> dict[str, str]:
+    """Return the sha256 of each file outside `suites/` that may set how pytest judges, by name.
+
+    pytest looks for its settings in the folders above the repository, too.
+    """
+    above = [folder / name for folder in root.resolve().parents for name in PYTEST_INI_FILES]
+    files = {name: root / name for name in PYTEST_SETTINGS} | {str(path): path for path in above}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if path.is_file()}
+
+
 NEW_RUN_FIX = "start a new run: assay validate"
 
 
@@ -69,7 +92,8 @@ NEW_RUN_FIX = "start a new run: assay validate"
 class RunManifest:
     """One run: the folder of its evidence, further arguments of pytest (`extra`), and the number of its shards.
 
-    The digests are of specs and evidence when it started. `user_selection` is the selection as the user wrote it.
+    The digests are of specs and evidence when it started. `user_selection` is the selection as the user wrote it,
+    `settings` the digests of pytest's settings by file; None in a run of an older assay.
     """
 
     run: SuiteRun
@@ -79,6 +103,7 @@ class RunManifest:
     specs_digest: str
     evidence_digest: str
     user_selection: str = ""
+    settings: Mapping[str, str] | None = None
 
     @classmethod
     def create(
@@ -86,7 +111,7 @@ class RunManifest:
     ) -> RunManifest:
         """Return the manifest of a new run."""
         digests = _hash_specs(fleet), _hash_evidence(fleet, evidence, run.nodes)
-        return cls(run, evidence, tuple(extra), shards, *digests, user_selection)
+        return cls(run, evidence, tuple(extra), shards, *digests, user_selection, hash_pytest_settings(fleet.root))
 
     @classmethod
     def read(cls, stored: StoredRun) -> RunManifest:
@@ -102,6 +127,7 @@ class RunManifest:
             about["specs"],
             about["seen"],
             about.get("selection", ""),
+            json.loads(about.get("settings", "null")),
         )
 
     def as_about(self) -> Mapping[str, str]:
@@ -114,6 +140,7 @@ class RunManifest:
             "specs": self.specs_digest,
             "seen": self.evidence_digest,
             "selection": self.user_selection,
+            "settings": json.dumps(self.settings, ensure_ascii=False),
         }
 
     def require_unchanged(self, fleet: Fleet) -> None:
@@ -124,6 +151,10 @@ class RunManifest:
             "the suites": (self.run.suite_hash, hash_folders(fleet.root / "suites")),
             "the evidence": (self.evidence_digest, _hash_evidence(fleet, self.evidence, self.run.nodes)),
         }
+        if self.settings is not None:
+            present = hash_pytest_settings(fleet.root)
+            names = {**self.settings, **present}
+            inputs |= {name: (self.settings.get(name, ""), present.get(name, "")) for name in names}
         for name, (then, now) in inputs.items():
             if then != now:
                 change = f" from {then[:12]} to {now[:12]}" if name == "the spec commit" else ""

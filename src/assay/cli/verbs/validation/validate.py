@@ -225,6 +225,8 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
         "counts": {verdict: result.counts[verdict] for verdict in ("pass", "fail", "error", "skip")},
         "deciding": result.deciding,
         "missing": result.missing,
+        "left_out": result.stored.count_left_out(),
+        "influences": result.stored.influences,
         "unexpected": [{"issue": passed.issue.issue, "passes": passed.passes} for passed in stale],
     }
     sys.stdout.write(json.dumps(head)[:-1] + ', "outcomes": [')
@@ -234,7 +236,7 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
 
 
 def _print_text(result: RunResult, workspace: Workspace) -> None:
-    from assay.results.outcome_lines import format_problems
+    from assay.results.outcome_lines import describe_influences, format_problems
     from assay.results.run_summary import RunSummary
     from assay.results.stale_known_issues import find_stale_issues
 
@@ -253,6 +255,8 @@ def _print_text(result: RunResult, workspace: Workspace) -> None:
         typer.echo("the run is complete: nothing was left to judge")
     missing = f", {result.missing} of them not delivered" if result.missing else ""
     typer.echo(f"{summary.headline()}{missing}")
+    if influences := describe_influences(result.stored):
+        typer.echo(f"judged with {influences}")
     typer.echo(f"run {run}, stored in {workspace.reports_dir / 'runs' / run}")
     if not result.complete:
         typer.echo(f"  → `assay validate --resume {run}` judges what was lost or too late")

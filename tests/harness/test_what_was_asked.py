@@ -1,0 +1,112 @@
+"""Only what a person typed narrows a run; settings, conftests and plugins that could are named, and stay the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.fleet.fleet_loader import load_fleet
+from assay.harness.runs.local_processes import LocalProcesses
+from assay.harness.runs.run_validation import RunInterrupted, RunOptions, resume_run
+from assay.model.clock import SystemClock
+from assay.model.errors import AssayError
+from assay.results.run_summary import RunSummary
+
+pytest_plugins = ["pytester"]
+
+SUITE = """
+import pytest
+
+pytestmark = pytest.mark.phase("zap")
+
+
+def test_one(gpu):
+    assert gpu.pcie.width == 16
+
+
+def test_two(gpu):
+    assert gpu.pcie.width == 16
+"""
+KINDS = {"test_one": "gpu", "test_two": "gpu"}
+DESELECTING = """
+def pytest_collection_modifyitems(config, items):
+    gone = [item for item in items if "test_two" in item.name]
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=gone)
+"""
+WAYS = {
+    "addopts -k": ("pytest.ini", "[pytest]\naddopts = -k one\n"),
+    "addopts -m": ("pytest.toml", '[pytest]\naddopts = ["-m", "active"]\n'),
+    "addopts --deselect": ("pytest.ini", "[pytest]\naddopts = --deselect suites/test_own.py::test_two\n"),
+    "addopts --ignore": ("tox.ini", "[pytest]\naddopts = --ignore suites/test_own.py\n"),
+    "a conftest that deselects": ("conftest.py", DESELECTING),
+    "a conftest that drops": ("conftest.py", DESELECTING.replace("    config.hook", "    # config.hook")),
+    "a conftest that sets -k": ("conftest.py", "def pytest_configure(config):\n    config.option.keyword = 'one'\n"),
+    "a conftest that sets --deselect": (
+        "conftest.py",
+        "def pytest_configure(config):\n    config.option.deselect = ['suites/test_own.py::test_two']\n",
+    ),
+    "a conftest that ignores": ("conftest.py", "collect_ignore_glob = ['suites/*']\n"),
+    "names of functions": ("pytest.ini", "[pytest]\npython_functions = test_o*\n"),
+    "names of files": ("pytest.ini", "[pytest]\npython_files = check_*.py\n"),
+}
+
+
+@pytest.fixture
+def fleet(fleet_copy):
+    fleet_copy.declared(SUITE, **KINDS)
+    fleet_copy.collected("n0003")
+    return fleet_copy
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_but_the_command_line_takes_a_declared_check_out_of_a_run(fleet, way):
+    name, text = WAYS[way]
+    (fleet.root / name).write_text(text)
+    result = fleet.judge("n0003")
+    assert result.counts.total() == 16
+    assert result.stored.count_left_out() == 0
+    if way.startswith("addopts"):  # ignored, so everything is judged
+        assert (result.counts, result.passed) == ({"pass": 16}, True)
+    else:
+        assert result.counts["error"] >= 8
+        assert not result.passed
+    if "ignores" not in way and "files" not in way and "--ignore" not in way:
+        assert name in result.stored.influences
+
+
+def test_what_was_typed_leaves_out_and_is_counted(fleet):
+    (fleet.root / "conftest.py").write_text(DESELECTING)
+    result = fleet.judge("n0003", extra=["-k", "two and gpu3"])
+    assert result.counts == {"error": 1}
+    (error,) = result.stored.outcomes()
+    assert error.reason.startswith("left out by a conftest or a plugin; only the command line may leave checks out")
+    (fleet.root / "conftest.py").unlink()
+    result = fleet.judge("n0003", extra=["--deselect", "suites/test_own.py::test_two"])
+    assert (result.counts, result.passed) == ({"pass": 8}, True)
+    assert RunSummary(result.stored).headline() == "8 outcomes on 1 node: 8 passed; 8 left out by the command line"
+
+
+@pytest.mark.parametrize("name", ["pytest.ini", "conftest.py", "pyproject.toml"])
+def test_settings_that_changed_since_a_run_began_are_refused(fleet, name):
+    class Impatient(LocalProcesses):
+        def collect_ended(self):
+            raise KeyboardInterrupt
+
+    asked = {"reports": fleet.root / "reports", "ledger": None, "clock": SystemClock()}
+    with pytest.raises(RunInterrupted):
+        fleet.judge("n0003", options=RunOptions(Impatient(1)))
+    (fleet.root / name).write_text("[pytest]\n" if name == "pytest.ini" else "")
+    with pytest.raises(AssayError, match=f"{name} changed since run .* started"):
+        resume_run(load_fleet(fleet.root), "last", **asked)
+    (fleet.root / name).unlink()
+    assert resume_run(load_fleet(fleet.root), "last", **asked).counts == {"pass": 16}
+
+
+def test_a_plugin_is_named_with_its_hooks(fleet, monkeypatch):
+    (fleet.root / "own_plugin.py").write_text(
+        "def pytest_runtest_setup(item): pass\ndef pytest_addoption(parser): pass\n"
+    )
+    monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
+    result = fleet.judge("n0003", extra=["-p", "own_plugin"])
+    assert result.stored.influences == {"own_plugin.py": "runtest_setup"}
+    assert result.counts == {"pass": 16}
