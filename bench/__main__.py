@@ -17,6 +17,7 @@ from pathlib import Path
 from bench import (
     agent,
     big,
+    big_bmcs,
     bmcs,
     burn_in,
     collectives,
@@ -52,6 +53,7 @@ from bench.table import format_table
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "starting": starting.measurements,
     "bmcs": bmcs.measurements,
+    "big_bmcs": big_bmcs.measurements,
     "big": big.measurements,
     "fabric": fabric.measurements,
     "collectives": collectives.measurements,

@@ -204,9 +204,9 @@ def redfish() -> Read:
     """Read a whole tree, of which the bytes say what is changed: a property here and there into something odd."""
     from assay.model.node import Node
     from assay.redfish.bmc_client import BmcClient
+    from assay.redfish.connection.tls_connection import CertificateTrust
     from assay.redfish.credentials import UserPassword
     from assay.redfish.quirks import BmcQuirkSet
-    from assay.redfish.tls_connection import CertificateTrust
 
     whole = json.loads((SAMPLES / "redfish-tree.json").read_text())
 

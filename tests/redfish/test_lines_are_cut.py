@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from assay.redfish.tls_connection import DeadlineHttpAdapter, make_ca_context
+from assay.redfish.connection.tls_connection import DeadlineHttpAdapter, make_ca_context
 
 
 def test_a_cut_that_has_begun_is_over_before_the_next_request(monkeypatch):
     line, cuts = DeadlineHttpAdapter(make_ca_context(None)), []
 
-    def slow() -> None:
+    def slow(thread: int) -> None:
         time.sleep(0.2)
         cuts.append("cut")
 
@@ -22,7 +22,7 @@ def test_a_cut_that_has_begun_is_over_before_the_next_request(monkeypatch):
 
 def test_what_ends_in_time_is_not_cut(monkeypatch):
     line, cuts = DeadlineHttpAdapter(make_ca_context(None)), []
-    monkeypatch.setattr(line, "cut", lambda: cuts.append("cut"))
+    monkeypatch.setattr(line, "cut", lambda thread: cuts.append("cut"))
     with line.cut_after(3600.0) as late:
         pass
     assert (cuts, late.is_set()) == ([], False)

@@ -25,6 +25,7 @@ from assay.observe.query_pool import WORKERS, NodeQuery, run_queries
 from assay.observe.transports.transport_choice import TransportRegistry, run_remote_probe
 from assay.observe.transports.transport_protocol import TransportContext
 from assay.redfish.bmc_evidence import read_bmc_channel
+from assay.redfish.connection.request_time import LONGEST_READ
 from assay.redfish.quirks import BmcQuirkSet
 
 DEADLINE_S = 10.0
@@ -144,7 +145,7 @@ class _CollectionPass:
 
     def _queries(self, node: Node) -> Iterator[NodeQuery]:
         """Yield the queries of one node: to its BMC and to its probe."""
-        bmc_s = self.deadline_s * self.quirks.largest_deadline_factor
+        bmc_s = LONGEST_READ * self.deadline_s * self.quirks.largest_deadline_factor
         if self.active.get(node.name):
             limit_s = self._find_load_limit_s(node) + 2 * self.deadline_s + bmc_s
             yield NodeQuery((node.name, "probe"), lambda: self._load_and_read(node), limit_s)

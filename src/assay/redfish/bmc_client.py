@@ -14,6 +14,7 @@ from assay.model.node import Node
 from assay.model.reading import ReadingTree
 from assay.model.specs.firmware_bundle import FirmwarePush
 from assay.redfish.bmc_readings import UtcClock, read_bmc_tree, read_utc_now
+from assay.redfish.connection.tls_connection import read_bmc_trust
 from assay.redfish.credentials import UserPassword, read_bmc_credentials
 from assay.redfish.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing, BmcUnreachable
 from assay.redfish.firmware_inventory import read_firmware_inventory
@@ -21,7 +22,6 @@ from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task, push_
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.resource_changes import replace_expired_password
 from assay.redfish.session import NO_QUIRKS, RedfishSession, Resource
-from assay.redfish.tls_connection import read_bmc_trust
 
 SYSTEM_RESET = "#ComputerSystem.Reset"
 MANAGER_RESET = "#Manager.Reset"
@@ -33,14 +33,13 @@ class BmcClient(RedfishSession):
 
     _system_path = ""
 
-    def read_channel(
-        self, deadline_s: float = float("inf"), *, since: str = "", now: UtcClock = read_utc_now
-    ) -> ReadingTree:
-        """Return the tree of the channel `bmc`. Raises nothing: what is unread by the deadline is a failed leaf.
+    def read_channel(self, deadline_s: float, *, since: str = "", now: UtcClock = read_utc_now) -> ReadingTree:
+        """Return the tree of the channel `bmc`. Raises nothing: what is not read in time is a failed leaf.
 
+        Each request may take `deadline_s`, times the quirk's factor; see `RequestTime.patience` for all of them.
         `since` is the event log's cursor in an earlier tree. `now` gives our time, with which the BMC's is compared.
         """
-        with self.deadline(deadline_s), self.cached_reads():
+        with self.parallel_reads(deadline_s * self.dialect.slow), self.cached_reads():
             return read_bmc_tree(self, self.systems, since, now)
 
     def system(self) -> Resource:
@@ -85,7 +84,7 @@ class BmcClient(RedfishSession):
         inventory ids; with none, the BMC chooses by the image. For a simple update the BMC fetches the image from
         `uri`, or from a server in this process where `uri` is empty.
         """
-        with self.deadline(deadline_s):
+        with self.time.deadline(deadline_s):
             return push_image(self, image, how, targets, uri)
 
     def list_tasks(self) -> list[RedfishTask]:
@@ -138,13 +137,15 @@ def open_bmc(
     *,
     root: Path = Path(),
     deadline_s: float = float("inf"),
+    whole_s: float | None = None,
     quirks: BmcQuirkSet = NO_QUIRKS,
     credentials: UserPassword | None = None,
 ) -> Iterator[BmcClient]:
-    """Log in to the BMC of `node`, and log out at the end of the block. All of it is bounded by `deadline_s`.
+    """Log in to the BMC of `node` within `deadline_s`, and log out at the end of the block.
 
-    For a slow BMC, its quirk's factor lengthens the deadline. Relative paths of the inventory (`bmc_ca`,
-    `bmc_credentials`) start at `root`, the fleet repository. Without `credentials`, the node's are used.
+    All of it is bounded by `whole_s`, which is `deadline_s` by default. For a slow BMC, its quirk's factor lengthens
+    both. Relative paths of the inventory (`bmc_ca`, `bmc_credentials`) start at `root`, the fleet repository. Without
+    `credentials`, the node's are used.
     Raises AssayError where no address or credentials are declared, where the certificate is not trusted, and where the
     BMC refuses or does not answer.
     """
@@ -155,11 +156,11 @@ def open_bmc(
     start = time.monotonic()
 
     def remaining_time() -> contextlib.AbstractContextManager[None]:
-        whole_s = deadline_s * bmc.dialect.slow
-        return bmc.deadline(start + whole_s - time.monotonic(), of=whole_s)
+        limit_s = (whole_s or deadline_s) * bmc.dialect.slow
+        return bmc.time.deadline(start + limit_s - time.monotonic(), of=limit_s)
 
     try:
-        with bmc.deadline(deadline_s):
+        with bmc.time.deadline(deadline_s):
             bmc.login()
         with remaining_time():
             yield bmc
@@ -192,7 +193,7 @@ def renew_expired_password(fleet: Fleet, node: Node, login: UserPassword, passwo
     Raises AssayError where the BMC does not take the password.
     """
     bmc = BmcClient(node, login, read_bmc_trust(node, fleet.root), BmcQuirkSet(fleet.quirks.values()))
-    with bmc.deadline(RENEWAL_S):
+    with bmc.time.deadline(RENEWAL_S):
         try:
             bmc.login()
         except BmcPasswordChangeRequired as error:

@@ -12,6 +12,7 @@ from assay.model.node import Node
 from assay.model.reading import EvidenceReading, ReadingTree, absent, failed, parse_reading, value
 from assay.redfish.bmc_client import open_bmc
 from assay.redfish.bmc_readings import UtcClock, read_utc_now
+from assay.redfish.connection.request_time import LONGEST_READ
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS
 
@@ -30,6 +31,7 @@ def read_bmc_channel(
 ) -> ReadingTree:
     """Return the tree of a node's BMC; one leaf where the node has none, or where it answers nothing.
 
+    One request may take `deadline_s`, a large BMC as a whole up to LONGEST_READ times that.
     `before` is the node's last document. Only newer entries of the event log are read; older ones come from there,
     since entries of a log do not change. `root` is the fleet repository.
     """
@@ -37,8 +39,9 @@ def read_bmc_channel(
         return absent(f"no bmc_address is declared for {node.name}")
     since, known_events = _read_before(before)
     try:
-        with open_bmc(node, root=root, deadline_s=deadline_s, quirks=quirks) as bmc:
-            tree = bmc.read_channel(since=since, now=now)
+        whole_s = LONGEST_READ * deadline_s
+        with open_bmc(node, root=root, deadline_s=deadline_s, whole_s=whole_s, quirks=quirks) as bmc:
+            tree = bmc.read_channel(deadline_s, since=since, now=now)
     except AssayError as error:
         return failed(error.what)
     if reason := _common_failure(tree):

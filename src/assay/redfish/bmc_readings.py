@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from assay.model.reading import ReadingTree, failed, value
@@ -15,11 +16,12 @@ from assay.redfish.bios_boot_components import (
     read_processors,
 )
 from assay.redfish.bmc_settings_readings import read_bmc_settings
+from assay.redfish.connection.parallel_reads import OneRead
 from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.event_log import read_event_log
-from assay.redfish.firmware_inventory import FirmwareInventory, read_firmware_inventory
+from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.power_cooling_sensors import ChassisCooling, ChassisPower, read_sensors
-from assay.redfish.property_readings import read_branch, read_health, read_once, read_place, read_property
+from assay.redfish.property_readings import read_branch, read_health, read_place, read_property
 from assay.redfish.session import RedfishSession, Resource
 
 UtcClock = Callable[[], datetime]
@@ -34,8 +36,10 @@ def read_bmc_tree(bmc: RedfishSession, systems: Callable[[], list[Resource]], si
     """
     reader = _BmcReader(bmc, systems, now)
     read_branch(reader.manager)  # first, since quirks may depend on its version
-    tree: ReadingTree = {name: read_branch(read) for name, read in reader.branches().items()}
-    log = read_branch(lambda: read_event_log(bmc, reader.system(), since))
+    branches = {"log": lambda: read_event_log(bmc, reader.system(), since), **reader.branches()}
+    read = bmc.reads.gather(partial(read_branch, branch) for branch in branches.values())
+    tree: ReadingTree = dict(zip(branches, read, strict=True))
+    log = tree.pop("log")
     return {**tree, **(log if "events" in log else {"events": log, "event_log": log})}
 
 
@@ -44,20 +48,20 @@ class _BmcReader:
 
     def __init__(self, bmc: RedfishSession, systems: Callable[[], list[Resource]], now: UtcClock) -> None:
         self.bmc, self.now = bmc, now
-        self.systems = read_once(systems)
-        self.manager = read_once(self._read_manager)
-        self.chassis = read_once(lambda: self._linked("Chassis", "Chassis"))
-        self.power = read_once(lambda: ChassisPower(bmc, self.chassis()))
-        self.cooling = read_once(lambda: ChassisCooling(bmc, self.chassis()))
-        self.firmware: Callable[[], FirmwareInventory] = read_once(lambda: read_firmware_inventory(bmc))
-        self.sensor = read_once(lambda: read_sensors(self._sensors()))
+        self.systems = OneRead(systems).result
+        self.manager = OneRead(self._read_manager).result
+        self.chassis = OneRead(lambda: self._linked("Chassis", "Chassis")).result
+        self.power = OneRead(lambda: ChassisPower(bmc, self.chassis())).result
+        self.cooling = OneRead(lambda: ChassisCooling(bmc, self.chassis())).result
+        self.firmware = OneRead(lambda: read_firmware_inventory(bmc)).result
+        self.sensor = OneRead(lambda: read_sensors(self._sensors())).result
 
     def system(self) -> Resource:
         """Return the system that the node's operating system runs on."""
         return self.systems()[0]
 
     def branches(self) -> dict[str, Callable[[], Any]]:
-        """Return the branches by name, in the order of reading: if time runs out, the least important are missing."""
+        """Return the branches by name, the most important first: if time runs out, the last are missing."""
         bmc, system = self.bmc, self.system
         return {
             "system": lambda: _system(system()),
@@ -149,7 +153,7 @@ class _BmcReader:
             return
         links = [link for system in self.systems() for link in system.get("Links", {}).get("Chassis", [])]
         for path in dict.fromkeys(link["@odata.id"] for link in links):
-            chassis = self.chassis() if path == self.chassis().get("@odata.id") else self.bmc.get(path)
+            chassis = self.bmc.get(path)
             if "Sensors" in chassis:
                 yield from self.bmc.members(self.bmc.follow(chassis, "Sensors", 1))
 

@@ -22,10 +22,10 @@ from redfish.rest.v1 import RestResponse
 
 from assay.model.errors import AssayError
 from assay.model.specs.firmware_bundle import FirmwarePush
+from assay.redfish.connection.tls_connection import format_url_host
 from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.session import RedfishSession, Resource
-from assay.redfish.tls_connection import format_url_host
 
 SIMPLE_UPDATE = "#UpdateService.SimpleUpdate"
 UPLOAD_TIMEOUT_S = 300.0

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from assay.model.errors import AssayError
 from assay.model.reading import ReadingTree, absent, failed, unsupported, value
 from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.session import Resource
-
-T = TypeVar("T")
 
 
 def read_branch(read: Callable[[], Any]) -> Any:
@@ -28,23 +26,6 @@ def read_branch(read: Callable[[], Any]) -> Any:
         return failed(error.what)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return failed(f"the BMC answered something that is not Redfish: {type(error).__name__} {error}")
-
-
-def read_once(read: Callable[[], T]) -> Callable[[], T]:
-    """Return a function that calls `read` once, then always returns its result or raises its AssayError."""
-    results: list[T | AssayError] = []
-
-    def read_cached() -> T:
-        if not results:
-            try:
-                results.append(read())
-            except AssayError as error:
-                results.append(error)
-        if isinstance(results[0], AssayError):
-            raise results[0]
-        return results[0]
-
-    return read_cached
 
 
 def read_property(resource: Mapping[str, Any], *path: str) -> dict[str, Any]:

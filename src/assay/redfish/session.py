@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-import time
+import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from redfish import redfish_client
@@ -14,6 +15,9 @@ from redfish.rest.v1 import InvalidCredentialsError, RestResponse, SessionCreati
 
 from assay.model.errors import AssayError
 from assay.model.node import Node
+from assay.redfish.connection.parallel_reads import OneRead, ParallelReads
+from assay.redfish.connection.request_time import READS_AT_ONCE, REQUEST_TIMEOUT_S, RequestTime
+from assay.redfish.connection.tls_connection import CertificateTrust, DeadlineHttpAdapter, format_url_host
 from assay.redfish.credentials import UserPassword
 from assay.redfish.errors import (
     BmcLoginRefused,
@@ -24,13 +28,9 @@ from assay.redfish.errors import (
     error_for_response,
 )
 from assay.redfish.quirks import BmcDialect, BmcQuirkSet
-from assay.redfish.tls_connection import CertificateTrust, DeadlineHttpAdapter, format_url_host
 
 Resource = dict[str, Any]
 """The JSON object of one Redfish resource."""
-
-REQUEST_TIMEOUT_S = 10.0
-"""Limit on one request of an action. A read has one deadline for all of its requests."""
 
 NO_QUIRKS = BmcQuirkSet()
 _MAX_PAGES = 100
@@ -50,20 +50,20 @@ class RedfishSession:
         self.node = node
         self.address = f"{format_url_host(node.bmc_address)}:{node.settings.bmc_port}"
         self.where = f"{node.name} BMC {self.address}"
-        self._connection = DeadlineHttpAdapter(_tls_context(trust, self.where), trust.fingerprint)
+        self._connection = DeadlineHttpAdapter(_tls_context(trust, self.where), trust.fingerprint, READS_AT_ONCE)
         self._authority = trust.description
         self._quirks = quirks
         self._identity: dict[str, Any] = {}
         self.dialect: BmcDialect = quirks.dialect_of({})
         self._credentials = credentials
-        self._ends_at = float("inf")
-        self._limit_s = REQUEST_TIMEOUT_S
-        self._unreachable = False
+        self.time = RequestTime(self.where)
+        self._login_lock = threading.Lock()
         self._login_refused = False
         self._client: Any = None
         self.root: Resource = {}
         self._expand_levels = 0
-        self._cache: dict[tuple[str, tuple[int, ...]], Resource] | None = None
+        self.reads = ParallelReads(1)
+        self._cache: dict[tuple[str, tuple[int, ...]], OneRead[Resource]] | None = None
 
     @contextlib.contextmanager
     def cached_reads(self) -> Iterator[None]:
@@ -75,19 +75,14 @@ class RedfishSession:
             self._cache = None
 
     @contextlib.contextmanager
-    def deadline(self, seconds: float, of: float | None = None) -> Iterator[None]:
-        """Bound all requests of the block by one deadline. Past it, a waiting request is cut and new ones are refused.
-
-        `of` is the limit in seconds that messages name, where `seconds` is only the rest of it.
-        """
-        ends_at, before = time.monotonic() + seconds, (self._ends_at, self._limit_s)
-        if ends_at < self._ends_at:
-            self._ends_at, self._limit_s = ends_at, of or seconds
+    def parallel_reads(self, request_s: float) -> Iterator[None]:
+        """Read several resources at once in the block, each within `request_s`: one that hangs delays no other."""
+        alone = self.reads
         try:
-            with self._connection.cut_after(self._ends_at - time.monotonic()):
+            with self.time.patience(request_s), ParallelReads(READS_AT_ONCE) as self.reads:
                 yield
         finally:
-            self._ends_at, self._limit_s = before
+            self.reads = alone
 
     def login(self) -> None:
         """Read the service root and open a session."""
@@ -125,21 +120,19 @@ class RedfishSession:
 
     def logout(self) -> None:
         """Close the session, since BMCs hold few. A BMC that fell silent is not asked; it lets the session time out."""
-        left = min(2.0, self._ends_at - time.monotonic())
-        if self._client is None or self._unreachable or left <= 0:
-            self._connection.cut()
+        if self._client is None or self.time.is_silent or self.time.is_over():
+            self._connection.close()
             return
-        self._client._timeout = left
-        with contextlib.suppress(Exception), self._connection.cut_after(left):
-            self._client.logout()
+        with contextlib.suppress(Exception):
+            left = self._client._timeout = self.time.left(2.0)
+            with self._connection.cut_after(left):
+                self._client.logout()
 
     def get(self, path: str, *levels: int) -> Resource:
         """Return a resource, with subordinate ones expanded where offered; `levels` are depths, the best first."""
         if self._cache is None:
             return self._get(path, levels)
-        if (path, levels) not in self._cache:
-            self._cache[path, levels] = self._get(path, levels)
-        return self._cache[path, levels]
+        return self._cache.setdefault((path, levels), OneRead(lambda: self._get(path, levels))).result()
 
     def _get(self, path: str, levels: tuple[int, ...]) -> Resource:
         most = self._expand_levels if self.dialect.expand else 0
@@ -181,45 +174,41 @@ class RedfishSession:
     def pages(self, collection: Resource) -> Iterator[list[Resource]]:
         """Yield the members of a collection page by page."""
         for _ in range(_MAX_PAGES):
-            members = collection.get("Members", [])
-            yield [member if len(member) > 1 else self.get(member["@odata.id"]) for member in members]
+            yield self.reads.gather(partial(self._read_member, member) for member in collection.get("Members", []))
             following = collection.get("Members@odata.nextLink")
             if not following:
                 return
             collection = self.get(following)
         raise AssayError(f"a collection of more than {_MAX_PAGES} pages", where=self.where)
 
+    def _read_member(self, member: Resource) -> Resource:
+        return member if len(member) > 1 else self.get(member["@odata.id"])
+
     def request(self, method: str, path: str, timeout_s: float = REQUEST_TIMEOUT_S, **request: Any) -> RestResponse:
         """Send one request; where the BMC no longer knows the session, log in again. Raises BmcUnreachable."""
+        key = self._client.get_session_key()
         response = self._send(method, path, timeout_s, request)
-        if response.status == 401 and (self._client.get_session_key() or self._login_refused):
-            self._open_session()
+        if response.status == 401 and (key or self._login_refused):
+            with self._login_lock:
+                if self._client.get_session_key() == key:  # else another thread has just logged in
+                    self._open_session()
             response = self._send(method, path, timeout_s, request)
         return response
 
     def _send(self, method: str, path: str, timeout_s: float, request: Mapping[str, Any]) -> RestResponse:
-        limit_s = self._time_left(timeout_s)
-        try:
-            response: RestResponse = getattr(self._client, method)(path, timeout=limit_s, **request)
-        except Exception as error:  # the library raises a dozen classes, some of them bare Exception
-            raise self._no_answer(error, limit_s) from None
-        self._unreachable = False
+        limit_s = self.time.left(timeout_s)
+        with self._connection.cut_after(limit_s) as late:
+            try:
+                response: RestResponse = getattr(self._client, method)(path, timeout=limit_s, **request)
+            except Exception as error:  # the library raises a dozen classes, some of them bare Exception
+                raise self._no_answer(error, limit_s, late=late.is_set()) from None
+        self.time.note_answer()
         return response
 
-    def _time_left(self, at_most_s: float) -> float:
-        left = self._ends_at - time.monotonic()
-        if left <= 0:
-            self._unreachable = True
-            raise BmcUnreachable(f"no answer within {self._limit_s:g} s", where=self.where)
-        return min(at_most_s, left)
-
-    def _no_answer(self, error: Exception, limit_s: float) -> BmcUnreachable:
-        self._unreachable = True
-        late = time.monotonic() >= self._ends_at - 0.01
-        return BmcUnreachable(
-            describe_request_error(error, self._limit_s if late else limit_s, self._authority, late=late),
-            where=self.where,
-        )
+    def _no_answer(self, error: Exception, limit_s: float, *, late: bool) -> BmcUnreachable:
+        self.time.note_silence()
+        limit_s = self.time.name_limit(limit_s)
+        return BmcUnreachable(describe_request_error(error, limit_s, self._authority, late=late), where=self.where)
 
     def read_body(self, response: RestResponse, path: str) -> Resource:
         """Return a response's JSON object."""
@@ -245,24 +234,26 @@ class RedfishSession:
         return self.read_body(response, _ROOT)
 
     def _open_session(self) -> None:
-        limit_s = self._client._timeout = self._time_left(REQUEST_TIMEOUT_S)
+        limit_s = self._client._timeout = self.time.left(REQUEST_TIMEOUT_S)
         self._client.set_session_key(None)
         self._login_refused = True
-        try:
-            self._client.login(auth=self.dialect.login if _offers_sessions(self.root) else "basic")
-            self._login_refused = False
-        except InvalidCredentialsError:
-            raise BmcLoginRefused(
-                "the BMC refuses the user or the password",
-                where=self.where,
-                fix="correct what bmc_credentials refers to; of a new machine: assay discover take-over",
-            ) from None
-        except RedfishPasswordChangeRequiredError as error:
-            raise BmcPasswordChangeRequired(str(error.args[1]), self.where) from None
-        except SessionCreationError as error:  # its second line is the BMC's and may repeat the password
-            raise AssayError(f"the BMC opens no session: {str(error).splitlines()[0]}", where=self.where) from None
-        except Exception as error:
-            raise self._no_answer(error, limit_s) from None
+        with self._connection.cut_after(limit_s) as late:
+            try:
+                self._client.login(auth=self.dialect.login if _offers_sessions(self.root) else "basic")
+                self._login_refused = False
+            except InvalidCredentialsError:
+                raise BmcLoginRefused(
+                    "the BMC refuses the user or the password",
+                    where=self.where,
+                    fix="correct what bmc_credentials refers to; of a new machine: assay discover take-over",
+                ) from None
+            except RedfishPasswordChangeRequiredError as error:
+                raise BmcPasswordChangeRequired(str(error.args[1]), self.where) from None
+            except SessionCreationError as error:  # its second line is the BMC's and may repeat the password
+                reason = str(error).splitlines()[0]
+                raise AssayError(f"the BMC opens no session: {reason}", where=self.where) from None
+            except Exception as error:
+                raise self._no_answer(error, limit_s, late=late.is_set()) from None
 
 
 def _offers_sessions(root: Resource) -> bool:

@@ -13,7 +13,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from assay.model.secret_redaction import redact
-from assay.redfish.tls_connection import DeadlineHttpAdapter, make_ca_context
+from assay.redfish.connection.tls_connection import DeadlineHttpAdapter, make_ca_context
 from assay.tickets.sink_protocol import SinkUnavailable, TicketNotFound, TicketRefusal
 
 REQUEST_TIMEOUT_S = 10.0

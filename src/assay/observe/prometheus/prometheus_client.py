@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 from assay.model.errors import AssayError
 from assay.model.secret_redaction import redact
 from assay.observe.prometheus.metric_readings import MetricSeries
-from assay.redfish.tls_connection import CertificateTrust, DeadlineHttpAdapter
+from assay.redfish.connection.tls_connection import CertificateTrust, DeadlineHttpAdapter
 
 MAX_RESPONSE_BYTES = 256 * 2**20
 MAX_TIMESTAMP = 1e11  # seconds since 1970: the year 5138

@@ -111,7 +111,7 @@ class PrometheusTransport:
 
     def _open_client(self, metrics: PrometheusSettings, timeout_s: float) -> PrometheusClient:
         from assay.observe.prometheus.prometheus_client import PrometheusClient
-        from assay.redfish.tls_connection import CertificateTrust, normalize_fingerprint
+        from assay.redfish.connection.tls_connection import CertificateTrust, normalize_fingerprint
 
         ca = self._root / metrics.ca if metrics.ca else None
         trust = CertificateTrust(ca, normalize_fingerprint(metrics.fingerprint))

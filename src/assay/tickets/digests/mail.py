@@ -83,14 +83,14 @@ class EmailRecipients:
         """Return a connection that is not open yet."""
         import smtplib
 
-        from assay.redfish.tls_connection import make_ca_context
+        from assay.redfish.connection.tls_connection import make_ca_context
 
         if self._settings.tls == "implicit":
             return smtplib.SMTP_SSL(timeout=SMTP_TIMEOUT_S, context=make_ca_context(None))
         return smtplib.SMTP(timeout=SMTP_TIMEOUT_S)
 
     def _open(self, connection: smtplib.SMTP) -> None:
-        from assay.redfish.tls_connection import make_ca_context
+        from assay.redfish.connection.tls_connection import make_ca_context
 
         settings = self._settings
         connection._host = settings.server  # type: ignore[attr-defined]  # for the server's name in TLS

@@ -49,7 +49,12 @@ Active = Annotated[
         help=f"Also run these load tests, separated by commas: {', '.join(LOAD_PARTS)}.",
     ),
 ]
-Deadline = Annotated[float, typer.Option("--deadline", metavar="S", min=0.1, help="Seconds for each channel.")]
+Deadline = Annotated[
+    float,
+    typer.Option(
+        "--deadline", metavar="S", min=0.1, help="Seconds for each channel; a large BMC that answers gets longer."
+    ),
+]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Write DIR/NODE.json instead of storing the evidence.")
 ]

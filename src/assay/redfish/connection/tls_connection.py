@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event, Timer, get_ident
 from typing import Any
 
 from requests.adapters import HTTPAdapter
@@ -50,22 +50,22 @@ def format_url_host(address: str) -> str:
 
 
 class DeadlineHttpAdapter(HTTPAdapter):
-    """The connections of one client to one service. Any thread can `cut` them, which ends their requests.
+    """The connections of one client to one service, for `at_once` threads. A request that takes too long is cut.
 
     `fingerprint` is the SHA-256 of the only certificate to accept, "" where the context decides.
     """
 
-    def __init__(self, context: ssl.SSLContext, fingerprint: str = "") -> None:
+    def __init__(self, context: ssl.SSLContext, fingerprint: str = "", at_once: int = 1) -> None:
         self._context, self._fingerprint = context, fingerprint
-        self._sockets: list[socket.socket] = []
+        self._sockets: dict[int, socket.socket] = {}
         self.own_address = ""
         """This machine's address on the newest connection."""
-        super().__init__(pool_connections=1, pool_maxsize=1, max_retries=0)
+        super().__init__(pool_connections=1, pool_maxsize=at_once, max_retries=0)
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         """Make pools whose connections use our TLS context and are recorded."""
         super().init_poolmanager(*arguments, ssl_context=self._context, **options)
-        self.poolmanager.pool_classes_by_scheme = _make_pools(self._record_connection)
+        self.poolmanager.pool_classes_by_scheme = _make_pools(self._record_use)
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:  # noqa: ARG002 — the signature is requests'
         """Use our TLS context only: requests loads no CAs of its own, and cannot turn verification off."""
@@ -76,27 +76,28 @@ class DeadlineHttpAdapter(HTTPAdapter):
         conn.cert_reqs = "CERT_NONE" if self._fingerprint else "CERT_REQUIRED"
         conn.assert_fingerprint = self._fingerprint or None
 
-    def cut(self) -> None:
-        """Shut every connection; a thread that waits on one gets an error at once."""
-        for open_socket in self._sockets:
+    def cut(self, thread: int) -> None:
+        """Shut the connection that a thread uses; it gets an error at once if it waits there."""
+        if thread in self._sockets:
             with contextlib.suppress(OSError):
-                socket.socket.shutdown(open_socket, socket.SHUT_RDWR)
+                socket.socket.shutdown(self._sockets[thread], socket.SHUT_RDWR)
 
-    def _record_connection(self, new_socket: socket.socket) -> None:
-        self._sockets.append(new_socket)
-        self.own_address = str(new_socket.getsockname()[0])
+    def _record_use(self, used: socket.socket) -> None:
+        self._sockets[get_ident()] = used
+        self.own_address = str(used.getsockname()[0])
 
     @contextlib.contextmanager
     def cut_after(self, seconds: float) -> Iterator[Event]:
-        """Cut the connections when the block takes longer than `seconds`; yield an event that is set before the cut.
+        """Cut this thread's request when the block takes longer than `seconds`; yield an event that is set before.
 
         The event tells a cut from other errors. Clocks cannot: on a virtual machine a timer may end before they say so.
         """
-        late = Event()
+        late, thread = Event(), get_ident()
+        self._sockets.pop(thread, None)  # another thread may use it now
 
         def cut() -> None:
             late.set()
-            self.cut()
+            self.cut(thread)
 
         timer = Timer(min(max(seconds, 0.0), 86400.0), cut)
         timer.daemon = True
@@ -108,18 +109,18 @@ class DeadlineHttpAdapter(HTTPAdapter):
             timer.join()  # a cut in progress would otherwise hit the next request
 
 
-def _make_pools(on_connect: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
-    """Return pool classes whose connections call `on_connect`. Plain HTTP is for services on this machine."""
+def _make_pools(on_use: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
+    """Return pool classes whose connections call `on_use` in the thread that uses them. HTTP is for this machine."""
 
     class Secure(HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            on_connect(self.sock)
+        def request(self, *arguments: Any, **options: Any) -> None:
+            on_use(_connect(self))
+            super().request(*arguments, **options)
 
     class Plain(HTTPConnection):
-        def connect(self) -> None:
-            super().connect()
-            on_connect(self.sock)
+        def request(self, *arguments: Any, **options: Any) -> None:
+            on_use(_connect(self))
+            super().request(*arguments, **options)
 
     class SecurePool(HTTPSConnectionPool):
         ConnectionCls = Secure
@@ -128,6 +129,13 @@ def _make_pools(on_connect: Callable[[socket.socket], None]) -> dict[str, type[H
         ConnectionCls = Plain
 
     return {"https": SecurePool, "http": PlainPool}
+
+
+def _connect(connection: HTTPConnection) -> socket.socket:
+    """Return the socket of a connection, which is opened if it is not."""
+    if connection.sock is None:
+        connection.connect()
+    return connection.sock
 
 
 def normalize_fingerprint(text: str) -> str:
