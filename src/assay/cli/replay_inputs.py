@@ -65,7 +65,7 @@ def load_replay_inputs(fleet: Path | None, events: Path, jobs: Path | None) -> R
 
 
 def _load_costs(fleet: Fleet, history: FaultHistory, jobs: Path | None) -> CostModel:
-    from assay.starter.default_costs import find_cost_assumptions
+    from assay.starter.shipped_specs import find_cost_assumptions
     from assay.trends.replay.job_file import read_jobs
     from assay.trends.replay.jobs_hit import RecordedJobLoad
     from assay.trends.replay.policy_costs import CostModel, assume_jobs

@@ -19,7 +19,7 @@ from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
-from assay.starter.default_costs import find_cost_assumptions
+from assay.starter.shipped_specs import find_cost_assumptions
 from assay.trends.replay.fault_history import HistoryEvent
 from assay.trends.replay.ledger_history import list_fault_events
 from assay.trends.replay.policy_costs import CostModel, assume_jobs

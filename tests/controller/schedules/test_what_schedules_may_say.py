@@ -25,6 +25,7 @@ WRONG = {
     "stale_minutes belongs to": {"does": "staleness-sweep", "every_minutes": 60},
     "search belongs to": {"does": "collectives-search", "every_minutes": 60},
     "anchors belong to ledger-seal": {"does": "ledger-seal", "every_minutes": 60},
+    "compares the whole fleet": {"does": "trend-evaluation", "every_minutes": 60, "pools": ["a"]},
     "is for the whole ledger": {"does": "ledger-seal", "every_minutes": 60, "anchors": ["git-note"], "pools": ["a"]},
     "'Mars/Olympus' is not known": {"does": "fabric-scan", "cron": "0 * * * *", "time_zone": "Mars/Olympus"},
 }
@@ -69,6 +70,7 @@ def test_the_schedules_of_the_example_do_all_that_a_schedule_can_do():
         "idle-verification",
         "collectives-search",
         "staleness-sweep",
+        "trend-evaluation",
     }
     assert document.owner
     assert document.sources

@@ -13,7 +13,7 @@ import pytest
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.node import Node
 from assay.model.specs.cost_assumptions import CostAssumptions
-from assay.starter.default_costs import find_cost_assumptions
+from assay.starter.shipped_specs import find_cost_assumptions
 from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
 from assay.trends.replay.fault_history import FaultHistory, read_history
 from assay.trends.replay.job_file import read_jobs

@@ -18,8 +18,8 @@ from assay.model.specs.schedules import FleetSchedule, ScheduledWork, Schedules,
 SLOT_BEGUN, SLOT_RAN = SLOT_KINDS = ScheduleStartedEntry.kind, ScheduleRanEntry.kind
 LATE_FRACTION = 4
 """A slot is late after this fraction (1/4) of the time to the next slot."""
-LEDGER = "ledger"
-"""The one target of a schedule that seals the ledger."""
+WHOLE_WORK = {"ledger-seal": "ledger", "trend-evaluation": "fleet"}
+"""Work that has one target, and the name of that."""
 FABRIC_WORK = ("fabric-scan", "fabric-evaluation", "collectives-search")
 """Work that is for fabrics, not for pools."""
 MAX_SLOT_ATTEMPTS = 3
@@ -134,9 +134,9 @@ def list_schedules(documents: Mapping[str, Schedules]) -> Iterator[tuple[str, Fl
 
 
 def list_schedule_targets(fleet: Fleet, schedule: FleetSchedule) -> list[str]:
-    """Return the fabrics or pools of a schedule, or LEDGER. Idle verification leaves out pools without a scheduler."""
-    if schedule.does == "ledger-seal":
-        return [LEDGER]
+    """Return the targets of a schedule: fabrics, pools or one. Idle verification needs pools with a scheduler."""
+    if schedule.does in WHOLE_WORK:
+        return [WHOLE_WORK[schedule.does]]
     nodes = [node for node in fleet.nodes.values() if not schedule.pools or node.pool in schedule.pools]
     if schedule.does in FABRIC_WORK:
         fabrics = dict.fromkeys(node.settings.fabric for node in nodes)

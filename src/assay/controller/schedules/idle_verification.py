@@ -23,6 +23,7 @@ from assay.controller.schedules.idle_coverage import judge_coverage
 from assay.controller.schedules.idle_judging import judge_cut, judge_loaded
 from assay.controller.schedules.idle_load import NodeLoadResult, NodeVisit, load_idle_node
 from assay.controller.schedules.idle_node_selection import OUTCOME_WORDS, IdleNodeResult, find_exclusion, is_in_service
+from assay.controller.schedules.idle_order import order_idle_nodes
 from assay.controller.schedules.idle_visits import make_visit_entry, plan_visits
 from assay.controller.schedules.slot_runner import SlotResult
 from assay.lifecycle.node_state import NodeState
@@ -63,7 +64,7 @@ def verify_idle(context: ControllerContext, task: SlotTask) -> SlotResult:
         for node in nodes
         if (result := find_exclusion(context, states[node.name], statuses.get(node.name)))
     }
-    selected = [node for node in nodes if node.name not in excluded]
+    selected = order_idle_nodes(context, [node for node in nodes if node.name not in excluded])
     results = [*excluded.values(), *_verify_nodes(context, task, how, selected, statuses)]
     passed = {result.node: statuses[result.node].cordon for result in results if result.outcome == "passed"}
     cordons = {name: cordon for name, cordon in passed.items() if cordon}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.node_and_fabric_collection import scan_fabrics
 from assay.controller.ingest.suite_runs import format_run_counts, judge_phase
+from assay.controller.ingest.trend_evaluation import evaluate_trends, has_history
 from assay.controller.schedules.collectives_search import search_collectives
 from assay.controller.schedules.due_slots import SlotTask
 from assay.controller.schedules.idle_verification import verify_idle
@@ -59,6 +60,16 @@ def run_seal_job(context: ControllerContext, task: SlotTask) -> SlotResult:
     return SlotResult("done", f"sealed in {format_list([one.anchor for one in sealed])}")
 
 
+def run_trend_job(context: ControllerContext, task: SlotTask) -> SlotResult:
+    """Find what gets worse in the fleet; close and open the warnings of trends."""
+    if not has_history(context.reports):
+        return SlotResult("done", "there is no history of measurements yet")
+    context.progress(f"{task.line.name}: compares the measurements of the fleet …")
+    evaluation = evaluate_trends(context)
+    facts = {"opened": len(evaluation.opened), "closed": len(evaluation.closed), "demoted": len(evaluation.demoted)}
+    return SlotResult("done", evaluation.summary, facts)
+
+
 SCHEDULED_JOBS: Mapping[ScheduledWork, SlotJob] = {
     "fabric-scan": run_scan_job,
     "fabric-evaluation": run_week_job,
@@ -66,6 +77,7 @@ SCHEDULED_JOBS: Mapping[ScheduledWork, SlotJob] = {
     "collectives-search": search_collectives,
     "staleness-sweep": sweep_stale_nodes,
     "ledger-seal": run_seal_job,
+    "trend-evaluation": run_trend_job,
 }
 
 

@@ -23,6 +23,7 @@ ScheduledWork = Literal[
     "idle-verification",
     "staleness-sweep",
     "ledger-seal",
+    "trend-evaluation",
     "collectives-search",
 ]
 Minutes = Annotated[float, Field(gt=0)]
@@ -121,6 +122,8 @@ class FleetSchedule(StrictModel):
             raise ValueError("anchors belong to ledger-seal, which cannot do without them")
         if self.does == "ledger-seal" and self.pools:
             raise ValueError("ledger-seal is for the whole ledger, not for pools")
+        if self.does == "trend-evaluation" and self.pools:
+            raise ValueError("trend-evaluation compares the whole fleet, not pools")
         _check_cron(self.cron)
         find_time_zone(self.time_zone)
         return self

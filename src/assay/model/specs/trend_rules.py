@@ -94,12 +94,14 @@ class EarnedStage(StrictModel):
     """When a rule that records goes back to `observe` by itself: only a reviewed change brings it forward again.
 
     It does if `closed_at_least` warnings were right or wrong, and with this `confidence` the share of right ones is
-    below what a test needs to pay for itself; or if it warned of more than `wave_factor` times its budget in a day.
+    below what a test needs to pay for itself; or if it named more causes at once than `wave_factor` times its budget,
+    and more than `wave_at_least`.
     """
 
     closed_at_least: int = Field(default=30, ge=5, le=1000)
     confidence: float = Field(default=0.9, gt=0.5, lt=1)
     wave_factor: float = Field(default=3, gt=1, le=100)
+    wave_at_least: int = Field(default=5, ge=1, le=1000)
     source: str = ""
 
 

@@ -38,12 +38,13 @@ SELECT name FROM (SELECT DISTINCT name, check_ FROM read_parquet($files)) GROUP 
 
 
 class PartFailure(NamedTuple):
-    """The first sighting of a fault of a part. `place` "": the node itself."""
+    """The first sighting of a fault of a part: its class, and its `ident`. `place` "": the node itself."""
 
     at: datetime
     node: str
     place: str
     fault: str
+    ident: str = ""
 
 
 def open_fleet_tables(home: Path, ledger: Ledger, as_of: datetime, memory: str = "1GB") -> DuckDBPyConnection:
@@ -84,7 +85,7 @@ def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
         seen = parse_time(fault.first_seen or entry.at)
         if fault.fault in found or seen > as_of or not is_hardware_failure(fault):
             continue
-        found[fault.fault] = PartFailure(seen, entry.node, find_place(fault.subject), fault.fault_class)
+        found[fault.fault] = PartFailure(seen, entry.node, find_place(fault.subject), fault.fault_class, fault.fault)
     return sorted(found.values())
 
 

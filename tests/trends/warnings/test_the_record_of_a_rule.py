@@ -1,0 +1,168 @@
+"""A rule shows how good it was, loses a stage that it does not earn, and says which act pays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assay.model.entries.trend_entries import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
+from assay.model.specs.trend_rules import TrendRules
+from assay.starter.shipped_specs import find_trend_rules
+from assay.trends.peers.change_scores import ChangeScore
+from assay.trends.peers.change_warnings import ChangeWarning, Forecast
+from assay.trends.peers.fleet_tables import PartFailure
+from assay.trends.warnings.payoff import find_chance, weigh_acts
+from assay.trends.warnings.rule_record import (
+    RuleRecord,
+    describe_unearned_stage,
+    find_revision,
+    find_share_interval,
+    make_rule_records,
+)
+from assay.trends.warnings.warning_history import TrendWarning, WarningHistory
+from assay.trends.warnings.warning_opening import OpenedWarnings, open_warnings
+
+AT = datetime(2026, 3, 1, 4, tzinfo=UTC)
+RULES = find_trend_rules(None)
+
+
+def keep(number: int, outcome: WarningOutcome | None, *, days_ago: float = 60, rule: str = "heat") -> TrendWarning:
+    warned = TrendWarnedEntry(
+        f"w{number}", rule, find_revision(RULES, rule), "record", "gpu0", f"S{number}", "gpu_temperature", "C",
+        61.0, 70.0, 9.0, 39,
+    )  # fmt: skip
+    lead = 9.0 + number if outcome == "right" else None
+    closed = TrendClosedEntry(f"w{number}", rule, outcome, "so it was", "", lead) if outcome else None
+    return TrendWarning(f"n{number}", AT - timedelta(days=days_ago), warned, closed)
+
+
+def count(right: int, wrong: int, **demotions: str) -> RuleRecord:
+    outcomes: list[WarningOutcome] = ["right"] * right + ["wrong"] * wrong
+    kept = tuple(keep(number, outcome) for number, outcome in enumerate(outcomes))
+    history = WarningHistory(kept, {("heat", find_revision(RULES, "heat")): demotions["lost"]} if demotions else {})
+    failures = [PartFailure(AT - timedelta(days=ago), "n1", "gpu0", "gpu.xid.79") for ago in (100, 30, 20, 10, 5)]
+    return next(one for one in make_rule_records(RULES, history, failures) if one.rule == "heat")
+
+
+def test_its_numbers_are_those_of_its_warnings() -> None:
+    record = count(2, 1)
+    assert record.precision == pytest.approx(2 / 3)
+    assert record.failures == 4, "one was before the first warning"
+    assert record.recall == 0.5
+    assert record.lead_days == pytest.approx((9.5, 9.1))
+    assert record.cost_node_hours == pytest.approx(0.33)
+    assert record.as_json()["cannot_tell"] == 0
+
+
+def test_a_rule_without_warnings_claims_nothing() -> None:
+    record = count(0, 0)
+    assert (record.precision, record.precision_interval, record.recall, record.lead_days) == (None, None, None, None)
+    assert find_chance(record) is None
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    low, high = find_share_interval(12, 14, 0.95) or (0, 0)
+    assert (low, high) == (pytest.approx(0.647, abs=1e-3), pytest.approx(0.951, abs=1e-3))
+    assert find_share_interval(0, 0, 0.95) is None
+
+
+@pytest.mark.parametrize(("right", "wrong", "loses"), [(0, 29, False), (0, 60, True), (1, 60, False), (30, 5, False)])
+def test_a_rule_keeps_its_stage_while_a_test_may_pay(right: int, wrong: int, loses: bool) -> None:
+    reason = describe_unearned_stage(RULES, count(right, wrong))
+    assert bool(reason) is loses
+    assert not loses or reason.startswith(f"{right} of {right + wrong} warnings were right: fewer than the 4%")
+
+
+def test_a_lost_stage_holds_until_the_rule_is_changed() -> None:
+    record = count(0, 60, lost="0 of 60 warnings were right")
+    assert (record.declared, record.stage) == ("record", "observe")
+    heat = RULES.rules["heat"].model_copy(update={"horizon_days": 45})
+    changed = RULES.model_copy(update={"rules": {**RULES.rules, "heat": heat}})
+    assert find_revision(changed, "heat") != find_revision(RULES, "heat")
+
+
+@pytest.mark.parametrize(
+    ("p", "pays", "answer"),
+    [
+        (None, None, "test it next, while it is idle: the chance is not known yet, and 4% is enough"),
+        (0.02, None, "only watch it: 2% is less than the 4% that a test needs"),
+        (0.5, "test it next, while it is idle", "test it next, while it is idle: 50%, and 4% is enough"),
+        (0.9, "drain it after its job", "drain it after its job: 90%, and 76% is enough"),
+    ],
+)
+def test_the_costliest_act_that_pays_is_the_answer(p: float | None, pays: str | None, answer: str) -> None:
+    payoff = weigh_acts(RULES, p)
+    assert payoff.as_json()["pays"] == pays
+    assert payoff.answer == answer
+
+
+def find(
+    number: int, *, name: str = "gpu_temperature", rack: str = "", forecast: Forecast | None = None
+) -> ChangeWarning:
+    score = ChangeScore(
+        f"n{number}", "gpu0", name, "C", f"S{number}", "h100", "1.0", rack, "u1", 61.0, 66.0, 70.0, 9.0, 0.2, 40,
+        None, 85.0, 9.1, 9.1,
+    )  # fmt: skip
+    return ChangeWarning(score, 85.0, forecast, f"rack {rack}: 9 of 18 (p 1e-9)" if rack else "")
+
+
+def open_all(
+    *found: ChangeWarning, history: WarningHistory | None = None, nodes: int = 1000, days: int = 1
+) -> OpenedWarnings:
+    kept = history or WarningHistory((), {})
+    records = {one.rule: one for one in make_rule_records(RULES, kept, [])}
+    return open_warnings(RULES, records, kept, found, nodes, AT, AT - timedelta(days=days))
+
+
+def name_stages(opened: OpenedWarnings) -> list[tuple[str, str, TrendStage]]:
+    return [(node, one.rule, one.stage) for node, one in opened.warnings]
+
+
+def test_each_part_and_rule_has_one_warning() -> None:
+    opened = open_all(find(1), find(1, name="memory_temperature"), find(2, name="never_heard_of"))
+    assert name_stages(opened) == [("n1", "heat", "record"), ("n2", "others", "observe")]
+
+
+def test_an_open_or_young_warning_is_not_repeated() -> None:
+    for kept, is_new in [
+        (keep(1, None, days_ago=90), False),
+        (keep(1, "wrong", days_ago=29), False),
+        (keep(1, "wrong", days_ago=31), True),
+        (keep(2, None), True),
+    ]:
+        assert bool(open_all(find(1), history=WarningHistory((kept,), {})).warnings) is is_new
+
+
+def test_the_calibrated_range_and_the_straight_line_are_kept() -> None:
+    (_, ranged), (_, straight), (_, none) = open_all(
+        find(1, forecast=Forecast(14, 6, 38)), find(2, forecast=Forecast(14)), find(3)
+    ).warnings
+    assert (ranged.days, straight.days, none.days) == ((6, 14, 38), (), ())
+    assert (ranged.rate_days, none.rate_days) == (14, None)
+
+
+def test_a_wave_is_kept_and_is_no_fault_of_any_part() -> None:
+    opened = open_all(*(find(number) for number in range(6)))
+    assert {stage for _, _, stage in name_stages(opened)} == {"observe"}
+    (lost,) = opened.demotions
+    assert lost.reason == "it named 6 causes at once, and 5 is the most: a wave has one cause"
+
+
+def test_one_rack_that_explains_many_parts_is_no_wave() -> None:
+    opened = open_all(*(find(number, rack="r7") for number in range(9)), find(20))
+    assert {stage for _, _, stage in name_stages(opened)} == {"record"}
+    assert opened.demotions == ()
+
+
+@pytest.mark.parametrize(("nodes", "days", "is_wave"), [(10_000, 1, True), (30_000, 1, False), (1000, 30, False)])
+def test_a_large_fleet_or_a_long_time_may_name_more(nodes: int, days: int, is_wave: bool) -> None:
+    opened = open_all(*(find(number) for number in range(6)), nodes=nodes, days=days)
+    assert bool(opened.demotions) is is_wave
+
+
+def test_two_rules_do_not_share_a_fault() -> None:
+    document = RULES.model_dump(exclude_defaults=True)
+    heat = document["rules"]["heat"]
+    with pytest.raises(ValueError, match=r"trend\.heat is the fault of two rules"):
+        TrendRules.model_validate({**document, "rules": {"a": heat, "b": heat}})
