@@ -2,8 +2,6 @@
 
 from typing import get_args
 
-import pytest
-
 from assay.fabric.comparison.cabling_tickets import LIKELY_CAUSES, TITLES, make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.comparison.discrepancy import DiscrepancyKind
@@ -74,9 +72,9 @@ def test_a_degraded_link_says_both_rates(small):
     assert "runs at 4xHDR instead of 4xNDR" in ticket.seen
 
 
-@pytest.mark.parametrize("change", [swap_two, lambda cables: cables[1:]])
-def test_a_partial_discovery_becomes_no_ticket(small, change):
-    assert make_cabling_tickets(look(small, change, problems=("timed out",))) == []
+def test_a_partial_discovery_tells_what_it_saw_and_nothing_that_it_may_have_missed(small):
+    assert len(make_cabling_tickets(look(small, swap_two, problems=("timed out",)))) == 1
+    assert make_cabling_tickets(look(small, lambda cables: cables[1:], problems=("timed out",))) == []
 
 
 def test_a_clean_fabric_becomes_no_ticket(small):

@@ -19,6 +19,7 @@ from assay.fabric.health.stored_scan import COUNTERS_COMMAND, FIRST_SCAN_REASON,
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
 from assay.fabric.readers.truncated_output import find_stderr_problems
+from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.clock import Clock, SystemClock
 from assay.model.errors import AssayError
@@ -100,13 +101,17 @@ def judge_scan(fleet: Fleet, design: FabricDesign, evidence: EvidenceDocument) -
     topology = compile_topology(design, fleet)
     text, stderr = evidence.read("discovery", "text"), evidence.read("discovery", "stderr")
     if text.kind != "value":
-        return FabricComparison(design.name, "partial", len(topology.cables), 0, 0, problems=(text.reason,))
+        return _know_nothing(topology, text.reason)
     try:
         discovery = add_port_states(read_topology(str(text.value), str(stderr.value or "")), evidence)
     except AssayError as error:
-        problems = (error.what, *find_stderr_problems(str(stderr.value or "")))
-        return FabricComparison(design.name, "partial", len(topology.cables), 0, 0, problems=problems)
+        return _know_nothing(topology, error.what, *find_stderr_problems(str(stderr.value or "")))
     return compare_cabling(topology, discovery)
+
+
+def _know_nothing(topology: CompiledTopology, *problems: str) -> FabricComparison:
+    cables = topology.cables
+    return FabricComparison(topology.name, "partial", len(cables), 0, 0, problems=problems, unknown=cables)
 
 
 def _lacks_cables(fleet: Fleet, design: FabricDesign, discovered: EvidenceDocument) -> bool:
@@ -117,8 +122,8 @@ def _lacks_cables(fleet: Fleet, design: FabricDesign, discovered: EvidenceDocume
 
 
 def has_missing_cables(comparison: FabricComparison) -> bool:
-    """Return whether a complete discovery lacks cables, so that their ports may be disabled."""
-    return comparison.verdict == "mismatch" and any(one.kind in MISSING_KINDS for one in comparison.discrepancies)
+    """Return whether the discovery shows that cables are missing, so that their ports may be disabled."""
+    return any(one.kind in MISSING_KINDS for one in comparison.discrepancies)
 
 
 def add_port_states(discovery: FabricDiscovery, evidence: EvidenceDocument) -> FabricDiscovery:

@@ -59,13 +59,11 @@ class CablingRepair:
 
 
 def make_cabling_tickets(comparison: FabricComparison) -> list[Ticket]:
-    """Return one ticket per discrepancy, or per common cause of several; none from a partial discovery.
+    """Return one ticket per discrepancy, or per common cause of several.
 
     A ticket belongs to a node if its discrepancies affect no other. Its key names what is wrong and where, not when it
     was seen, so that the next scan finds the same ticket.
     """
-    if comparison.verdict == "partial":
-        return []
     return [_make_ticket(comparison.design, repair) for repair in group_by_common_cause(comparison.discrepancies)]
 
 

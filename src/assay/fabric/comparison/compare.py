@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
-from assay.fabric.comparison.port_diff import diff_ports
+from assay.fabric.comparison.port_diff import PortDiff, diff_ports
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.model.fabric.ports_and_cables import Cable, PortId
 
 FabricVerdict = Literal["match", "mismatch", "partial"]
 
@@ -18,8 +21,10 @@ FabricVerdict = Literal["match", "mismatch", "partial"]
 class FabricComparison:
     """How a discovery differs from a design. `expected`, `found` and `matching` count cables.
 
-    A cable is matching if it is in its place at the designed rate. With `problems`, which name what the discovery
-    lacks, the verdict is `partial`. Then `discrepancies` has only those that hold whatever else was not discovered.
+    A cable is matching if it is in its place, and not below the designed rate as far as the rate was read. With
+    `problems`, which name what the discovery lacks, the verdict is `partial`. Then `unknown` has the designed cables of
+    which nothing can be told, `unrated` the ports whose rate was not read, and everything else is judged as ever: the
+    `discrepancies` hold whatever else was not discovered.
     """
 
     design: str
@@ -29,6 +34,13 @@ class FabricComparison:
     matching: int
     discrepancies: tuple[CablingDiscrepancy, ...] = ()
     problems: tuple[str, ...] = ()
+    unknown: Sequence[Cable] = ()
+    unrated: frozenset[PortId] = frozenset()
+
+    @cached_property
+    def unknown_ports(self) -> frozenset[PortId]:
+        """The ports of the designed cables of which nothing can be told."""
+        return frozenset(end.port_id for cable in self.unknown for end in cable.ends)
 
     def discrepancies_of_node(self, node: str) -> list[CablingDiscrepancy]:
         """Return the discrepancies that affect a node."""
@@ -40,7 +52,8 @@ class FabricComparison:
         counts = f"{self.matching} of {self.expected} cables as designed, {self.found} found"
         by_kind = Counter(discrepancy.kind for discrepancy in self.discrepancies)
         kinds = "".join(f", {count} {kind}" for kind, count in by_kind.items())
-        return f"fabric {self.design}: {self.verdict} ({counts}{kinds})"
+        unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
+        return f"fabric {self.design}: {self.verdict} ({counts}{kinds}{unknown})"
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -53,6 +66,7 @@ class FabricComparison:
             "matching": self.matching,
             "discrepancies": [discrepancy.as_json() for discrepancy in self.discrepancies],
             "problems": list(self.problems),
+            "unknown": [cable.as_json() for cable in self.unknown],
         }
 
 
@@ -61,13 +75,27 @@ def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> F
     diff = diff_ports(topology, discovery)
     problems: list[str] = list(diff.problems)
     discrepancies: tuple[CablingDiscrepancy, ...] = ()
+    unknown: Sequence[Cable] = ()
     if diff.has_differences:
-        from assay.fabric.comparison.diff_explanation import DiffExplanation
-
-        explanation = DiffExplanation(topology, discovery, diff)
-        discrepancies = explanation.discrepancies
-        problems += explanation.problems
+        try:
+            discrepancies, unknown = _explain(topology, discovery, diff, problems)
+        except Exception as error:  # a defect of ours must not hide the fabric
+            problems.append(f"assay could not explain what differs ({type(error).__name__}: {error}): please report it")
+            unknown = topology.list_cables_at(diff.expected)
     verdict: FabricVerdict = "partial" if problems else "mismatch" if discrepancies else "match"
     size = len(topology.cables)
     matching = size - len(diff.expected) // 2 - len(diff.slow)
-    return FabricComparison(topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems))
+    return FabricComparison(
+        topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems), unknown, diff.unrated
+    )
+
+
+def _explain(
+    topology: CompiledTopology, discovery: FabricDiscovery, diff: PortDiff, problems: list[str]
+) -> tuple[tuple[CablingDiscrepancy, ...], Sequence[Cable]]:
+    from assay.fabric.comparison.diff_explanation import DiffExplanation
+
+    explanation = DiffExplanation(topology, discovery, diff)
+    discrepancies = explanation.discrepancies
+    problems += explanation.problems
+    return discrepancies, explanation.list_unknown_cables(discrepancies) if problems else ()

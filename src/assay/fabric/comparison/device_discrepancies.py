@@ -57,13 +57,14 @@ def report_misplaced_devices(
     """
     found: list[CablingDiscrepancy] = []
     new: dict[str, list[int]] = defaultdict(list)
+    designed_units = {unit for guid, device in resolver.topology.devices.items() for unit in (guid, device.node)}
     for index, permutation in enumerate(permutations):
         first, place = permutation.moves[0]
         if permutation.closed:
             found.append(_report_exchanged(permutation, _make_pairs(explained[index], resolver), resolver))
-        elif len(permutation.moves) > 1 or first in resolver.topology.devices or index in empty_places:
-            left = [CablePair(resolver.find_designed_cable(a), None) for a, _ in empty_places.get(index, ())]
-            found.append(_report_moved_in(permutation, (*_make_pairs(explained[index], resolver), *left), resolver))
+        elif len(permutation.moves) > 1 or first in designed_units:
+            left = tuple(CablePair(resolver.find_designed_cable(a), None) for a, _ in empty_places.get(index, ()))
+            found.append(_report_moved_in(permutation, _make_pairs(explained[index], resolver), left, resolver))
         else:
             new[resolver.topology.devices[place].node or place].append(index)
     for indexes in new.values():
@@ -121,9 +122,15 @@ def _is_same_name(announced: str, designed: str) -> bool:
 
 
 def _report_moved_in(
-    permutation: DevicePermutation, pairs: tuple[CablePair, ...], resolver: EndResolver
+    permutation: DevicePermutation,
+    pairs: tuple[CablePair, ...],
+    empty: tuple[CablePair, ...],
+    resolver: EndResolver,
 ) -> CablingDiscrepancy:
-    """Report a unit in the place of one that is gone; the unit's own place is empty, or it is new."""
+    """Report a unit in the place of one that is gone. `empty` are the cables that the unit left without link.
+
+    Without them, the unit is new, or something new stands in its place.
+    """
     facts = [
         f"{_format_name(unit, resolver)} is cabled in the place of {_format_unit(place, resolver)}"
         for unit, place in permutation.moves
@@ -131,10 +138,10 @@ def _report_moved_in(
     first, gone = permutation.moves[0][0], permutation.moves[-1][1]
     name = _format_name(gone, resolver)
     facts.append(f"{name} itself is not in the fabric")
-    if first not in resolver.discovery.devices or first in resolver.topology.devices:
+    if empty:
         facts.append(f"the place of {_format_unit(first, resolver)} is empty")
     fix = f"put every device back into its place; or, if {name} was replaced on purpose, write the GUIDs as found"
-    return CablingDiscrepancy("device-replaced", pairs, "; ".join(facts), (fix,), name)
+    return CablingDiscrepancy("device-replaced", (*pairs, *empty), "; ".join(facts), (fix,), name)
 
 
 def _report_replaced(

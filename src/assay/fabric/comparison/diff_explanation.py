@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 
 from assay.fabric.comparison.absent_devices import AbsentDevices, explain_absent_devices
@@ -29,6 +29,7 @@ from assay.fabric.comparison.misplaced_devices import (
 )
 from assay.fabric.comparison.port_diff import PortDiff
 from assay.fabric.discovery import FabricDiscovery
+from assay.fabric.reading_problems import find_doubtful_devices
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.tiers_and_shared_transceivers import find_device_tiers, find_links_sharing_transceiver
 from assay.model.fabric.ports_and_cables import Cable, PortId
@@ -41,9 +42,13 @@ class DiffExplanation:
     """The explanation of a PortDiff. Its properties give the discrepancies, and the parts that were not discovered."""
 
     def __init__(self, topology: CompiledTopology, discovery: FabricDiscovery, diff: PortDiff) -> None:
-        self.topology, self.discovery, self.diff = topology, discovery, diff
+        self.topology, self.discovery = topology, discovery
+        self.not_found = diff.expected
+        doubtful = find_doubtful_devices(diff.problems)
+        self.is_all_in_doubt = doubtful is None
+        self.diff = diff = self._leave_out_unknown(diff, doubtful) if diff.problems and doubtful is not None else diff
         permutations = find_device_permutations(topology, diff, discovery.devices)
-        self.permutations = [each for each in permutations if each.closed or not diff.problems]
+        self.permutations = [each for each in permutations if each.closed or not self.is_all_in_doubt]
         self.places = map_devices_to_places(self.permutations)
         self.residual = find_residual_diff(topology, diff, self.places)
         guid_at_place = {place: guid for guid, place in self.places.items()}
@@ -55,7 +60,7 @@ class DiffExplanation:
 
     @property
     def problems(self) -> list[str]:
-        """The part of the fabric that the discovery cannot have seen, in one line; none if it saw all."""
+        """The part of the fabric that the discovery cannot have reached, in one line; none if it reached all."""
         unreached = {self.topology.devices[port.guid].name for pair in self.absent.unreached for port in pair}
         if not unreached:
             return []
@@ -66,18 +71,36 @@ class DiffExplanation:
 
     @property
     def discrepancies(self) -> tuple[CablingDiscrepancy, ...]:
-        """Every difference, each in exactly one discrepancy. Of a partial discovery only those that hold anyway."""
+        """Every known difference, each in exactly one discrepancy. If all is in doubt, only those that hold anyway."""
         every = [
             *self._report_misplaced(),
             *self._report_absent(),
             *self._report_cables(),
             *self._report_slow(),
         ]
-        partial = self.diff.problems or self.absent.unreached
-        certain = (each for each in every if not partial or self._is_certain(each))
+        certain = (each for each in every if not self.is_all_in_doubt or self._is_certain(each))
         return tuple(
             replace(each, links_sharing_transceiver=find_links_sharing_transceiver(self.topology, each))
             for each in certain
+        )
+
+    def list_unknown_cables(self, discrepancies: Iterable[CablingDiscrepancy]) -> list[Cable]:
+        """Return the designed cables that were not found, and that none of the discrepancies explains."""
+        cables = (pair.expected for one in discrepancies for pair in one.cables if pair.expected)
+        cut_off = (cable for one in discrepancies for cable in one.cut_off)
+        explained = {end.port_id for cable in (*cables, *cut_off) for end in cable.ends}
+        return self.topology.list_cables_at(port for port in self.not_found if port not in explained)
+
+    def _leave_out_unknown(self, diff: PortDiff, doubtful: Container[str]) -> PortDiff:
+        """Leave out the designed cables whose absence nothing shows.
+
+        A port without link is known if its device was read as a whole, or if the port was seen with another cable. To
+        know one end of a cable is enough.
+        """
+        whole = {guid for guid in self.discovery.devices if guid not in doubtful}
+        known = {port for port in diff.expected if port.guid in whole or port in diff.actual}
+        return replace(
+            diff, expected={port: far for port, far in diff.expected.items() if port in known or far in known}
         )
 
     def _take_cables_of_empty_places(self) -> dict[int, list[PortPair]]:
@@ -88,7 +111,7 @@ class DiffExplanation:
         found = {}
         for index, permutation in enumerate(self.permutations):
             designed, taken = self.topology.devices, self.places.values()
-            emptied = [guid for guid in permutation.places if guid in designed and guid not in taken]
+            emptied = {guid for guid in permutation.devices if guid in designed and guid not in taken}
             pairs = [pair for pair in self.without_link.items() for port in pair if port.guid in emptied]
             if emptied and not permutation.closed:
                 found[index] = pairs
@@ -96,7 +119,9 @@ class DiffExplanation:
         return found
 
     def _explain_absent(self) -> AbsentDevices:
-        guids = (f"0x{digits}" for digits, rows in self.diff.rows.items() if rows)
+        guids = {f"0x{digits}" for digits, rows in self.diff.rows.items() if rows}
+        if self.diff.problems:  # a device may be named at the other end of a cable only
+            guids |= {f"0x{row[1]}" for rows in self.diff.rows.values() for row in rows}
         present = {self.places.get(guid, guid) for guid in guids}
         missing = {**self.without_link, **{far: port for port, far in self.without_link.items()}}
         disabled = {port for port in missing if self._is_disabled(port)}
@@ -157,9 +182,11 @@ class DiffExplanation:
         return unknown.pop() if len(unknown) == 1 else ""
 
     def _report_slow(self) -> Iterator[CablingDiscrepancy]:
-        for a, _, rate in (*self.diff.slow, *self.residual.slow):
+        for a, _, rate in self.diff.slow:
             designed = self.resolver.find_designed_cable(a)
             yield report_slow_cable(designed, Cable(designed.a, designed.b, rate))
+        for a, b, _ in self.residual.slow:
+            yield report_slow_cable(self.resolver.find_designed_cable(a), self.resolver.find_observed_cable(a, b))
 
     def _is_certain(self, discrepancy: CablingDiscrepancy) -> bool:
         """Return whether a discrepancy holds, whatever else there is that was not discovered."""

@@ -33,12 +33,14 @@ class DevicePermutation:
     """Units that stand in each other's places: each of `moves` is (unit, place).
 
     If it is `closed`, the last unit stands in the place of the first. Otherwise the first unit is new, or left its own
-    place empty, and the last place is that of a unit that is gone. `places` maps each device's GUID to its place's.
+    place to nothing or to a new device, and the last place is that of a unit that is gone. `places` maps the GUID of
+    each device that answers to its place's. `devices` are all of the units' GUIDs: an adapter may have been replaced.
     """
 
     moves: tuple[tuple[Unit, Unit], ...]
     closed: bool
     places: Mapping[str, str]
+    devices: tuple[str, ...] = ()
 
 
 @dataclass
@@ -127,6 +129,7 @@ def _find_designed_rate(topology: CompiledTopology, port: PortId) -> str:
 class _DeviceMatcher:
     def __init__(self, topology: CompiledTopology, diff: PortDiff, present: Container[str]) -> None:
         self.topology, self.diff, self.present = topology, diff, present
+        self.cabled = {port.guid for port in diff.actual}
         self.adapters_of_node: dict[str, list[str]] = defaultdict(list)
         for guid, device in topology.devices.items():
             if device.node:
@@ -145,7 +148,7 @@ class _DeviceMatcher:
             )
             if is_new and self._is_switch(place) != nodes and self._is_convincing(unit, place, count, known):
                 best[place] = max(best.get(place, (0, "")), (count, unit))
-        moves = self._drop_occupied({unit: place for place, (_, unit) in best.items()}, known)
+        moves = self._drop_occupied(self._drop_overlapping(best), known)
         return [self._make_permutation(*walk) for walk in _order_moves(moves)]
 
     def _count_votes(self, residual: ResidualDiff) -> dict[Unit, Counter[Unit]]:
@@ -192,6 +195,17 @@ class _DeviceMatcher:
                 count += (number, place[2:], far_number) in designed
         return count
 
+    def _drop_overlapping(self, best: Mapping[Unit, tuple[int, Unit]]) -> dict[Unit, Unit]:
+        """Return each unit's place. Of two units that claim a device's place, that with more cables there has it."""
+        moves: dict[Unit, Unit] = {}
+        taken: set[str] = set()
+        for place, (_, unit) in sorted(best.items(), key=lambda claim: -claim[1][0]):
+            claimed = {there for here, there in self._pair_devices(unit, place)}
+            if taken.isdisjoint(claimed):
+                moves[unit] = place
+                taken |= claimed
+        return moves
+
     def _drop_occupied(self, moves: dict[Unit, Unit], known: Container[str]) -> dict[Unit, Unit]:
         """Leave out moves into a place whose own unit is still there."""
         while True:
@@ -207,8 +221,14 @@ class _DeviceMatcher:
         return not any(guid in self.present and guid not in known for guid in self._list_guids(place))
 
     def _make_permutation(self, moves: list[tuple[Unit, Unit]], closed: bool) -> DevicePermutation:
-        pairs = (zip(self._list_guids(unit), self._list_guids(place), strict=False) for unit, place in moves)
-        return DevicePermutation(tuple(moves), closed, {guid: place for pair in pairs for guid, place in pair})
+        places = {guid: there for unit, place in moves for guid, there in self._pair_devices(unit, place)}
+        devices = tuple(guid for unit, _ in moves for guid in self._list_guids(unit))
+        return DevicePermutation(tuple(moves), closed, places, devices)
+
+    def _pair_devices(self, unit: Unit, place: Unit) -> list[tuple[str, str]]:
+        """Return each device of a unit that answers, with the device in whose place it stands."""
+        pairs = zip(self._list_guids(unit), self._list_guids(place), strict=False)
+        return [(guid, there) for guid, there in pairs if guid in self.present or guid in self.cabled]
 
     def _list_guids(self, unit: Unit) -> list[str]:
         return self.adapters_of_node.get(unit) or [unit]

@@ -11,6 +11,7 @@ from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, Discovered
 from assay.fabric.lazy_discovery import LazyDiscovery, PortRow, PortRows
 from assay.fabric.link_rates_and_states import is_slower, parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, format_port, join_ends
+from assay.fabric.reading_problems import LocalProblem
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.model.fabric.ports_and_cables import PortId
 
@@ -33,7 +34,8 @@ class RowDiff(NamedTuple):
 class PortDiff:
     """The cables that are designed and not found (`expected`), and those that are found and not designed (`actual`).
 
-    `rates` are those of the undesigned cables, by port. `slow` are cables in their place, but below the designed rate.
+    `rates` are those of the undesigned cables, by port. `slow` are cables in their place, but below the designed rate;
+    `unrated` are the ports of those whose rate was not read.
     `found` counts all cables that were found, `rows` holds them.
     """
 
@@ -41,6 +43,7 @@ class PortDiff:
     actual: Matching = field(default_factory=dict)
     rates: dict[PortId, str] = field(default_factory=dict)
     slow: list[DiscoveredCable] = field(default_factory=list)
+    unrated: frozenset[PortId] = frozenset()
     found: int = 0
     problems: list[str] = field(default_factory=list)
     rows: PortRows = field(default_factory=dict)
@@ -125,16 +128,21 @@ class _PortDiffBuilder:
         result.found += 2 * len(cables) - len(ends)
         unexpected_ports = {PortId(f"0x{digits}", int(row[0])) for digits, row in unexpected}
         actual: Matching = {}
+        unrated: list[DiscoveredCable] = []
         for cable in cables:
             differs = cable.a in unexpected_ports or cable.b in unexpected_ports
             if differs and not parse_rate(cable.rate):
-                result.problems.append(f"the rate of {format_port(cable.a)} is {cable.rate!r}")
+                unrated.append(cable)
             if result.expected.get(cable.a) == cable.b:
                 del result.expected[cable.a], result.expected[cable.b]
                 result.slow += [cable] if is_slower(cable.rate, designed_rates[cable.a]) else []
             elif differs:
                 actual |= {cable.a: cable.b, cable.b: cable.a}
                 result.rates[cable.a] = result.rates[cable.b] = cable.rate
+        result.unrated = frozenset(port for cable in unrated for port in cable[:2])
+        if unrated:
+            first = f"the first is {format_port(unrated[0].a)}: {unrated[0].rate!r}"
+            result.problems.append(LocalProblem(f"no rate is known of {len(unrated)} cables; {first}"))
         result.actual = {port: actual[port] for port in sorted(actual, key=self._find_design_position)}
 
     def _add_expected(self, result: PortDiff, missing: DeviceRows) -> dict[PortId, str]:

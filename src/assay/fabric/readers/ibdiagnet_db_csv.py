@@ -51,6 +51,7 @@ from assay.fabric.readers.ibdiagnet_sections import (
 )
 from assay.fabric.readers.link_end_matching import check_has_cables, format_port
 from assay.fabric.readers.truncated_output import find_stderr_problems
+from assay.fabric.reading_problems import LocalProblem
 from assay.model.fabric.design_cables_and_partitions import FULL_MEMBER_BIT
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 
@@ -205,9 +206,11 @@ def _add_rates(
         rates = {ports[end].rate for end in (cable.a, cable.b) if end in ports}
         if len(rates) != 1 or not all(rates):
             reported = " and ".join(sorted(rates)) or "nothing"
-            problems.append(f"the ends of the cable at {format_port(cable.a)} report {reported} as their rate")
+            what = f"the ends of the cable at {format_port(cable.a)} report {reported} as their rate"
+            problems.append(LocalProblem(what))
         if cable.a in rated or cable.b in rated:
-            problems.append(f"{format_port(cable.a)} or {format_port(cable.b)} has two cables")
+            what = f"{format_port(cable.a)} or {format_port(cable.b)} has two cables"
+            problems.append(LocalProblem(what, cable.a.guid, cable.b.guid))
         rated[cable.a] = rated[cable.b] = cable._replace(rate=rates.pop() if len(rates) == 1 else "")
     return list(dict.fromkeys(rated.values()))
 
@@ -220,8 +223,14 @@ def _find_contradictions(
     up = {port for port, facts in ports.items() if facts.physical == "linkup"}
     named, listed = {port.guid for port in (*linked, *ports)}, {port.guid for port in ports}
     return [
-        *(f"{format_port(port)} is up, but no link leads to it" for port in sorted(up - linked)),
-        *(f"{format_port(port)} has a link, but is not among the ports that are up" for port in sorted(linked - up)),
-        *(f"{guid} is not among the nodes" for guid in sorted(named - devices.keys())),
-        *(f"no port of {guid} is listed" for guid in sorted(devices.keys() - listed)),
+        *(
+            LocalProblem(f"{format_port(port)} is up, but no link leads to it", port.guid)
+            for port in sorted(up - linked)
+        ),
+        *(
+            LocalProblem(f"{format_port(port)} has a link, but is not among the ports that are up", port.guid)
+            for port in sorted(linked - up)
+        ),
+        *(LocalProblem(f"{guid} is not among the nodes", guid) for guid in sorted(named - devices.keys())),
+        *(LocalProblem(f"no port of {guid} is listed", guid) for guid in sorted(devices.keys() - listed)),
     ]

@@ -32,6 +32,7 @@ from assay.fabric.readers.truncated_output import (
     find_truncated_switches,
     number_lines,
 )
+from assay.fabric.reading_problems import LocalProblem
 from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 SWITCH = re.compile(r'"(.*)",[^,]*,\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+[0-9]+')
@@ -58,7 +59,7 @@ class _DumpListing(PortListing):
         if found := SWITCH.fullmatch(line):
             self.description, self.switch = found[1].strip(), normalize_guid(found[2])
             if self.switch in self.products:
-                self.problems.append(f"line {number}: {self.switch} is listed twice")
+                self.problems.append(LocalProblem(f"line {number}: {self.switch} is listed twice", self.switch))
             self.products[self.switch] = find_product(self.description)
             self.devices[self.switch] = DiscoveredDevice(self.switch, "switch", 0, self.description)
         elif line and not line.startswith("#"):
@@ -82,7 +83,7 @@ class _DumpListing(PortListing):
             self.far[here] = (normalize_guid(neighbour[1]), far_label, description.strip('"').strip())
         self.add_port(f"line {number}", PortFacts(here, state, physical, rate, label=label), None)
         if neighbour and not rate:
-            self.problems.append(f"line {number}: no rate of {format_port(here)}")
+            self.problems.append(LocalProblem(f"line {number}: no rate of {format_port(here)}"))
 
     def to_discovery(self) -> FabricDiscovery:
         numbers = self.list_port_numbers(self.products)
@@ -92,7 +93,8 @@ class _DumpListing(PortListing):
             if far not in self.products:
                 self._add_adapter(here, far, label, description)
             elif there is None:
-                self.problems.append(f"{format_port(here)} leads to {label!r} of {far}, which lists no such port")
+                what = f"{format_port(here)} leads to {label!r} of {far}, which lists no such port"
+                self.problems.append(LocalProblem(what, here.guid, far))
             else:
                 self.ends[here] = (there, self.facts[here].rate)
         return super().to_discovery()
@@ -100,11 +102,13 @@ class _DumpListing(PortListing):
     def _add_adapter(self, here: PortId, far: str, label: str, description: str) -> None:
         """Add both ends of the cable of a device without a record."""
         if SWITCHLIKE.match(description) or not re.fullmatch("[1-4]", label):
-            self.problems.append(f"{far} ({description}) is cabled to {format_port(here)} but has no record of its own")
+            what = f"{far} ({description}) is cabled to {format_port(here)} but has no record of its own"
+            self.problems.append(LocalProblem(what, far, here.guid, next(reversed(self.products))))
             return
         there, rate = PortId(far, int(label)), self.facts[here].rate
         if there in self.ends:
-            self.problems.append(f"{format_port(there)} is cabled to two ports")
+            what = f"{format_port(there)} is cabled to two ports"
+            self.problems.append(LocalProblem(what, here.guid, there.guid))
         self.add_device(there, "hca", description)
         self.ends[here], self.ends[there] = (there, rate), (here, rate)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeVar
 
+from assay.fabric.reading_problems import LocalProblem
 from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 Row = Mapping[str, str]
@@ -33,7 +34,7 @@ def read_sections(text: str, wanted: Collection[str], problems: list[str]) -> di
         elif name:
             lines.append(line)
         elif line.strip() and not line.startswith("#"):
-            problems.append(f"line {number} is in no section: {line[:80]!r}")
+            problems.append(LocalProblem(f"line {number} is in no section: {line[:80]!r}"))
     problems += [f"section {name} has no end"] if name else []
     return tables
 

@@ -31,6 +31,7 @@ from assay.fabric.readers.truncated_output import (
     find_truncated_switches,
     number_lines,
 )
+from assay.fabric.reading_problems import LocalProblem
 from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 _EXT = r"\[[ 0-9]*\]"
@@ -78,7 +79,8 @@ def _port(listing: PortListing, where: str, found: re.Match[str]) -> None:
     remark = remark or no_answer
     lost = NO_ANSWER.search(remark) or "not available" in remark or (not far and physical == "linkup")
     if lost and physical != "disabled":
-        listing.problems.append(f"{where}: the other end of port {here.number} of {here.guid} did not answer")
+        what = f"{where}: the other end of port {here.number} of {here.guid} did not answer"
+        listing.problems.append(LocalProblem(what, here.guid))
     there = PortId(normalize_guid(far), int(far_port)) if far else None
     rate = rate_from_lanes(width, lane) if width and there else ""
     listing.add_port(where, PortFacts(here, state, physical, rate), there)

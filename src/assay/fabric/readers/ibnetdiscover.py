@@ -33,6 +33,7 @@ from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
 from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
+from assay.fabric.reading_problems import LocalProblem
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 from assay.model.gc_pause import pause_gc
 
@@ -41,7 +42,8 @@ PORT = re.compile(
     r"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*"
     r'"[SHR]-([0-9a-fA-F]{1,16})"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*#'
 )
-PLAIN = re.compile(r"\s*$|\s*#|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
+ATTRIBUTE = re.compile("(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
+PLAIN = re.compile(r"\s*$|\s*#")
 FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
@@ -113,10 +115,16 @@ class _Reader:
             self._add_port(number, line, found)
         elif found := DEVICE.match(line):
             self._start_device(number, found)
+        elif ATTRIBUTE.match(line):  # another record begins, even if its head is lost
+            self.device = ""
         elif PLAIN.match(line):
             return
-        elif FABRIC_LINE.match(line) or NO_ANSWER.search(line):
+        elif NO_ANSWER.search(line):
             self.problems.append(f"line {number} cannot be read: {line[:80]!r}")
+        elif FABRIC_LINE.match(line):
+            self.problems.append(LocalProblem(f"line {number} cannot be read: {line[:80]!r}", self.device))
+            if not line.startswith("["):  # the head of another device: what follows is not this one's
+                self.device = ""
         else:
             self.noise = number
 
@@ -124,19 +132,21 @@ class _Reader:
         kind, ports, digits, description = found.groups()
         self.device, self.noise = normalize_guid(digits), 0
         if self.device in self.devices:
-            self.problems.append(f"line {number}: {self.device} is listed twice")
+            self.problems.append(LocalProblem(f"line {number}: {self.device} is listed twice", self.device))
         self.devices[self.device] = DiscoveredDevice(self.device, KINDS[kind], int(ports), description.strip())
 
     def _add_port(self, number: int, line: str, found: re.Match[str]) -> None:
         if not self.device or self.noise:
-            self.problems.append(f"line {number}: it is not clear which device this port belongs to")
+            if self.device or not self.problems:  # once, and not for each port that follows
+                what = f"line {number}: it is not clear which device this port belongs to"
+                self.problems.append(LocalProblem(what, self.device))
             self.device = ""
             return
         here, there = PortId(self.device, int(found[1])), PortId(normalize_guid(found[2]), int(found[3]))
         rate = line.rsplit(None, 1)[-1]
         if not parse_rate(rate):
-            self.problems.append(f"line {number}: no rate at the end of {line[-40:]!r}")
+            self.problems.append(LocalProblem(f"line {number}: no rate at the end of {line[-40:]!r}"))
             rate = ""
         if here in self.ends:
-            self.problems.append(f"line {number}: {format_port(here)} is listed twice")
+            self.problems.append(LocalProblem(f"line {number}: {format_port(here)} is listed twice", here.guid))
         self.ends[here] = (there, rate)

@@ -6,10 +6,12 @@ Most tools print each cable twice, once at either device. So an end without its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import find_slowest_rate
-from assay.fabric.readers.truncated_output import find_stderr_problems
+from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
+from assay.fabric.reading_problems import LocalProblem
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId
 
 PortEnds = dict[PortId, tuple[PortId, str]]
@@ -22,9 +24,9 @@ def format_port(port: PortId) -> str:
 
 
 def join_ends(
-    ends: Mapping[PortId, tuple[PortId, str]], devices: Mapping[str, DiscoveredDevice], problems: list[str]
+    ends: Mapping[PortId, tuple[PortId, str]], devices: Mapping[str, Any], problems: list[str]
 ) -> list[DiscoveredCable]:
-    """Join the two ends of each cable. Add to `problems` the ends that do not agree.
+    """Join the two ends of each cable. Add to `problems` the ends that do not agree. `devices` are in the text's order.
 
     If the two ends report different rates, the slower counts: the link may have been coming up.
     """
@@ -34,19 +36,22 @@ def join_ends(
         if back is None and there.guid not in devices:
             unlisted.add(there.guid)
         elif back is None:
-            problems.append(f"{format_port(here)} leads to {format_port(there)}, which is not listed there")
+            what = f"{format_port(here)} leads to {format_port(there)}, which is not listed there"
+            problems.append(LocalProblem(what, there.guid))
         elif back[0] != here:
-            problems.append(
-                f"{format_port(here)} leads to {format_port(there)}, but that leads to {format_port(back[0])}"
-            )
+            what = f"{format_port(here)} leads to {format_port(there)}, but that leads to {format_port(back[0])}"
+            problems.append(LocalProblem(what, here.guid, there.guid, back[0].guid))
             continue
         elif there < here:
             continue
         slower = find_slowest_rate(rate, back[1]) if back and back[1] != rate else rate
         if back and back[1] != rate and not slower:
-            problems.append(f"{format_port(here)} reports {rate or 'no rate'}, its other end {back[1] or 'no rate'}")
+            what = f"{format_port(here)} reports {rate or 'no rate'}, its other end {back[1] or 'no rate'}"
+            problems.append(LocalProblem(what))
         cables.append(DiscoveredCable(here, there, slower or rate))
-    problems += [f"{guid} is cabled but has no record of its own" for guid in sorted(unlisted)]
+    last = next(reversed(list(devices)), "")  # where a text is cut off, its last record may lack a part too
+    for guid in sorted(unlisted):
+        problems.append(LocalProblem(f"{guid} is cabled but has no record of its own", guid, last))
     return cables
 
 
@@ -63,6 +68,7 @@ class PortListing:
         self.ends: PortEnds = {}
         self.facts: dict[PortId, PortFacts] = {}
         self.problems = find_stderr_problems(stderr)
+        self.unreadable: list[str] = []
 
     def add_device(self, port: PortId, kind: DeviceKind, description: str) -> None:
         """Add the device of a listed port. It has at least as many ports as the port's number."""
@@ -75,16 +81,26 @@ class PortListing:
         """Add a port. `where` is its place in the text, `there` the port that it is cabled to."""
         here = facts.port
         if here in self.facts:
-            self.problems.append(f"{where}: {format_port(here)} is listed twice")
+            self.problems.append(LocalProblem(f"{where}: {format_port(here)} is listed twice", here.guid))
+        self.problems += [LocalProblem(what, here.guid, self._last) for what in self.unreadable]
+        self.unreadable = []
         self.facts[here] = facts
         if there:
             self.ends[here] = (there, facts.rate)
             if not facts.rate:
-                self.problems.append(f"{where}: no rate of {format_port(here)}")
+                self.problems.append(LocalProblem(f"{where}: no rate of {format_port(here)}"))
 
     def add_unreadable_line(self, number: int, line: str) -> None:
-        """Add the problem of a line that cannot be read."""
-        self.problems.append(f"line {number} cannot be read: {line.strip()[:80]!r}")
+        """Add the problem of a line that cannot be read. It may be a port of the device before it, or after it."""
+        what = f"line {number} cannot be read: {line.strip()[:80]!r}"
+        if NO_ANSWER.search(line):
+            self.problems.append(what)
+        else:
+            self.unreadable.append(what)
+
+    @property
+    def _last(self) -> str:
+        return next(reversed(self.facts)).guid if self.facts else ""
 
     def list_port_numbers(self, guids: Iterable[str]) -> dict[str, set[int]]:
         """Return the numbers of the listed ports of these devices, by GUID."""
@@ -96,5 +112,6 @@ class PortListing:
 
     def to_discovery(self) -> FabricDiscovery:
         """Return the discovery, with the ends joined into cables."""
+        self.problems += [LocalProblem(what, self._last) for what in self.unreadable]
         cables = join_ends(self.ends, self.devices, self.problems)
         return FabricDiscovery(cables, self.devices, tuple(check_has_cables(cables, self.problems)), self.facts)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from assay.fabric.reading_problems import LocalProblem
+
 MAX_LINE_LENGTH = 4096
 NO_ANSWER = re.compile(
     r"time[d ]*out|bad status|fail|error|abort|incomplete|unreachable|invalid|unable|can't|cannot"
@@ -54,7 +56,7 @@ def find_product(description: str) -> str:
 def find_port_gaps(numbers: Mapping[str, set[int]]) -> list[str]:
     """Return a problem for each switch whose listed port numbers have a gap. `numbers` are by GUID."""
     return [
-        f"{guid} does not list port {min(missing)}"
+        LocalProblem(f"{guid} does not list port {min(missing)}", guid)
         for guid, listed in numbers.items()
         if (missing := set(range(1, max(listed, default=0) + 1)) - listed)
     ]
@@ -68,13 +70,14 @@ def find_truncated_switches(
     A switch has as many ports as its product. If the product is not known here, it has as many as another one of it.
     """
     highest = {guid: max(listed, default=0) for guid, listed in numbers.items()}
-    problems = []
+    problems: list[str] = []
     for guid in suspects:
         ports, product = highest[guid], products[guid]
         of_same = [highest[other] for other, its in products.items() if its == product and other != guid]
         known = PORTS_OF_PRODUCT.get(product, set())
         if known and ports not in known and ports not in of_same:
-            problems.append(f"{guid} lists {ports} ports, but a {product} has {min(known)} or more")
+            problems.append(LocalProblem(f"{guid} lists {ports} ports, but a {product} has {min(known)} or more", guid))
         elif not known and ports < max(of_same, default=ports + 1):
-            problems.append(f"{guid} lists {ports} ports; nothing shows whether that is all of them")
+            what = f"{guid} lists {ports} ports; nothing shows whether that is all of them"
+            problems.append(LocalProblem(what, guid))
     return problems

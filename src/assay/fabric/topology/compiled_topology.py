@@ -240,6 +240,10 @@ class CompiledTopology:
         """Return the cables of one node, in rail order."""
         return [self.cables[number] for number in sorted(self._by_node.get(node, ()))]
 
+    def list_cables_at(self, ports: Iterable[PortId]) -> list[Cable]:
+        """Return the cables at these ports, each once, in the order of the design."""
+        return [self.cables[number] for number in sorted({self.cable_numbers[port] for port in ports})]
+
     def end(self, port: PortId) -> CableEnd | None:
         """Return a port of a designed device, None for a device that the design lacks."""
         device = self.devices.get(port.guid)
