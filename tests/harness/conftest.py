@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,10 @@ class Copy:
         asked = {"reports": self.root / "reports", "ledger": None, "clock": SystemClock()} | more
         return run_validation(load_fleet(self.root), self.evidence, nodes=nodes, phases=phases, **asked)
 
-    def collected(self, *nodes: str, channels: dict[str, Any] | None = None) -> None:
-        """Lay down evidence: the recording under these nodes' names, or other channels."""
+    def collected(self, *nodes: str, channels: dict[str, Any] | None = None, at: str = "") -> None:
+        """Lay down evidence of now or another time: the recording under these nodes' names, or other channels."""
         self.evidence.mkdir(parents=True, exist_ok=True)
-        document = read_check_recording(RECORDINGS, "hgx-h100")
+        document = read_check_recording(RECORDINGS, "hgx-h100") | {"at": at or datetime.now(UTC).isoformat()}
         for node in nodes:
             about = {**document, "node": node} | ({"channels": channels} if channels is not None else {})
             (self.evidence / f"{node}.json").write_text(json.dumps(about))

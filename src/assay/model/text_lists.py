@@ -38,6 +38,12 @@ def escape_surrogates(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
+def format_percent(share: float) -> str:
+    """Return a share as a percentage with two digits; it reads 0 or 100 only where it is exactly that."""
+    rounded = min(max(100 * share, 0.01), 99.99) if 0 < share < 1 else 100 * share
+    return f"{rounded:.2f}".rstrip("0").rstrip(".") + " %"
+
+
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,13 +14,14 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import VERDICTS
 from assay.model.specs.check_catalog_and_gates import ANY_POOL, Gates, PoolGate
-from assay.model.text_lists import format_count
+from assay.model.text_lists import format_count, format_percent
 from assay.results.comparison.earlier_runs import list_earlier_runs
 from assay.results.comparison.run_comparison import ChangeKind, compare_runs
+from assay.results.run_summary import RunSummary
 from assay.results.store.reader import StoredRun
 from assay.results.store.schema import deciding_condition
 
-GateKind = Literal["success", "unknown", "new_failures"]
+GateKind = Literal["success", "unknown", "new_failures", "reliable"]
 NEW_FAILURE_KINDS: tuple[ChangeKind, ...] = ("new_failure", "unexcused")
 MAX_NAMED_NEW_FAILURES = 3
 
@@ -80,8 +82,12 @@ FROM outcome o JOIN subject s ON s.id = o.subject WHERE {deciding_condition("o")
 """
 
 
-def check_gates(fleet: Fleet, gates: Sequence[Gates], run: Path, runs: Sequence[Path]) -> GateReport:
+def check_gates(
+    fleet: Fleet, gates: Sequence[Gates], run: Path, runs: Sequence[Path], now: datetime | None = None
+) -> GateReport:
     """Check a run against every bound of `gates`. `runs` are all runs, oldest first.
+
+    With `now`, a run whose evidence is too old then, or in which all was skipped, misses a bound of each document.
 
     Raises AssayError for a file that is no run, and for a run that has not ended.
     """
@@ -89,6 +95,7 @@ def check_gates(fleet: Fleet, gates: Sequence[Gates], run: Path, runs: Sequence[
         if not stored.has_ended:
             fix = f"wait for it; if it was killed, resume it: assay validate --resume {run.parent.name}"
             raise AssayError(f"the run {run.parent.name} has not ended", fix=fix)
+        objection = RunSummary(stored, now=now).remark if now else ""
         counts = {pool: PoolCounts(*numbers) for pool, *numbers in stored.connection.execute(_COUNTS)}
         judged_pools = {fleet.nodes[node].pool for node in stored.run.nodes if node in fleet.nodes}
     pools = {pool: counts.get(pool, PoolCounts()) for pool in sorted({*counts, *judged_pools})}
@@ -96,7 +103,11 @@ def check_gates(fleet: Fleet, gates: Sequence[Gates], run: Path, runs: Sequence[
     results = [
         result
         for document in gates
-        for result in (*_check_pools(fleet, document, pools), *_check_new_failures(fleet, document, before, run))
+        for result in (
+            *_check_reliability(document, objection),
+            *_check_pools(fleet, document, pools),
+            *_check_new_failures(fleet, document, before, run),
+        )
     ]
     return GateReport(run.parent.name, before.parent.name if before else "", tuple(results))
 
@@ -127,6 +138,12 @@ def _check_pools(fleet: Fleet, gates: Gates, pools: Mapping[str, PoolCounts]) ->
             yield _check_unknown(gates, pool, counts, most, _source(fleet, gates, entry, "unknown_percent"))
 
 
+def _check_reliability(gates: Gates, objection: str) -> Iterator[GateResult]:
+    """Yield a missed bound where the run says nothing of the fleet as it is now."""
+    if objection:
+        yield GateResult(gates.name, "", "reliable", 0, None, False, "", f"the run cannot be relied on: {objection}")
+
+
 def _find_bound(gates: Gates, pool: str, field: str) -> tuple[float | None, str]:
     """Return a bound of a pool and the name of its entry: the pool's own, or the one for any pool."""
     for name in (pool, ANY_POOL):
@@ -142,7 +159,7 @@ def _check_success(gates: Gates, pool: str, counts: PoolCounts, least: float, so
     seen = 100 * counts.passed / counts.decided
     total = format_count(counts.decided, "outcome")
     holds = counts.passed * 100 >= least * counts.decided
-    says = f"{pool}: {_percent(seen)} of {total} passed, at least {least:g} % is required"
+    says = f"{pool}: {format_percent(seen / 100)} of {total} passed, at least {least:g} % is required"
     says += _format_shortfall(least - seen, holds=holds)
     return GateResult(gates.name, pool, "success", least, seen, holds, source, says)
 
@@ -153,7 +170,7 @@ def _check_unknown(gates: Gates, pool: str, counts: PoolCounts, most: float, sou
     seen = 100 * counts.unknown / counts.decided
     total = format_count(counts.decided, "outcome")
     holds = counts.unknown * 100 <= most * counts.decided
-    says = f"{pool}: {_percent(seen)} of {total} could not be judged, at most {most:g} % is allowed"
+    says = f"{pool}: {format_percent(seen / 100)} of {total} could not be judged, at most {most:g} % is allowed"
     says += _format_shortfall(seen - most, holds=holds)
     return GateResult(gates.name, pool, "unknown", most, seen, holds, source, says)
 
@@ -189,10 +206,4 @@ def _format_nothing_decided(pool: str) -> str:
 
 
 def _format_shortfall(by: float, *, holds: bool) -> str:
-    return "" if holds else f": missed by {_percent(by).removesuffix(' %')} points"
-
-
-def _percent(share: float) -> str:
-    """Return a percentage with two digits; it reads 0 or 100 only where it is exactly that."""
-    rounded = min(max(share, 0.01), 99.99) if 0 < share < 100 else share
-    return f"{rounded:.2f}".rstrip("0").rstrip(".") + " %"
+    return "" if holds else f": missed by {format_percent(by / 100).removesuffix(' %')} points"

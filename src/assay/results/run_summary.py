@@ -10,6 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text_lists import format_count
 from assay.results.outcome_filter import NO_FILTER, FilterSql, OutcomeFilter, compile_filter
+from assay.results.stale_evidence import find_stale_evidence
 from assay.results.store.reader import StoredRun
 from assay.results.store.schema import deciding_condition
 
@@ -107,15 +109,22 @@ class PlaceCounts:
 class RunSummary:
     """The outcomes of a stored run that a filter selects. `root` is the fleet repository, which holds the suites.
 
-    `remark` says why the run cannot be relied on, "" where it can: a run that has not ended cannot.
+    `remark` says why the run cannot be relied on, "" where it can: a run that has not ended cannot, nor one whose
+    evidence is too old at `now` (None: its age does not matter), nor one in which everything was skipped.
     """
 
     def __init__(
-        self, stored: StoredRun, outcome_filter: OutcomeFilter = NO_FILTER, root: Path = Path(), remark: str = ""
+        self,
+        stored: StoredRun,
+        outcome_filter: OutcomeFilter = NO_FILTER,
+        root: Path = Path(),
+        remark: str = "",
+        now: datetime | None = None,
     ) -> None:
         self.stored, self.outcome_filter, self.root = stored, outcome_filter, root
-        self.remark = remark if stored.has_ended else _UNFINISHED.format(stored.run.id)
         self._filter_sql = compile_filter(stored.connection, outcome_filter)
+        found = remark or self._find_objection(now)
+        self.remark = found if stored.has_ended else _UNFINISHED.format(stored.run.id)
 
     @property
     def run(self) -> SuiteRun:
@@ -195,6 +204,13 @@ class RunSummary:
         excused = self.counts["fail"] + self.counts["error"] - self.deciding.total()
         note = f" ({excused} of them known or on trial)" if excused else ""
         return f"{total} on {nodes}: {', '.join(parts) or 'none'}{note}{self._left_out_note()}"
+
+    def _find_objection(self, now: datetime | None) -> str:
+        """Return why ended outcomes cannot be relied on, "" for no reason."""
+        if self.counts["skip"] and self.counts.total() == self.counts["skip"] and not self.outcome_filter.verdicts:
+            return "every outcome was skipped, so nothing was judged"
+        stale = find_stale_evidence(self.stored, now, *self._filter_sql.where()) if now else None
+        return stale.description if stale else ""
 
     def _left_out_note(self) -> str:
         """Return how many outcomes the run's command line left out, "" for none or where a filter selects outcomes."""

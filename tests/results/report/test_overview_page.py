@@ -143,6 +143,13 @@ def test_nodes_that_nobody_judged_for_long_are_told(runs):
     assert "Never: n0017..n0020" in text(render_overview(one))
 
 
+def test_a_node_of_which_all_was_skipped_is_not_well(runs):
+    runs.run(0, runs.outcome("n0003", verdict="skip"), runs.outcome("n0004"))
+    page = render_overview(runs.overview())
+    assert "n0003: nothing judged, all was skipped" in page
+    assert "n0004: 1 check well" in page
+
+
 def test_the_trend_of_each_pool_ends_with_what_stands_now(runs):
     day(runs, -24, {})
     day(runs, 0, {MEMORY: RACK})

@@ -13,7 +13,7 @@ import typer
 
 from assay.cli.name_check import require_known
 from assay.model.errors import AssayError
-from assay.model.text_lists import format_count
+from assay.model.text_lists import format_count, format_percent
 from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.model.traced_values import format_value
 from assay.results.history.flaky_and_noise_queries import FlakyCheck, MeasurementNoise, query_flaky_checks, query_noise
@@ -177,7 +177,7 @@ def _format_measurement(measurement: MeasurementNoise) -> str:
 
 
 def _format_rate(rate: PoolDayRate) -> str:
-    success = "no verdict" if rate.success is None else f"{rate.success:8.2%}"
+    success = "no verdict" if rate.success is None else f"{format_percent(rate.success):>8}"
     counts = {
         "passed": rate.passed,
         "failed": rate.failed,

@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 from assay.fabric.topology.node_cables import digest_node_cables
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
+from assay.harness.runs.evidence_freshness import list_fresh_hours
 from assay.harness.runs.local_processes import LocalProcesses
 from assay.harness.runs.progress_and_completeness import (
     NOT_DELIVERED_REASON,
@@ -46,6 +48,7 @@ from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import Outcome, SuiteRun
+from assay.results.run_summary import RunSummary
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import RUN_FILE, find_run
 from assay.results.store.run_manifest import RunManifest, create_run
@@ -115,8 +118,13 @@ class RunResult:
 
     @property
     def passed(self) -> bool:
-        """Whether anything was judged, and no outcome counts against its subject."""
-        return bool(self.counts.total()) and not self.deciding
+        """Whether anything was judged on evidence that was not too old, and no outcome counts against its subject."""
+        return bool(self.counts.total()) and not self.deciding and not self.remark
+
+    @cached_property
+    def remark(self) -> str:
+        """Why the outcomes cannot be relied on, "" where they can."""
+        return RunSummary(self.stored, now=datetime.fromisoformat(self.run.at)).remark
 
     @cached_property
     def missing(self) -> int:
@@ -178,7 +186,8 @@ def run_validation(
     file.parent.mkdir(parents=True)
     with hold_run_lock(file.parent):
         shards = count_shards(len(selected), len(due), jobs, extra)
-        manifest = RunManifest.create(fleet, run, evidence.resolve(), extra, shards, user_selection)
+        fresh_hours = list_fresh_hours(fleet, phases)
+        manifest = RunManifest.create(fleet, run, evidence.resolve(), extra, shards, user_selection, fresh_hours)
         write_empty_run(file, manifest).replace(file)
         hashes = JudgingHashes(fleet, digest_node_cables)
         _run_shards(fleet, manifest, due, file, options or RunOptions(LocalProcesses(jobs)))

@@ -35,10 +35,11 @@ def list_phases(policy: LifecyclePolicy, state: str) -> PhaseAges:
     required: PhaseAges = {want.phase: want.fresh_hours for want in declared.requires} if declared else {}
     watched = [phase for other in policy.states.values() if other.in_service for phase in other.watch]
     watched += declared.watch if declared else []
-    return {phase: _find_longest_hours(policy, phase) for phase in watched} | required
+    return {phase: find_longest_hours(policy, phase) for phase in watched} | required
 
 
-def _find_longest_hours(policy: LifecyclePolicy, phase: str) -> float | None:
+def find_longest_hours(policy: LifecyclePolicy, phase: str) -> float | None:
+    """Return the greatest age of evidence that a state of the policy allows for a phase, None if none requires it."""
     wanted = (want for state in policy.states.values() for want in state.requires if want.phase == phase)
     return max((want.fresh_hours for want in wanted), default=None)
 

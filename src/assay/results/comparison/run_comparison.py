@@ -68,7 +68,8 @@ def _classify_first(now: CheckVerdict, *, asked: bool) -> ChangeKind | None:
 class OutcomeChange:
     """A change of one check on one subject. `was` and `now` are "" where that run has no such outcome.
 
-    `decides`: its verdict now, or the last one if it vanished, is a failure or an error that nothing excuses.
+    `decides`: its verdict now, or the last one if it vanished, is a failure or an error that nothing excuses; or it
+    was judged before, and is skipped now.
     """
 
     kind: ChangeKind
@@ -160,8 +161,13 @@ _NOT_EXCUSED = deciding_condition("{0}")
 _DECIDES = (
     f"({{0}}.verdict IN ({', '.join(str(VERDICTS.index(verdict)) for verdict in BAD_VERDICTS)}) AND {_NOT_EXCUSED})"
 )
+_NOW_SKIPPED = (
+    f"(n.verdict = {VERDICTS.index('skip')} AND o.verdict != n.verdict AND n.observed IS NULL"
+    f" AND {_NOT_EXCUSED.format('o')})"
+)
+"""What was judged and is skipped now is not known any more."""
 _INSERT_CHANGES = f"""
-INSERT INTO change SELECT k.kind, n.subject, n.check_, o.subject, o.check_, {_DECIDES.format("n")}
+INSERT INTO change SELECT k.kind, n.subject, n.check_, o.subject, o.check_, {_DECIDES.format("n")} OR {_NOW_SKIPPED}
 FROM {{}} JOIN kind_of k ON k.was = o.verdict AND k.now = n.verdict
   AND k.unexcused = ({_NOT_EXCUSED.format("n")} AND NOT ({_NOT_EXCUSED.format("o")})) WHERE {{}}
 """

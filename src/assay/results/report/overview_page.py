@@ -162,7 +162,8 @@ def _draw_cell(overview: FleetOverview, holder: HolderSummary) -> NodeCell:
     facts += [f"{holder.excused} excused"] if holder.excused else []
     if age_s > STALE_AFTER_S:
         facts.append(f"judged {format_duration(timedelta(seconds=age_s))} before the newest run")
-    head = f"{holder.name}: {', '.join(facts) or format_quantity(holder.judged, 'check') + ' well'}"
+    well = f"{format_quantity(holder.judged, 'check')} well" if holder.judged else "nothing judged, all was skipped"
+    head = f"{holder.name}: {', '.join(facts) or well}"
     lines = [head, *holder.problems, *([f"and {holder.left_out} more"] if holder.left_out else [])]
     link = allure_link(holder.name, overview.newest.run)
     return NodeCell(holder.label, holder.failing + holder.unknown, _find_look(holder, age_s), "\n".join(lines), link)
@@ -175,6 +176,8 @@ def _find_look(holder: HolderSummary, age_s: float) -> str:
         return "lost" if holder.newly else "unknown"
     if age_s > STALE_AFTER_S:
         return "stale"
+    if not holder.judged:
+        return "unknown"
     return "waiting" if holder.waiting else "excused" if holder.excused else "well"
 
 

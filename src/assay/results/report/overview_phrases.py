@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from assay.model.text_lists import fold_names, format_list
+from assay.model.text_lists import fold_names, format_list, format_percent
 from assay.pages.formatting import format_quantity
 from assay.results.report.change_clusters import ChangeCluster
 from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup
@@ -116,10 +116,8 @@ def names(holders: Sequence[HolderSummary]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as a percentage; it reads 100 only where it is exactly that."""
-    if share is None:
-        return "nothing decided"
-    return "100 %" if share == 1 else f"{min(100 * share, 99.99):.2f} %".replace(".00 %", " %")
+    """Return a share as a percentage, or that there is none."""
+    return "nothing decided" if share is None else format_percent(share)
 
 
 def _list_first(names: Sequence[str], shown: int) -> str:

@@ -42,6 +42,8 @@ RECOVERY_ERRORS = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY")
 ENDED_KEY, ENDED_WHOLE, ENDED_IN_PART = "ended", "whole", "in part"
 """Key and values in `about` of a run that has ended; in part where shards were lost or late."""
 
+FRESH_HOURS_KEY = "fresh_hours"
+"""Key in `about`: JSON, the greatest age of the evidence of a pass in hours, by check."""
 INFLUENCES_KEY = "influences"
 """Key in `about`: JSON, the files outside the suites that may change verdicts, each with its sha256 and its hooks."""
 

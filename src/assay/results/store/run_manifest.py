@@ -12,7 +12,7 @@ import os
 import platform
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,7 @@ from pathlib import Path
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.outcome import SuiteRun
-from assay.results.store.reader import StoredRun
+from assay.results.store.reader import FRESH_HOURS_KEY, StoredRun
 
 PACKAGE_NAME = "assay-fleet"
 
@@ -93,7 +93,8 @@ class RunManifest:
     """One run: the folder of its evidence, further arguments of pytest (`extra`), and the number of its shards.
 
     The digests are of specs and evidence when it started. `user_selection` is the selection as the user wrote it,
-    `settings` the digests of pytest's settings by file; None in a run of an older assay.
+    `settings` the digests of pytest's settings by file; None in a run of an older assay. `fresh_hours` is the greatest
+    age of the evidence of a pass, by check.
     """
 
     run: SuiteRun
@@ -104,14 +105,23 @@ class RunManifest:
     evidence_digest: str
     user_selection: str = ""
     settings: Mapping[str, str] | None = None
+    fresh_hours: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def create(
-        cls, fleet: Fleet, run: SuiteRun, evidence: Path, extra: Sequence[str], shards: int, user_selection: str
+        cls,
+        fleet: Fleet,
+        run: SuiteRun,
+        evidence: Path,
+        extra: Sequence[str],
+        shards: int,
+        user_selection: str,
+        fresh_hours: Mapping[str, float],
     ) -> RunManifest:
         """Return the manifest of a new run."""
         digests = _hash_specs(fleet), _hash_evidence(fleet, evidence, run.nodes)
-        return cls(run, evidence, tuple(extra), shards, *digests, user_selection, hash_pytest_settings(fleet.root))
+        settings = hash_pytest_settings(fleet.root)
+        return cls(run, evidence, tuple(extra), shards, *digests, user_selection, settings, fresh_hours)
 
     @classmethod
     def read(cls, stored: StoredRun) -> RunManifest:
@@ -128,6 +138,7 @@ class RunManifest:
             about["seen"],
             about.get("selection", ""),
             json.loads(about.get("settings", "null")),
+            json.loads(about.get(FRESH_HOURS_KEY, "{}")),
         )
 
     def as_about(self) -> Mapping[str, str]:
@@ -141,6 +152,7 @@ class RunManifest:
             "seen": self.evidence_digest,
             "selection": self.user_selection,
             "settings": json.dumps(self.settings, ensure_ascii=False),
+            FRESH_HOURS_KEY: json.dumps(self.fresh_hours),
         }
 
     def require_unchanged(self, fleet: Fleet) -> None:

@@ -44,7 +44,7 @@ def gate(run: RunName = "last", gates: Names = None, fleet: FleetDir = Path(), f
     workspace = Workspace(fleet.resolve())
     selected = _select_gates(workspace.fleet, gates or [])
     reports = workspace.reports_dir
-    report = check_gates(workspace.fleet, selected, find_run(reports, run), list_runs(reports))
+    report = check_gates(workspace.fleet, selected, find_run(reports, run), list_runs(reports), workspace.clock.now())
     typer.echo(GATE_FORMATTERS[form](report))
     raise typer.Exit(0 if report.holds else 1)
 
@@ -74,7 +74,7 @@ def _format_github(report: GateReport) -> str:
     for bound in report.bounds:
         if not bound.holds:
             file, _, line = bound.source.rpartition(":")
-            title = f"gate {bound.gates}: {bound.pool or 'new failures'}"
+            title = f"gate {bound.gates}: {bound.pool or bound.what.replace('_', ' ')}"
             annotations.append(format_annotation("error", {"file": file, "line": line, "title": title}, bound.says))
     return "\n".join([*annotations, _format_summary(report)])
 

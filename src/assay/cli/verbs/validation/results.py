@@ -155,7 +155,8 @@ def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, fo
 
     with StoredRun.open(find_run(workspace.reports_dir, name)) as stored:
         refuse_unknown_names(stored.connection, outcome_filter)
-        summary = RunSummary(stored, outcome_filter, workspace.root, _describe_age(workspace, stored.run, max_age))
+        remark = _describe_age(workspace, stored.run, max_age)
+        summary = RunSummary(stored, outcome_filter, workspace.root, remark, workspace.clock.now())
         _print_lines(RESULT_FORMATS[form].run(summary))
         return find_run_state(summary) if form == "nagios" else int(not summary.passed)
 

@@ -225,6 +225,7 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
         "counts": {verdict: result.counts[verdict] for verdict in ("pass", "fail", "error", "skip")},
         "deciding": result.deciding,
         "missing": result.missing,
+        "remark": result.remark,
         "left_out": result.stored.count_left_out(),
         "influences": result.stored.influences,
         "unexpected": [{"issue": passed.issue.issue, "passes": passed.passes} for passed in stale],
@@ -241,6 +242,8 @@ def _print_text(result: RunResult, workspace: Workspace) -> None:
     from assay.results.stale_known_issues import find_stale_issues
 
     summary = RunSummary(result.stored)
+    if result.remark:
+        typer.secho(f"unreliable: {result.remark}", fg=typer.colors.YELLOW)
     run = result.run.id
     if result.judged:
         lines = [*format_problems(summary, sys.maxsize)]
