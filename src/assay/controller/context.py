@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from assay.actions.action import ActionContext
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.redfish.session_pool import BmcSessionPool
 
 
 @dataclass(frozen=True)
@@ -15,9 +16,11 @@ class ControllerContext(ActionContext):
     """One fleet, its ledger, evidence, clock, folders and schedulers, with what a controller derives from them.
 
     `tellers` are called in each round after the tickets were delivered: they tell others what is new.
+    `bmc_sessions` keeps sessions with BMCs between passes, in a controller that goes on.
     """
 
     tellers: tuple[Callable[[ControllerContext], None], ...] = ()
+    bmc_sessions: BmcSessionPool | None = None
 
     @property
     def now(self) -> str:

@@ -27,6 +27,7 @@ from assay.observe.transports.transport_protocol import TransportContext
 from assay.redfish.bmc_evidence import read_bmc_channel
 from assay.redfish.connection.request_time import LONGEST_READ
 from assay.redfish.quirks import BmcQuirkSet
+from assay.redfish.session_pool import BmcSessionPool
 
 DEADLINE_S = 10.0
 ACTIVE_DEADLINE_S = 600.0
@@ -39,6 +40,7 @@ class CollectionOptions(TypedDict, total=False):
     - `active`: node → the active parts to run there, in order, within `active_deadline_s`, or what long parts take
       beyond that. The passive readings of such a node come afterwards, so that they show the effects.
     - `store`: holds earlier documents, whose age decides the order, and the documents that agents pushed.
+    - `bmc_sessions`: keeps sessions with BMCs until the next pass.
     - `after_entry`: the number of the ledger's newest entry, read before the pass; each document carries it.
     """
 
@@ -48,6 +50,7 @@ class CollectionOptions(TypedDict, total=False):
     active_deadline_s: float
     workers: int
     store: EvidenceStore | None
+    bmc_sessions: BmcSessionPool | None
     after_entry: int | None
 
 
@@ -116,6 +119,7 @@ class _CollectionPass:
     active_deadline_s: float = ACTIVE_DEADLINE_S
     workers: int = WORKERS
     store: EvidenceStore | None = None
+    bmc_sessions: BmcSessionPool | None = None
     after_entry: int | None = None
     pushed_after: dict[str, int | None] = field(default_factory=dict)
     started: dict[str, datetime] = field(default_factory=dict)
@@ -176,7 +180,13 @@ class _CollectionPass:
         self.started.setdefault(node.name, self.clock.now())
         before = self.store.latest(node.name) if self.store else None
         tree = read_bmc_channel(
-            node, self.fleet.root, self.deadline_s, quirks=self.quirks, before=before, now=self.clock.now
+            node,
+            self.fleet.root,
+            self.deadline_s,
+            quirks=self.quirks,
+            before=before,
+            now=self.clock.now,
+            sessions=self.bmc_sessions,
         )
         return {"bmc": tree}
 

@@ -22,6 +22,7 @@ from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task, push_
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.resource_changes import replace_expired_password
 from assay.redfish.session import NO_QUIRKS, RedfishSession, Resource
+from assay.redfish.session_pool import BmcSessionPool
 
 SYSTEM_RESET = "#ComputerSystem.Reset"
 MANAGER_RESET = "#Manager.Reset"
@@ -140,8 +141,11 @@ def open_bmc(
     whole_s: float | None = None,
     quirks: BmcQuirkSet = NO_QUIRKS,
     credentials: UserPassword | None = None,
+    sessions: BmcSessionPool | None = None,
 ) -> Iterator[BmcClient]:
     """Log in to the BMC of `node` within `deadline_s`, and log out at the end of the block.
+
+    With `sessions`, a session that is kept there is used, and kept again at the end.
 
     All of it is bounded by `whole_s`, which is `deadline_s` by default. For a slow BMC, its quirk's factor lengthens
     both. Relative paths of the inventory (`bmc_ca`, `bmc_credentials`) start at `root`, the fleet repository. Without
@@ -152,7 +156,10 @@ def open_bmc(
     if not node.bmc_address:
         raise BmcResourceMissing(f"no bmc_address is declared for {node.name}", where=node.name)
     credentials = credentials or read_bmc_credentials(node, root)
-    bmc = BmcClient(node, credentials, read_bmc_trust(node, root), quirks)
+    trust = read_bmc_trust(node, root)
+    key = (node.name, node.bmc_address, node.settings.bmc_port, credentials, trust)
+    kept = sessions.take(key) if sessions else None
+    bmc = kept if isinstance(kept, BmcClient) else BmcClient(node, credentials, trust, quirks)
     start = time.monotonic()
 
     def remaining_time() -> contextlib.AbstractContextManager[None]:
@@ -161,12 +168,13 @@ def open_bmc(
 
     try:
         with bmc.time.deadline(deadline_s):
-            bmc.login()
+            bmc.resume(quirks) if bmc is kept else bmc.login()
         with remaining_time():
             yield bmc
     finally:
-        with remaining_time():
-            bmc.logout()
+        if sessions is None or not sessions.keep(key, bmc):
+            with remaining_time():
+                bmc.logout()
 
 
 def open_fleet_bmc(

@@ -15,6 +15,7 @@ from assay.redfish.bmc_readings import UtcClock, read_utc_now
 from assay.redfish.connection.request_time import LONGEST_READ
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS
+from assay.redfish.session_pool import BmcSessionPool
 
 MAX_KEPT_EVENTS = 500
 """Events in one document: those of the previous document, and new ones."""
@@ -28,19 +29,20 @@ def read_bmc_channel(
     quirks: BmcQuirkSet = NO_QUIRKS,
     before: EvidenceDocument | None = None,
     now: UtcClock = read_utc_now,
+    sessions: BmcSessionPool | None = None,
 ) -> ReadingTree:
     """Return the tree of a node's BMC; one leaf where the node has none, or where it answers nothing.
 
     One request may take `deadline_s`, a large BMC as a whole up to LONGEST_READ times that.
     `before` is the node's last document. Only newer entries of the event log are read; older ones come from there,
-    since entries of a log do not change. `root` is the fleet repository.
+    since entries of a log do not change. `root` is the fleet repository. `sessions`: see `open_bmc`.
     """
     if not node.bmc_address:
         return absent(f"no bmc_address is declared for {node.name}")
     since, known_events = _read_before(before)
     try:
         whole_s = LONGEST_READ * deadline_s
-        with open_bmc(node, root=root, deadline_s=deadline_s, whole_s=whole_s, quirks=quirks) as bmc:
+        with open_bmc(node, root=root, deadline_s=deadline_s, whole_s=whole_s, quirks=quirks, sessions=sessions) as bmc:
             tree = bmc.read_channel(deadline_s, since=since, now=now)
     except AssayError as error:
         return failed(error.what)

@@ -95,15 +95,33 @@ class RedfishSession:
             https_adapter=self._connection,
         )
         self._client._session.trust_env = False  # use neither proxies nor ~/.netrc for a BMC
-        self.root = self._service_root()
-        self.identify(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
-        self._client.root, self._client.root_resp = self.root, True
-        self._client.login_url = self.root.get("Links", {}).get("Sessions", {}).get("@odata.id", _SESSIONS)
+        self._read_root()
         self._open_session()
         if not self.root:
             self.root = self.get(_ROOT)
             self.identify(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
         self._expand_levels = _find_expand_levels(self.root)
+
+    def resume(self, quirks: BmcQuirkSet) -> None:
+        """Go on with a session that was kept. Where the BMC has forgotten it, the next request logs in again."""
+        self._quirks = quirks
+        self._read_root()
+        self._expand_levels = _find_expand_levels(self.root)
+
+    def _read_root(self) -> None:
+        self.root = self._service_root()
+        self.identify(vendor=self.root.get("Vendor"), product=self.root.get("Product"))
+        self._client.root, self._client.root_resp = self.root, True
+        self._client.login_url = self.root.get("Links", {}).get("Sessions", {}).get("@odata.id", _SESSIONS)
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether the BMC answers, has opened a session, and shows its service root without one."""
+        return bool(self.root) and not self.time.is_silent and bool(self._client and self._client.get_session_key())
+
+    def close_connections(self) -> None:
+        """Close the connections, not the session."""
+        self._connection.close()
 
     def identify(self, **identity: Any) -> None:
         """Add to the BMC's identity (vendor, product, manufacturer, model, bmc_version) and apply the quirks for it."""

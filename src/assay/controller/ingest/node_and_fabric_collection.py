@@ -56,6 +56,7 @@ def collect_node_evidence(
         active=active,
         store=context.evidence,
         after_entry=context.ledger.head(),
+        bmc_sessions=context.bmc_sessions,
     )
     with closing(documents):
         for batch in split_batches(documents, NODES_AT_ONCE):

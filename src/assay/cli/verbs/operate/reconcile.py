@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,9 @@ from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
     from assay.controller.context import ControllerContext
+    from assay.controller.fleet_reload import FleetReloader
     from assay.controller.reconcile_pass import PassReport
     from assay.controller.schedules.due_slots import SlotTask
     from assay.model.fleet import Fleet
@@ -110,6 +113,7 @@ def _run_loop(
     from assay.controller.rack_leases import hold_rack_assignment
     from assay.controller.reconcile_loop import LoopListener, ReconcileLoop
     from assay.controller.tracing import find_tracing_problem
+    from assay.redfish.session_pool import BmcSessionPool
 
     if problem := find_tracing_problem():
         _print_message(problem)
@@ -117,17 +121,22 @@ def _run_loop(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     reloader = workspace.fleet_reloader(_print_message)
-    context = _make_context(workspace)
     listener = LoopListener(_make_change_printer(form), _print_message)
-    fleet_state = FleetSnapshotCache(context)
-    with hold_rack_assignment(context) as assignment:
-        if metrics:
-            from assay.web.metrics_server import start_metrics_server
-
-            url = start_metrics_server(metrics, lambda: fleet_state.context, lambda: reloader.is_usable, _print_message)
-            _print_message(f"metrics at {url}")
-        ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval).run(stop)
+    with closing(BmcSessionPool()) as sessions:
+        context = replace(_make_context(workspace), bmc_sessions=sessions)
+        fleet_state = FleetSnapshotCache(context)
+        with hold_rack_assignment(context) as assignment:
+            if metrics:
+                _start_metrics_server(metrics, fleet_state, reloader)
+            ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval).run(stop)
     _print_message("stopped; the next start continues unfinished effects")
+
+
+def _start_metrics_server(address: str, fleet_state: FleetSnapshotCache, reloader: FleetReloader) -> None:
+    from assay.web.metrics_server import start_metrics_server
+
+    url = start_metrics_server(address, lambda: fleet_state.context, lambda: reloader.is_usable, _print_message)
+    _print_message(f"metrics at {url}")
 
 
 def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> PassReport:
