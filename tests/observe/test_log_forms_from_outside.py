@@ -14,7 +14,7 @@ LOKI = '''
 
 import re
 
-from assay.observe.logs.kernel_log_forms import parse_iso_time
+from assay.observe.logs.time_stamps import parse_iso_time
 from assay.observe.logs.kernel_log_search import KernelLogForm
 
 ACME = KernelLogForm(

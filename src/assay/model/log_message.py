@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+SINCE_WORDS = ("boot+", "start+")
+"""How a stamp begins that counts from the boot, or from the first line."""
+
 
 class LogMessage(NamedTuple):
     """One message of a log.
 
     `at`: seconds on the log's own clock, None without one. `stamp`: the same time as the log prints it. `uptime_s`:
-    seconds since boot, if the log counts from there. `part`: the part that an event log names. `message_id`: the
-    MessageId of a Redfish entry.
+    seconds since boot, if the log says so. `part`: the part that an event log names. `message_id`: the MessageId of a
+    Redfish entry. `host`, `boot`, `program`: who wrote the message, in which boot, "" if the log does not say.
+    `seq`: the kernel's number of the message.
     """
 
     text: str
@@ -20,6 +24,22 @@ class LogMessage(NamedTuple):
     uptime_s: float | None = None
     part: str = ""
     message_id: str = ""
+    host: str = ""
+    boot: str = ""
+    program: str = ""
+    seq: int | None = None
+
+    @property
+    def wall(self) -> float | None:
+        """The time in seconds since 1970, None if the log has no such clock."""
+        if self.stamp is None or self.stamp.startswith(SINCE_WORDS):
+            return None
+        return self.at
+
+    @property
+    def is_of_kernel(self) -> bool:
+        """Whether the kernel wrote the message, as far as the log says."""
+        return self.program in ("", "kernel")
 
 
 def replace_unencodable(text: Any) -> str:
@@ -29,7 +49,16 @@ def replace_unencodable(text: Any) -> str:
 
 @dataclass(slots=True)
 class LineTally:
-    """The number of lines read, and how many of them are not a complete line of such a log."""
+    """The number of lines read, and how many of them are not a complete line of such a log.
+
+    `uncounted` is the first line in which a message of the kernel begins that could not be counted, "" for none.
+    """
 
     lines: int = 0
     unreadable: int = 0
+    uncounted: str = ""
+
+    def note_uncounted(self, line: str) -> None:
+        """Note a line that names a fault which could not be counted."""
+        self.unreadable += 1
+        self.uncounted = self.uncounted or line.strip()

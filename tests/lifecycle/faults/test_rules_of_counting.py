@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.lifecycle.faults.log_file_faults import LogFaultCollector
+from assay.model.log_message import LogMessage
 
 XID = "[{:>12.6f}] NVRM: Xid (PCI:0000:{}:00): {}, pid=1, name=python3, something"
 TIMES = st.lists(st.floats(0, 1e6), max_size=60).map(sorted)
@@ -131,7 +132,8 @@ def _peak(catalog, times):
     stream = LogFaultCollector(catalog)
     tracemalloc.start()
     for number in range(times):
-        stream.add("gpu.xid.45", "0000:1b:00", number * 6.0, f"boot+{number * 6}s", "Xid 45")
+        message = LogMessage("Xid 45", number * 6.0, f"boot+{number * 6}s", number * 6.0)
+        stream.add("gpu.xid.45", "0000:1b:00", message)
     (fault,) = stream.faults()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

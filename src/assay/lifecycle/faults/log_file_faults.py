@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.lifecycle.faults.steady_clock import SteadyClock
+from assay.model.log_message import LogMessage
 from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import SEVERITIES, FaultBlame, FaultCatalog, FaultClass
 from assay.model.specs.kernel_log_and_xid_patterns import NvlinkCode
@@ -23,14 +25,15 @@ class LogFault:
     """One fault of one part. `first` and `last` are time stamps as in the log, None if the log has none.
 
     `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
-    faults that follow from it.
+    faults that follow from it. `host` is "" if the log names none.
     """
 
     name: str
     subject: str
     counter: FaultCounter
     settle_s: float
-    first: str | None
+    host: str = ""
+    first: str | None = None
     last: str | None = None
     lines: int = 0
     settling: int = 0
@@ -38,42 +41,47 @@ class LogFault:
     code: NvlinkCode | None = None
     secondary: Counter[str] = field(default_factory=Counter)
 
+    def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None) -> None:
+        """Count a line; `at` is its time on the steady clock of the log."""
+        settling = message.uptime_s is not None and message.uptime_s < self.settle_s
+        self.counter.add(at, not settling and (code is None or code.needs_action))
+        self.first, self.last = self.first or message.stamp, message.stamp or self.last
+        self.detail, self.code = message.text, code
+        self.lines += 1
+        self.settling += settling
+
 
 class LogFaultCollector:
-    """Collects messages, and returns their faults."""
+    """Collects messages, and returns their faults. Every host has a clock and faults of its own."""
 
     def __init__(self, catalog: FaultCatalog) -> None:
-        self._catalog, self._correlator = catalog, FaultCorrelator(catalog)
-        self._faults: dict[tuple[str, str], LogFault] = {}
+        self._catalog = catalog
+        self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
+        self._faults: dict[tuple[str, str, str], LogFault] = {}
 
-    def add(
-        self,
-        name: str,
-        part: str,
-        at: float | None,
-        stamp: str | None,
-        detail: str,
-        code: NvlinkCode | None = None,
-        uptime_s: float | None = None,
-    ) -> None:
-        """Add a sighting of the class `name`. `part` "" means the node. Without `at`, nothing is correlated."""
-        place = normalize_pci_address(part) or part.lower().rstrip(":.")
+    def add(self, name: str, part: str, message: LogMessage, code: NvlinkCode | None = None) -> None:
+        """Add a sighting of the class `name`. `part` "" means the node. Without a time, nothing is correlated."""
+        host, place = message.host, normalize_pci_address(part) or part.lower().rstrip(":.")
+        clock, correlator = self._hosts.get(host) or self._start_host(host)
+        at = clock.read(message)
         if at is not None:
-            primary = self._correlator.find_primary(name, place, at)
-            if primary:
-                self._faults[primary].secondary[name] += 1
+            if primary := correlator.find_primary(name, place, at):
+                self._faults[host, *primary].secondary[name] += 1
                 return
-            self._correlator.record(name, place, at)
-        fault = self._faults.get((name, place))
-        if fault is None:
-            rule = self._catalog.find_class(name)
-            counter, settle_s = FaultCounter.for_class(rule), rule.settle_seconds if rule else 0.0
-            fault = self._faults[name, place] = LogFault(name, part or NODE_SUBJECT, counter, settle_s, stamp)
-        settling = uptime_s is not None and uptime_s < fault.settle_s
-        fault.counter.add(at, not settling and (code is None or code.needs_action))
-        fault.last, fault.detail, fault.code = stamp, detail, code
-        fault.lines += 1
-        fault.settling += settling
+            correlator.record(name, place, at)
+        fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
+        fault.see(message, at, code)
+
+    def _start_host(self, host: str) -> tuple[SteadyClock, FaultCorrelator]:
+        self._hosts[host] = SteadyClock(), FaultCorrelator(self._catalog)
+        return self._hosts[host]
+
+    def _start_fault(self, host: str, name: str, place: str, part: str) -> LogFault:
+        rule = self._catalog.find_class(name)
+        settle_s = rule.settle_seconds if rule else 0.0
+        fault = LogFault(name, part or NODE_SUBJECT, FaultCounter.for_class(rule), settle_s, host)
+        self._faults[host, name, place] = fault
+        return fault
 
     def faults(self) -> list[dict[str, Any]]:
         """Return every fault as plain data, the worst first."""
@@ -99,6 +107,7 @@ def log_fault_as_json(fault: LogFault, catalog: FaultCatalog) -> dict[str, Any]:
         "class": find_fault_owner(treatment.blame),
         "severity": treatment.severity if reached else "informational",
         "subject": fault.subject,
+        "host": fault.host,
         "count": fault.counter.count,
         "first": fault.first,
         "last": fault.last,

@@ -62,6 +62,11 @@ def find_boot_time(evidence: EvidenceDocument) -> datetime | None:
     return at - timedelta(seconds=uptime.value) if _is_number(uptime.value) else None
 
 
+def _find_latest_start(evidence: EvidenceDocument) -> datetime:
+    """Return the latest time from which the lines may count, where that is not known: the last of them is of now."""
+    return evidence.at - timedelta(seconds=max((line["t_s"] for line in read_log_lines(evidence)), default=0.0))
+
+
 def _is_line(line: Any) -> bool:
     return (
         isinstance(line, dict)
@@ -126,15 +131,17 @@ def find_kernel_sightings(
     `parts` by PCI address and the number of NVMe `drives` (None: not known) are what the node has.
     """
     boot = evidence.read("probe", "host", "boot_id").value or ""
-    start = find_boot_time(evidence)
+    booted_at = find_boot_time(evidence)
+    start = booted_at or _find_latest_start(evidence)
     for line in read_log_lines(evidence):
+        uptime_s = None if booted_at is None and "at" in line else line["t_s"]
         text, source, mark = line["text"], line.get("source", "kernel"), f"{boot}:{line['seq']}"
         for mention in catalog.kernel_log_matcher.find_faults(text):
-            at = format_time(line.get("at") or (start + timedelta(seconds=line["t_s"]) if start else evidence.at))
+            at = format_time(line.get("at") or start + timedelta(seconds=line["t_s"]))
             code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts, drives)
             shown = text if len(text) <= MAX_DETAIL_LENGTH else f"{text[:MAX_DETAIL_LENGTH]}…"
             detail, counts = (f"{shown} [{code}]", code.needs_action) if code else (shown, True)
-            yield FaultSighting(mention.name, part, at, detail, source, mark, line["t_s"], counts)
+            yield FaultSighting(mention.name, part, at, detail, source, mark, uptime_s, counts)
 
 
 def find_nvlink_code(catalog: FaultCatalog, mention: FaultMention, text: str) -> NvlinkCode | None:

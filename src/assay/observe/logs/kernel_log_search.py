@@ -8,31 +8,32 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from assay.model.log_message import LineTally, LogMessage
-from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
+from assay.model.log_message import LogMessage
 from assay.observe.logs.log_form_protocol import LogQuery
+from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, unescape
+from assay.observe.logs.time_stamps import ParsedStamp
 
 CHUNK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 1024 * 1024  # a longer line is no line of a log
-REBOOT_JUMP_S = 10.0  # processors may write a little out of order; a larger jump back is a boot
+PROBED_LINES = 16
+"""So many lines of each chunk must be of the log's form; if one is not, all lines of the chunk are searched in full."""
+TEXT_AND_STAMP = 2
+"""The groups that the line of every form has."""
 ReadBytes = Callable[[int], bytes]
-ParsedStamp = tuple[float, str]
-"""Seconds on the log's clock, and the time as text: ISO 8601, or `boot+12.5s`."""
 StampParser = Callable[[str, datetime], ParsedStamp]
 """(a line's stamp, the time when the log was last written) → its time. Raises ValueError or OverflowError."""
-_NEWLINE = rb"\n"
-_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+COLOURS = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
 @dataclass(frozen=True)
 class KernelLogForm:
     """A form of kernel logs, one message a line.
 
-    - `line`: matches a whole line, with the groups `text` and, unless `stamp` is None, `stamp`.
+    - `line`: matches a whole line, with the groups `text` and `stamp`, and perhaps `host`, `program`, `uptime`, `seq`.
     - `prefix`: a regular expression for what comes right before a message.
     - `first_bytes`: the bytes with which a line may begin, as a set of a regular expression.
     - `stamp`: parses the stamp of a line. `from_boot` says that stamps count from the boot.
-    - `unpack`: parses a line in place of `line`, for forms that are no plain text.
+    - `further`: how a line begins that belongs to the message before it, and is left out.
     """
 
     is_bmc_log: ClassVar[bool] = False
@@ -41,17 +42,17 @@ class KernelLogForm:
     line: re.Pattern[bytes]
     prefix: bytes
     first_bytes: bytes
-    stamp: StampParser | None = None
+    stamp: StampParser
     from_boot: bool = False
-    unpack: Callable[[bytes, datetime], LogMessage | None] | None = None
+    further: bytes = b"\n"
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return the share of lines that are of this form."""
         return sum(map(self.matches, sample)) / len(sample)
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
-        """Yield the messages that may name a fault, and count all lines."""
-        return find_kernel_messages(self, query.matcher, pieces, query.written_at, query.tally)
+        """Yield the messages that may name a fault, or all, and count all lines."""
+        return find_kernel_messages(self, pieces, query)
 
     def matches(self, line: bytes) -> bool:
         """Return whether a line is of this form."""
@@ -59,116 +60,123 @@ class KernelLogForm:
 
     def parse_line(self, line: bytes, written_at: datetime) -> LogMessage | None:
         """Return the message of a line, None where the line is not of this form."""
-        if self.unpack:
-            return self.unpack(line, written_at)
         match = self.line.match(line)
         if match is None:
             return None
-        text = _unescape(match["text"])
-        if self.stamp is None:
-            return LogMessage(text)
         try:
             at, stamp = self.stamp(match["stamp"].decode(), written_at)
         except (ValueError, OverflowError):
             return None
-        return LogMessage(text, at, stamp, at if self.from_boot else None)
+        message = LogMessage(
+            unescape(match["text"].decode(errors="replace")), at, stamp, at if self.from_boot else None
+        )
+        return self._add_origin(message, match) if self.line.groups > TEXT_AND_STAMP else message
 
-
-UNSTAMPED_FORM = KernelLogForm("dmesg -t", re.compile(rb"(?P<text>[^\r\n]*)"), _NEWLINE, rb"\x00-\xff")
-"""Messages alone. Any text is of this form, so it is tried last, and only if a message names a fault."""
+    def _add_origin(self, message: LogMessage, match: re.Match[bytes]) -> LogMessage:
+        said = {name: value.decode(errors="replace") for name, value in match.groupdict().items() if value is not None}
+        return message._replace(
+            uptime_s=float(said["uptime"]) if "uptime" in said else message.uptime_s,
+            host=said.get("host", ""),
+            program=said.get("program", ""),
+            seq=int(said["seq"]) if "seq" in said else None,
+        )
 
 
 def read_chunks(read: ReadBytes) -> Iterator[bytes]:
     """Yield the log in pieces that end with a line; the last may lack its newline. Lines that are too long are cut."""
     rest = b""
     while piece := read(CHUNK_BYTES):
-        rest += piece
-        end = rest.rfind(b"\n") + 1
-        if end or len(rest) > MAX_LINE_BYTES:
-            end = end or len(rest)
-            yield rest[:end]
-            rest = rest[end:]
+        if end := piece.rfind(b"\n") + 1:
+            yield b"".join((rest, memoryview(piece)[:end]))
+            rest = piece[end:]
+        else:
+            rest += piece
+            if len(rest) > MAX_LINE_BYTES:
+                yield rest
+                rest = b""
     if rest:
         yield rest
 
 
-def find_kernel_messages(
-    form: KernelLogForm, matcher: KernelLogMatcher, pieces: Iterable[bytes], written_at: datetime, tally: LineTally
-) -> Iterator[LogMessage]:
-    """Yield the messages of a log that `matcher` may match, and count all lines.
+def strip_colours(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a log without the colours of a terminal."""
+    for piece in pieces:
+        yield COLOURS.sub(b"", piece) if b"\x1b" in piece else piece
 
-    A line that matches but is not of the log's form becomes a message without a time, so that it is not lost.
+
+def find_kernel_messages(form: KernelLogForm | None, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+    """Yield the messages of a log of one form that may name a fault, and count all lines.
+
+    Lines that are not of the form, and all lines where `form` is None, are read by their message.
     """
-    found = _find_messages(form, matcher, pieces, written_at, tally)
-    return _join_boots(found) if form.from_boot else found
-
-
-def _find_messages(
-    form: KernelLogForm, matcher: KernelLogMatcher, pieces: Iterable[bytes], written_at: datetime, tally: LineTally
-) -> Iterator[LogMessage]:
-    search = KernelLineSearch(form, matcher)
+    search = KernelLineSearch(form, query)
     for chunk in pieces:
-        tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
-        foreign = search.find_foreign_lines(chunk)
-        tally.unreadable += len(foreign)
-        for line in search.find_lines(chunk, foreign):
-            message = form.parse_line(line, written_at) or LogMessage(line.decode(errors="replace").strip())
-            tally.unreadable += is_truncated_xid(message.text)
-            yield message
-
-
-def _join_boots(messages: Iterable[LogMessage]) -> Iterator[LogMessage]:
-    """Let the seconds of a log that counts from the boot go on after each further boot in it."""
-    start = last = 0.0
-    for message in messages:
-        if message.uptime_s is not None:
-            start += last if message.uptime_s < last - REBOOT_JUMP_S else 0.0
-            last = message.uptime_s
-        yield message._replace(at=start + last) if start and message.uptime_s is not None else message
+        query.tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+        for line in search.find_lines(chunk):
+            if message := search.read_line(line):
+                yield message
 
 
 class KernelLineSearch:
-    """Finds the lines that a matcher may match, in chunks of a log of one form.
+    """Finds the lines of a log that may name a fault, in chunks, and reads them."""
 
-    A fault class with neither `begins` nor `holds` makes this every line.
-    """
+    def __init__(self, form: KernelLogForm | None, query: LogQuery) -> None:
+        self._form, self._tally, self._every = form, query.tally, query.every or bool(query.matcher.patterns)
+        self._wants_all = query.every
+        self._messages = MessageSearch(query.matcher, query.written_at)
+        heads = query.matcher.prefix_regex().encode()
+        self._words = [word.encode() for word in query.matcher.holds]
+        if form:
+            self._heads = re.compile(form.prefix + rb"(?:" + heads + rb")")
+            self._start = re.compile(rb"[" + form.first_bytes + rb"\r\n]")
+            self._foreign = re.compile(rb"\n[^" + form.first_bytes + rb"\r\n]")
+        self._xid = re.compile(XID_ANYWHERE)
 
-    def __init__(self, form: KernelLogForm, matcher: KernelLogMatcher) -> None:
-        self._heads = re.compile(form.prefix + rb"(?:" + matcher.prefix_regex().encode() + rb")")
-        self._words = [word.encode() for word in matcher.holds]
-        self._first = [0] if form.prefix == _NEWLINE else []  # no newline comes before the first line
-        self._every = bool(matcher.patterns)
-        self._start = re.compile(rb"[" + form.first_bytes + rb"\r\n]")
-        self._foreign = re.compile(rb"\n[^" + form.first_bytes + rb"\r\n]")
-
-    def find_foreign_lines(self, chunk: bytes) -> list[int]:
-        """Return the offsets of all lines of a chunk that do not begin as lines of the form do."""
-        first = [] if self._start.match(chunk) else [0]
-        return first + [match.end() for match in self._foreign.finditer(chunk)]
-
-    def find_lines(self, chunk: bytes, foreign: list[int]) -> Iterator[bytes]:
-        """Yield the lines of a chunk that may match, and the foreign ones, each once and in order."""
+    def find_lines(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines of a chunk that may match, and those of another form, each once and in order."""
         if self._every:
             yield from filter(None, chunk.split(b"\n"))
             return
         end = -1
-        for offset in sorted(self._find_offsets(chunk) + foreign):
+        for offset in sorted(self._find_offsets(chunk)):
             if offset > end:
                 start = chunk.rfind(b"\n", 0, offset) + 1
                 end = chunk.find(b"\n", offset)
                 end = len(chunk) if end < 0 else end
                 yield chunk[start:end]
 
+    def read_line(self, line: bytes) -> LogMessage | None:
+        """Return the message of a line, None where it names no fault and only faults are wanted."""
+        if self._form and line.startswith(self._form.further):
+            return None
+        message = self._form.parse_line(line, self._messages.written_at) if self._form else None
+        if message and (self._wants_all or self._messages.may_name_fault(message.text)):
+            return message
+        text = line.decode(errors="replace")
+        if self._form and not message and line.strip():
+            self._tally.unreadable += 1
+        return (
+            self._messages.split_line(text) if self._wants_all and line.strip() else self._messages.find_message(text)
+        )
+
     def _find_offsets(self, chunk: bytes) -> list[int]:
-        offsets = self._first + [match.end() for match in self._heads.finditer(chunk)]
+        form = self._form if self._form and self._is_of_form(chunk) else None
+        if form is None:
+            return [match.start() for match in self._messages.head_bytes.finditer(chunk)]
+        foreign = [] if self._start.match(chunk) else [0]
+        foreign += [match.end() for match in self._foreign.finditer(chunk)]
+        offsets = [match.end() for match in self._heads.finditer(chunk)]
+        offsets += [match.end() for match in self._xid.finditer(chunk)]
         for word in self._words:
-            offset = chunk.find(word)
-            while offset >= 0:
-                offsets.append(offset)
-                offset = chunk.find(word, offset + 1)
-        return offsets
+            offsets += [match.start() for match in re.finditer(re.escape(word), chunk)]
+        return offsets + foreign
 
-
-def _unescape(text: bytes) -> str:
-    plain = text.decode(errors="replace")
-    return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), plain) if "\\x" in plain else plain
+    def _is_of_form(self, chunk: bytes) -> bool:
+        """Whether some lines of a chunk, from all over it, are of the form."""
+        form, step = self._form, max(1, len(chunk) // PROBED_LINES)
+        for place in range(0, len(chunk), step):
+            start = chunk.find(b"\n", place) + 1 if place else 0
+            begins = (start or not place) and self._start.match(chunk, start) and chunk[start : start + 1].strip()
+            if form and begins and not form.line.match(chunk, start):
+                return False
+        return True

@@ -15,14 +15,16 @@ from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 
 
 class LogQuery(NamedTuple):
-    """What is read from a log: messages that `matcher` may match. The form counts the lines in `tally`.
+    """What is read from a log: messages that `matcher` may match, or `every` message.
 
+    The form counts the lines in `tally`.
     `written_at` is the time when the log was last written, for forms whose times name no year.
     """
 
     matcher: KernelLogMatcher
     written_at: datetime
     tally: LineTally
+    every: bool = False
 
 
 class LogForm(Protocol):

@@ -1,60 +1,32 @@
-"""Reads any log of a known form: opens it, detects its form, and yields the messages that may name a fault."""
+"""Reads any log: detects its form, and yields the messages that may name a fault, or every message."""
 
 from __future__ import annotations
 
-import gzip
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain
-from pathlib import Path
-from typing import BinaryIO, cast
 
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
-from assay.observe.logs.kernel_log_search import UNSTAMPED_FORM, ReadBytes, read_chunks
-from assay.observe.logs.log_form_protocol import LogForm, LogQuery, UnknownLogForm, detect_log_form, list_log_forms
+from assay.observe.logs.bug_report import is_bug_report, read_sections
+from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
+from assay.observe.logs.kernel_log_search import (
+    KernelLogForm,
+    ReadBytes,
+    find_kernel_messages,
+    read_chunks,
+    strip_colours,
+)
+from assay.observe.logs.line_envelope import split_line
+from assay.observe.logs.log_form_protocol import LogForm, LogQuery, UnknownLogForm, list_log_forms
+from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 
 SAMPLE_LINES = 200
 """Lines by which the form of a log is detected."""
-GZIP_MAGIC = b"\x1f\x8b"
-
-
-@contextmanager
-def open_log(name: str) -> Iterator[tuple[PeekedStream, datetime]]:
-    """Open a log by its path, `-` for standard input; yield its stream and the time when it was last written.
-
-    A log that is packed with gzip is unpacked. Raises AssayError where the log cannot be read.
-    """
-    where = "standard input" if name == "-" else name
-    try:
-        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:
-            written = datetime.now(UTC) if name == "-" else datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
-            first = file.read(2)
-            if first == GZIP_MAGIC:
-                packed = gzip.GzipFile(fileobj=cast("BinaryIO", PeekedStream(first, cast("BinaryIO", file))))
-                yield PeekedStream(b"", cast("BinaryIO", packed)), written
-            else:
-                yield PeekedStream(first, cast("BinaryIO", file)), written
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise AssayError(f"cannot be read: {reason}", where=where) from None
-
-
-class PeekedStream:
-    """A stream whose first bytes were read already."""
-
-    def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first, self._rest = first, rest
-
-    def read(self, size: int) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        if self._first:
-            piece, self._first = self._first[:size], self._first[size:]
-            return piece
-        return self._rest.read(size)
+MIN_FORM_SHARE = 0.5
+SHOWN_LENGTH = 200
+RECORD_FORMS: Sequence[LogForm] = (EXPORT_FORM, VERBOSE_FORM)
 
 
 class LogReader:
@@ -64,27 +36,80 @@ class LogReader:
     the first message comes.
     """
 
-    def __init__(self, read: ReadBytes, matcher: KernelLogMatcher, written_at: datetime, where: str) -> None:
+    def __init__(
+        self, read: ReadBytes, matcher: KernelLogMatcher, written_at: datetime, where: str, every: bool = False
+    ) -> None:
         self.tally, self.is_bmc_log = LineTally(), False
-        self._read, self._matcher, self._written_at, self._where = read, matcher, written_at, where
+        self._read, self._where = read, where
+        self._query = LogQuery(matcher, written_at, self.tally, every)
 
     def messages(self) -> Iterator[LogMessage]:
-        """Yield the messages that may name a fault, in order. Raises AssayError where the log is of no known form."""
-        pieces = read_chunks(self._read)
+        """Yield the messages that may name a fault, or every message, in order.
+
+        Raises AssayError where the log is of no known form and no message in it names a fault.
+        """
+        pieces = strip_colours(read_chunks(self._read))
         first = next(pieces, b"")
         sample = [line for line in first.splitlines() if line.strip()][:SAMPLE_LINES]
         if not sample:
             return
         try:
-            form = detect_log_form(sample) or self._unstamped_form(sample)
-            self.is_bmc_log = form.is_bmc_log
-            yield from form.read(chain([first], pieces), LogQuery(self._matcher, self._written_at, self.tally))
+            yield from self._read_pieces(sample, chain([first], pieces))
         except UnknownLogForm:
-            names = ", ".join(form.name for form in list_log_forms())
-            raise AssayError("is no log that I can read", where=self._where, fix=f"known are: {names}") from None
+            names = ", ".join(form.name for form in (*RECORD_FORMS, *list_log_forms()))
+            shown = sample[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
+            what = f"is no log that I can read; it begins with {shown!r}"
+            raise AssayError(what, where=self._where, fix=f"known are: {names}") from None
 
-    def _unstamped_form(self, sample: list[bytes]) -> LogForm:
-        """Return the form without stamps if one of the lines names a fault. Raises UnknownLogForm."""
-        if any(self._matcher.find_faults(line.decode(errors="replace")) for line in sample):
-            return UNSTAMPED_FORM
-        raise UnknownLogForm
+    def _read_pieces(self, sample: list[bytes], pieces: Iterable[bytes]) -> Iterator[LogMessage]:
+        if is_bug_report(sample):
+            faults_only = self._query._replace(every=False)
+            yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, faults_only))
+            return
+        if has_relative_times(sample):
+            pieces = write_whole_times(pieces)
+            sample = next(write_whole_times([b"\n".join(sample)])).split(b"\n")
+        form = self._detect_form(sample)
+        if form is not None and not isinstance(form, KernelLogForm):
+            self.is_bmc_log = form.is_bmc_log
+            yield from form.read(pieces, self._query)
+        elif form is not None or self._is_stamped(sample):
+            yield from find_kernel_messages(form, pieces, self._query)
+        else:
+            yield from self._read_unknown(pieces)
+
+    def _is_stamped(self, sample: list[bytes]) -> bool:
+        """Whether most of the first lines tell a time."""
+        stamped = sum(split_line(_text(line), self._query.written_at).stamp is not None for line in sample)
+        return stamped >= MIN_FORM_SHARE * len(sample)
+
+    def _read_unknown(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
+        """Read a text of which nothing is known but that messages may stand in it. Raises UnknownLogForm for none."""
+        found = False
+        for message in find_kernel_messages(None, pieces, self._query._replace(every=False)):
+            found = True
+            yield message
+        if not found:
+            raise UnknownLogForm
+
+    def _detect_form(self, sample: list[bytes]) -> LogForm | None:
+        """Return the form of a log, None for text of which each line is read for itself."""
+        rated = [(form.rate(sample), form) for form in (*RECORD_FORMS, *list_log_forms())]
+        rating, best = max(rated, key=lambda one: one[0])  # of equal ratings, the first
+        if not isinstance(best, KernelLogForm):
+            return best if rating >= MIN_FORM_SHARE or (rating > 0 and not self._is_stamped(sample)) else None
+        return best if rating >= MIN_FORM_SHARE and self._is_whole_form(best, sample) else None
+
+    def _is_whole_form(self, form: KernelLogForm, sample: list[bytes]) -> bool:
+        """Whether the form leaves no layer before the messages: `[ 12.5] n1 kernel: …` is not only dmesg's."""
+        parsed = [message for line in sample if (message := form.parse_line(line, self._query.written_at))]
+        return not any(_has_layer(message, self._query.written_at) for message in parsed)
+
+
+def _has_layer(message: LogMessage, written_at: datetime) -> bool:
+    inner = split_line(message.text, written_at)
+    return inner.stamp is not None or message.text.startswith("kernel: ") or " kernel: " in message.text[:80]
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import PROBE_AREAS, absent
+from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
+from assay.observe.logs.log_file import UNPACKING_ERRORS, unpack_text
 from assay.observe.recordings.bmc_log_recording import REDFISH_LOG, SEL
 from assay.observe.recordings.ibstat_recording import IBSTAT
-from assay.observe.recordings.kernel_log_recording import KERNEL_LOG
+from assay.observe.recordings.kernel_log_recording import XIDS_ONLY, make_kernel_log_format
 from assay.observe.recordings.recording_format import Branches, BranchPath, RecordingError, RecordingFormat
 from assay.probe.gpu.nvidia_smi import parse_nvidia_smi
 
@@ -32,22 +34,25 @@ def _read_nvidia_smi(content: bytes, _at: datetime) -> Branches:
 
 NVIDIA_SMI = RecordingFormat("nvidia-smi -q -x", _is_nvidia_smi, _read_nvidia_smi)
 
-RECORDING_FORMATS: Sequence[RecordingFormat] = (NVIDIA_SMI, IBSTAT, SEL, REDFISH_LOG, KERNEL_LOG)
+RECORDING_FORMATS: Sequence[RecordingFormat] = (NVIDIA_SMI, IBSTAT, SEL, REDFISH_LOG, make_kernel_log_format(XIDS_ONLY))
+SHOWN_LENGTH = 200
 MAX_RECORDING_BYTES = 64 * 2**20
 NOT_RECORDED = absent("not among the recordings")
 
 
-def read_recordings(files: Sequence[Path], node: str, at: datetime | None = None) -> EvidenceDocument:
+def read_recordings(
+    files: Sequence[Path], node: str, at: datetime | None = None, matcher: KernelLogMatcher = XIDS_ONLY
+) -> EvidenceDocument:
     """Return the evidence of a node in files, dated `at` or else by the file that was written first.
 
-    Every other branch is absent. Raises AssayError for a file that cannot be read or has no known format, and for two
-    files with the same branch.
+    `matcher` finds the kernel's messages behind whatever stands before them in a line. Every other branch is absent.
+    Raises AssayError for a file that cannot be read or has no known format, and for two files with the same branch.
     """
     branches: dict[BranchPath, Any] = {}
     sources: dict[BranchPath, Path] = {}
     times = [_modified_at(file) for file in files]
     for file, time in zip(files, times, strict=True):
-        for path, tree in _read_branches(file, at or time).items():
+        for path, tree in _read_branches(file, at or time, matcher).items():
             if path in sources:
                 what = f"both {sources[path].name} and {file.name} hold {'.'.join(path)}"
                 raise AssayError(what, where=str(file), fix="give one of them")
@@ -55,11 +60,15 @@ def read_recordings(files: Sequence[Path], node: str, at: datetime | None = None
     return EvidenceDocument(node, at or min(times), _build_channels(branches))
 
 
-def parse_recording(content: bytes, at: datetime) -> tuple[RecordingFormat, Branches]:
+def parse_recording(
+    content: bytes, at: datetime, matcher: KernelLogMatcher = XIDS_ONLY
+) -> tuple[RecordingFormat, Branches]:
     """Return the format of a content, and its branches. Raises RecordingError."""
-    recording_format = next((known for known in RECORDING_FORMATS if known.detects(content)), None)
+    formats = (*RECORDING_FORMATS[:-1], make_kernel_log_format(matcher))
+    recording_format = next((known for known in formats if known.detects(content)), None)
     if recording_format is None:
-        raise RecordingError("no format that is known here")
+        shown = content.strip()[:SHOWN_LENGTH].decode(errors="replace").partition("\n")[0]
+        raise RecordingError(f"no format that is known here; it begins with {shown!r}")
     branches = recording_format.read(content, at)
     try:
         encode_canonical_json(list(branches.values()))
@@ -68,21 +77,30 @@ def parse_recording(content: bytes, at: datetime) -> tuple[RecordingFormat, Bran
     return recording_format, branches
 
 
-def _read_branches(file: Path, at: datetime) -> Branches:
+def _read_branches(file: Path, at: datetime, matcher: KernelLogMatcher) -> Branches:
     try:
         with file.open("rb") as opened:
-            content = opened.read(MAX_RECORDING_BYTES + 1)
-    except OSError as error:
-        raise AssayError(f"the file cannot be read: {error.strerror}", where=str(file)) from None
+            content = _read_text(opened)
+    except UNPACKING_ERRORS as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AssayError(f"the file cannot be read: {reason}", where=str(file)) from None
     if len(content) > MAX_RECORDING_BYTES:
         raise AssayError(
             f"more than {MAX_RECORDING_BYTES >> 20} MiB", where=str(file), fix="cut out what is of interest"
         )
     try:
-        return parse_recording(content, at)[1]
+        return parse_recording(content, at, matcher)[1]
     except RecordingError as error:
         names = ", ".join(known.name for known in RECORDING_FORMATS)
         raise AssayError(f"the file cannot be read in: {error}", where=str(file), fix=f"what can be: {names}") from None
+
+
+def _read_text(opened: BinaryIO) -> bytes:
+    """Return the text of a file, unpacked, and at most one byte more than `MAX_RECORDING_BYTES`."""
+    source, content = unpack_text(opened), bytearray()
+    while len(content) <= MAX_RECORDING_BYTES and (piece := source.read(MAX_RECORDING_BYTES + 1 - len(content))):
+        content += piece
+    return bytes(content)
 
 
 def _modified_at(file: Path) -> datetime:

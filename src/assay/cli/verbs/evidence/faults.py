@@ -9,12 +9,14 @@ import typer
 
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.surrounding_fleet import load_surrounding_catalog
+from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.lifecycle.faults.log_file_faults import LogFaultCollector
     from assay.model.specs.fault_catalog import FaultCatalog
     from assay.observe.logs.log_reader import LogReader
 
+SHOWN_LENGTH = 200
 faults_app = typer.Typer(add_completion=False)
 
 
@@ -22,23 +24,32 @@ faults_app = typer.Typer(add_completion=False)
 def faults(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="The log, plain or gzipped. - is standard input.", show_default=False),
+        typer.Argument(metavar="FILE", help="The log, plain or packed. - is standard input.", show_default=False),
     ],
     fleet: OptionalFleetDir = None,
     format: OutputFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
     """Find the faults in a kernel log or in a BMC's event log, by the fault catalogue.
 
-    Kernel logs: dmesg, /dev/kmsg, journalctl -k, syslog. Event logs: ipmitool sel, Redfish. The format is detected.
+    Kernel logs: dmesg, journalctl, syslog, and whatever wraps their lines (JSON, containers, several hosts).
+    Event logs: ipmitool sel, Redfish. The format is detected.
 
-    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log cannot be read.
+    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log cannot be read, or a line in it
+    names a fault that cannot be counted.
     """
     document = classify_log(file, load_surrounding_catalog(fleet))
     if format == "json":
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
     else:
         typer.echo("\n".join(format_faults_text(document)))
-    raise typer.Exit(1 if any(fault["action"] != "none" for fault in document["faults"]) else 0)
+    if any(fault["action"] != "none" for fault in document["faults"]):
+        raise typer.Exit(1)
+    if document["uncounted"]:
+        raise AssayError(
+            f"names a fault that I cannot count: {document['uncounted']!r}",
+            where="standard input" if file == "-" else file,
+            fix="read that line: it is cut off, or another program than the kernel wrote it",
+        )
 
 
 def format_faults_text(document: dict[str, Any]) -> list[str]:
@@ -57,35 +68,49 @@ def format_faults_text(document: dict[str, Any]) -> list[str]:
             lines.append(f"  look at: {fault['investigate']}")
     acting = sum(fault["action"] != "none" for fault in document["faults"])
     unread = f", {document['unread']:,} of them unreadable" if document["unread"] else ""
-    total = f"faults: {len(document['faults'])}, with an action: {acting}" if document["faults"] else "no fault"
+    none = "a fault that cannot be counted" if document["uncounted"] else "no fault"
+    total = f"faults: {len(document['faults'])}, with an action: {acting}" if document["faults"] else none
     return [*lines, f"lines: {document['lines']:,}{unread}; {total}"]
 
 
 def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
-    """Return `faults`, the number of `lines`, and how many were `unread`. `file` "-" is standard input.
+    """Return `faults`, the number of `lines`, how many were `unread`, and the first that could not be counted.
+
+    `file` "-" is standard input.
 
     Raises AssayError if the file cannot be read.
     """
     from assay.lifecycle.faults.log_file_faults import LogFaultCollector
-    from assay.observe.logs.log_reader import LogReader, open_log
+    from assay.observe.logs.log_file import open_log
+    from assay.observe.logs.log_reader import LogReader
 
     with open_log(file) as (source, written):
         log = LogReader(source.read, catalog.kernel_log_matcher, written, "standard input" if file == "-" else file)
         collector = LogFaultCollector(catalog)
         collect_log_faults(log, collector, catalog)
-    return {"faults": collector.faults(), "lines": log.tally.lines, "unread": log.tally.unreadable}
+    tally = log.tally
+    return {
+        "faults": collector.faults(),
+        "lines": tally.lines,
+        "unread": tally.unreadable,
+        "uncounted": tally.uncounted[:SHOWN_LENGTH],
+    }
 
 
 def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:
-    """Add every fault in the messages of a log to the collector."""
+    """Add every fault in the messages of a log to the collector. What cannot be counted is noted in the log's tally."""
     from assay.lifecycle.faults.sightings import find_nvlink_code, match_sel_event
+    from assay.model.specs.kernel_log_and_xid_patterns import is_truncated_xid
 
     for message in log.messages():
         if log.is_bmc_log:
             if name := match_sel_event(catalog, message.message_id, message.text):
-                collector.add(name, message.part, message.at, message.stamp, message.text)
+                collector.add(name, message.part, message)
             continue
-        for match in catalog.kernel_log_matcher.find_faults(message.text):
-            code = find_nvlink_code(catalog, match, message.text)
-            part = match.part or match.pci
-            collector.add(match.name, part, message.at, message.stamp, message.text, code, message.uptime_s)
+        mentions = catalog.kernel_log_matcher.find_faults(message.text)
+        if is_truncated_xid(message.text) or (mentions and not message.is_of_kernel):
+            log.tally.note_uncounted(message.text)
+            continue
+        for mention in mentions:
+            code = find_nvlink_code(catalog, mention, message.text)
+            collector.add(mention.name, mention.part or mention.pci, message, code)

@@ -174,7 +174,7 @@ def read_recording(workspace: Workspace, files: list[Path], node: str, at: str) 
     if not node:
         raise AssayError("the files do not name their node", fix="name it: --node NODE")
     require_known([node], workspace.fleet.nodes, "node")
-    return read_recordings(files, node, _parse_recording_time(at))
+    return read_recordings(files, node, _parse_recording_time(at), workspace.fleet.fault_catalog.kernel_log_matcher)
 
 
 def store_recording(workspace: Workspace, evidence: EvidenceDocument) -> str:

@@ -1,0 +1,136 @@
+"""Entries of a journal as `journalctl -o export` and `-o verbose` print them: a field a line, many lines an entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from assay.model.log_message import LogMessage
+from assay.observe.logs.line_envelope import split_line
+from assay.observe.logs.log_form_protocol import LogQuery
+from assay.observe.logs.record_messages import RecordSearch
+
+EXPORT_FIELD = re.compile(rb"(?P<name>[A-Z_][A-Z0-9_]*)(?:=(?P<value>.*))?$", re.DOTALL)
+VERBOSE_FIELD = re.compile(rb"    (?P<name>[A-Z_][A-Z0-9_]*)=(?P<value>[^\r\n]*)")
+VERBOSE_HEAD = re.compile(rb"\S.* \[s=[0-9a-f]+;.*b=(?P<boot>[0-9a-f]+);")
+LENGTH_BYTES = 8
+MAX_FIELD_BYTES = 64 * 1024 * 1024
+Fields = dict[str, str]
+
+
+class JournalExportForm:
+    """`journalctl -o export`. A field with odd bytes is its name, its length as eight bytes, and its bytes."""
+
+    name, is_bmc_log = "journalctl -o export", False
+
+    def rate(self, sample: Sequence[bytes]) -> float:
+        """Return 1 for a log that begins with an entry's cursor or time."""
+        return float(sample[0].startswith((b"__CURSOR=", b"__REALTIME_TIMESTAMP=")))
+
+    def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+        """Yield the messages that may name a fault, or all."""
+        return _read_entries(_read_export(pieces), query)
+
+
+class JournalVerboseForm:
+    """`journalctl -o verbose`: a line with the time, and the fields below it, indented."""
+
+    name, is_bmc_log = "journalctl -o verbose", False
+
+    def rate(self, sample: Sequence[bytes]) -> float:
+        """Return 1 for a log whose first lines have an entry's heading."""
+        return float(any(VERBOSE_HEAD.match(line) for line in sample[:3]))
+
+    def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+        """Yield the messages that may name a fault, or all."""
+        return _read_entries(_read_verbose(pieces, query), query)
+
+
+EXPORT_FORM, VERBOSE_FORM = JournalExportForm(), JournalVerboseForm()
+
+
+def _read_entries(entries: Iterable[Fields], query: LogQuery) -> Iterator[LogMessage]:
+    search = RecordSearch(query)
+    for entry in entries:
+        query.tally.lines += 1
+        yield from search.find_messages(entry)
+
+
+def _read_export(pieces: Iterable[bytes]) -> Iterator[Fields]:
+    """Yield the fields of each entry. A blank line ends an entry."""
+    fields: Fields = {}
+    for name, value in _read_fields(_Bytes(pieces)):
+        if name:
+            fields[name] = value
+        elif fields:
+            yield fields
+            fields = {}
+    if fields:
+        yield fields
+
+
+def _read_fields(content: _Bytes) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each field, ("", "") for a blank line. A line that is no field is a message."""
+    while (line := content.take_line()) is not None:
+        found = EXPORT_FIELD.match(line.rstrip(b"\r"))
+        if not line.strip():
+            yield "", ""
+        elif found is None:
+            yield "MESSAGE", line.decode(errors="replace")
+        elif found["value"] is None:
+            length = int.from_bytes(content.take(LENGTH_BYTES), "little")
+            value = content.take(min(length, MAX_FIELD_BYTES) + 1)
+            yield found["name"].decode(), value.decode(errors="replace")
+        else:
+            yield found["name"].decode(), found["value"].decode(errors="replace")
+
+
+class _Bytes:
+    """The bytes of a log, taken line by line or by their number."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces, self._rest, self._at = iter(pieces), b"", 0
+
+    def take_line(self) -> bytes | None:
+        """Return the next line without its end, None at the end of the log."""
+        while (end := self._rest.find(b"\n", self._at)) < 0:
+            if not self._fill():
+                line, self._at = self._rest[self._at :], len(self._rest)
+                return line or None
+        line, self._at = self._rest[self._at : end], end + 1
+        return line
+
+    def take(self, count: int) -> bytes:
+        """Return the next bytes, fewer at the end of the log."""
+        while len(self._rest) - self._at < count and self._fill():
+            pass
+        piece, self._at = self._rest[self._at : self._at + count], min(self._at + count, len(self._rest))
+        return piece
+
+    def _fill(self) -> bool:
+        piece = next(self._pieces, b"")
+        self._rest, self._at = self._rest[self._at :] + piece, 0
+        return bool(piece)
+
+
+def _read_verbose(pieces: Iterable[bytes], query: LogQuery) -> Iterator[Fields]:
+    """Yield the fields of each entry, and the time in its heading as `timestamp`."""
+    fields: Fields = {}
+    name = ""
+    for line in (line for piece in pieces for line in piece.split(b"\n")):
+        if head := VERBOSE_HEAD.match(line):
+            if fields:
+                yield fields
+            fields, name = {"_BOOT_ID": head["boot"].decode(), "timestamp": _parse_heading(line, query)}, ""
+        elif found := VERBOSE_FIELD.match(line):
+            name = found["name"].decode()
+            fields[name] = found["value"].decode(errors="replace")
+        elif line.strip():  # a further line of the field, or text between the entries
+            name = name or "MESSAGE"
+            fields[name] = f"{fields.get(name, '')}\n{line.decode(errors='replace').strip()}"
+    if fields:
+        yield fields
+
+
+def _parse_heading(line: bytes, query: LogQuery) -> str:
+    return split_line(line.decode(errors="replace"), query.written_at).stamp or ""

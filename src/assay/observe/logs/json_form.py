@@ -1,0 +1,114 @@
+"""Kernel lines in JSON: one object a line, or whole documents, as journalctl, Docker, Loki and others give them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from assay.model.log_message import LogMessage
+from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
+from assay.observe.logs.record_messages import MAX_DEPTH, RecordSearch, is_log_record
+
+MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
+FRAME = re.compile(rb"[\x1e\s]*(?:data: ?)?")
+"""What stands before an object in a JSON text sequence, and in server-sent events."""
+DOCUMENT_START = re.compile(rb'(?:\{|\[\s*(?:[\[{"]|$))')
+BLANK = re.compile(r"[\s,\x1e]*(?:data: ?)?")
+Record = Any
+
+
+class JsonLogForm:
+    """Log lines in JSON, of any program: a string that begins as a message of the kernel does is one."""
+
+    name, is_bmc_log = "JSON (journalctl, dmesg -J, Docker, Loki, CloudWatch, …)", False
+
+    def rate(self, sample: Sequence[bytes]) -> float:
+        """Return a rating above that of Redfish's entries unless the document is of Redfish."""
+        if any(b'"@odata.' in line or b'"MessageId"' in line for line in sample):
+            return 0.0
+        return 0.9 if DOCUMENT_START.match(_strip_frame(sample[0])) else 0.0
+
+    def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+        """Yield the messages that may name a fault, or all. Raises UnknownLogForm for JSON that is no log."""
+        lines = (line for piece in pieces for line in piece.split(b"\n") if line.strip(b"\r\n \x1e"))
+        first = next(lines, b"")
+        if _parse(first) is None:
+            yield from _read_document(chain([first], lines), query)
+        else:
+            yield from _read_lines(chain([first], lines), query)
+
+
+def _strip_frame(line: bytes) -> bytes:
+    found = FRAME.match(line)
+    return line[found.end() :] if found else line
+
+
+def _parse(line: bytes) -> Record | None:
+    try:
+        return json.loads(_strip_frame(line))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _read_lines(lines: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+    """Read one record a line. A line that is none counts as unread, and is told if it names a fault."""
+    search, knows = RecordSearch(query), False
+    for line in lines:
+        query.tally.lines += 1
+        record = _parse(line)
+        if record is None:
+            query.tally.unreadable += 1
+            record = line.decode(errors="replace")
+        knows = knows or is_log_record(record)
+        for message in _read_records(search, record):
+            knows = True
+            yield message
+    if not knows:
+        raise UnknownLogForm
+
+
+def _read_document(lines: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+    content = bytearray()
+    for line in lines:
+        content += line + b"\n"
+        if len(content) > MAX_DOCUMENT_BYTES:
+            raise UnknownLogForm
+    records = list(_decode_documents(content.decode(errors="replace")))
+    search = RecordSearch(query)
+    messages = [message for record in records for message in _read_records(search, record)]
+    query.tally.lines += sum(map(_count_records, records))
+    if not messages and not any(map(is_log_record, records)):
+        raise UnknownLogForm
+    yield from messages
+
+
+def _read_records(search: RecordSearch, record: Record) -> Iterator[LogMessage]:
+    """Yield the messages of a document, the oldest first: Loki begins with the newest."""
+    messages = list(search.find_messages(record))
+    times = [message.at for message in messages if message.at is not None]
+    if len(times) == len(messages) > 1 and times[0] > times[-1] and times == sorted(times, reverse=True):
+        messages.reverse()
+    yield from messages
+
+
+def _decode_documents(text: str) -> Iterator[Record]:
+    """Yield the JSON values of a text, one after the other. Raises UnknownLogForm where something else follows."""
+    decoder, place = json.JSONDecoder(), 0
+    while (found := BLANK.match(text, place)) and found.end() < len(text):
+        try:
+            record, place = decoder.raw_decode(text, found.end())
+        except (ValueError, RecursionError):
+            raise UnknownLogForm from None
+        yield record
+
+
+def _count_records(record: Record, depth: int = MAX_DEPTH) -> int:
+    """Return how many lines of a log a document holds: the length of the longest list of records in it, or 1."""
+    if isinstance(record, dict) and depth:
+        return max((_count_records(value, depth - 1) for value in record.values()), default=1)
+    if isinstance(record, list) and depth and record and not isinstance(record[0], int):
+        return max(len(record), *(_count_records(value, depth - 1) for value in record))
+    return 1

@@ -1,0 +1,224 @@
+"""What stands before a message in a line: time, host and program, in any order and any depth.
+
+A line may have been wrapped several times: `n1: <4>Nov 21 18:00:00 n1 kernel: [ 12.5] NVRM: …`. One layer after the
+other is taken off from the left. Of several times, the one nearest to the message counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from assay.model.log_message import LogMessage
+from assay.observe.logs.time_stamps import (
+    ParsedStamp,
+    parse_ctime,
+    parse_epoch,
+    parse_iso_time,
+    parse_microseconds_since_boot,
+    parse_seconds_since_boot,
+    parse_syslog_time,
+)
+
+MAX_ENVELOPE = 4096
+"""More characters than any program writes before a message."""
+
+
+@dataclass(slots=True)
+class Envelope:
+    """What the layers of a line say; `end` is where the last of them ends.
+
+    `names_host`: the time was written as in a log in which host and program follow.
+    """
+
+    written_at: datetime
+    wall: ParsedStamp | None = None
+    uptime: ParsedStamp | None = None
+    start: ParsedStamp | None = None
+    host: str = ""
+    program: str = ""
+    seq: int | None = None
+    end: int = 0
+    is_clean: bool = True
+    names_host: bool = False
+
+    @property
+    def is_stamped(self) -> bool:
+        """Whether a layer told the time."""
+        return bool(self.wall or self.uptime or self.start)
+
+    def make_message(self, text: str) -> LogMessage:
+        """Return the message that stands in this envelope."""
+        at, stamp = self.wall or self.uptime or self.start or (None, None)
+        uptime = self.uptime[0] if self.uptime else None
+        return LogMessage(text, at, stamp, uptime, host=self.host, program=self.program, seq=self.seq)
+
+
+Match = re.Match[str]
+Take = Callable[[Envelope, Match], None]
+
+
+def _take_nothing(_envelope: Envelope, _found: Match) -> None:
+    return
+
+
+def _take_5424(envelope: Envelope, found: Match) -> None:
+    envelope.wall = parse_iso_time(found["stamp"], envelope.written_at) if found["stamp"] != "-" else envelope.wall
+    envelope.host, envelope.program = found["host"].strip("-"), found["program"].strip("-")
+
+
+def _take_kmsg(envelope: Envelope, found: Match) -> None:
+    envelope.uptime = parse_microseconds_since_boot(found["stamp"], envelope.written_at)
+    envelope.seq = int(found["seq"])
+
+
+def _take_uptime(envelope: Envelope, found: Match) -> None:
+    envelope.uptime = parse_seconds_since_boot(found["stamp"], envelope.written_at)
+
+
+def _take_start(envelope: Envelope, found: Match) -> None:
+    envelope.start = float(found["stamp"]), f"start+{found['stamp']}s"
+
+
+def _take_ctime(envelope: Envelope, found: Match) -> None:
+    envelope.wall = parse_ctime(f"x {found['day']} {found['clock']} {found['year']}", envelope.written_at)
+
+
+def _take_iso(envelope: Envelope, found: Match) -> None:
+    envelope.names_host = "," not in found["stamp"] and not found[0].startswith("[")
+    envelope.wall = parse_iso_time(found["stamp"].replace("/", "-"), envelope.written_at)
+
+
+def _take_minute(envelope: Envelope, found: Match) -> None:
+    at, stamp = parse_syslog_time(f"{found['day']} {found['clock']}:00", envelope.written_at)
+    envelope.wall = at + float(found["more"]), stamp.removesuffix(":00")
+
+
+def _take_syslog(envelope: Envelope, found: Match) -> None:
+    day, clock = found["day"], found["clock"] + (found["fraction"] or "")
+    envelope.names_host, year = True, found["before"] or found["after"]
+    if year:
+        envelope.wall = parse_ctime(f"x {day} {clock} {year}", envelope.written_at)
+    else:
+        envelope.wall = parse_syslog_time(f"{day} {clock}", envelope.written_at)
+
+
+def _take_epoch(envelope: Envelope, found: Match) -> None:
+    envelope.names_host = True
+    envelope.wall = parse_epoch(found["stamp"])
+
+
+def _take_host(envelope: Envelope, found: Match) -> None:
+    envelope.host = found["host"]
+
+
+DAY = r"(?P<day>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {0,2}\d{1,2})"
+CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)"
+WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+ZONE = r" ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b"
+FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res\d+|local\d)"
+LEVEL = r"(?:emerg|alert|crit|err|warn|notice|info|debug)"
+DELTA = r"(?: +<[^>]*>)?"
+DATA_5424 = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
+WORD = r'[^\s:\[\]<>|"]+'
+LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
+    (re.compile(pattern), take)
+    for pattern, take in (
+        (rf"<\d+>1 (?P<stamp>\S+) (?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?", _take_5424),
+        (r"<\d{1,3}>", _take_nothing),
+        (r"\d+,(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
+        (rf"{FACILITY} *: *{LEVEL} *: ", _take_nothing),
+        (rf"\[ *(?P<stamp>\d+\.\d+){DELTA} *\] ?", _take_uptime),
+        (r"\[start\+(?P<stamp>\d+\.\d+)\] ?", _take_start),
+        (r"\[ *[TC]\d+ *\] ?", _take_nothing),
+        (rf"\[{DAY} (?P<clock>\d\d:\d\d) \+(?P<more>\d+\.\d+)\] ?", _take_minute),
+        (rf"\[?{WEEKDAY} {DAY} {CLOCK}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}}){DELTA} *\]?:? ?", _take_ctime),
+        (rf"\[?(?:{WEEKDAY} )?(?P<stamp>{ISO}(?:{ZONE})?)(?:(?<=\d) [A-Z]{{3,4}}(?= ))?{DELTA}\]?[ ,:]?", _take_iso),
+        (
+            rf"(?:(?P<before>\d{{4}}) )?{DAY}(?: (?P<after>\d{{4}}))? {CLOCK}(?P<fraction>\.\d{{1,6}})?:? ?",
+            _take_syslog,
+        ),
+        (r"(?P<stamp>1\d{9}(?:\.\d{1,9}|\d{9}|\d{6}|\d{3})?)(?![\d.])[ :]?", _take_epoch),
+        (r"std(?:out|err) [FP] ", _take_nothing),
+        (r"\[(?P<host>pod/[^\]]+)\] ?", _take_host),
+        (r"(?:_?[A-Z_]+=|data: )", _take_nothing),
+        (r"""[\s>|*"'`=,-]+""", _take_nothing),
+    )
+)
+HOST_AND_PROGRAM = re.compile(
+    rf"(?P<host>{WORD})\s+(?:[a-z0-9]+\.[a-z]+\s+)?(?P<program>{WORD})(?P<process>\[[^\]]*\])?:\s*|(?P<only>kernel): "
+)
+SOURCES: tuple[tuple[re.Pattern[str], Take], ...] = (
+    (re.compile(r"(?P<file>[^\s:\[\]<>|=]+):(?:\d+:)?(?=\S)(?=[\[<\d(A-Z])"), _take_nothing),
+    (re.compile(rf"(?P<host>{WORD}): +"), _take_host),
+    (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? [a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),
+)
+"""What stands first where lines of several files, hosts or pods are printed together."""
+UNKNOWN_WORD = re.compile(r"""[^\s>|"'`=]+""")
+
+
+def read_envelope(line: str, end: int, written_at: datetime) -> Envelope:
+    """Return what the layers before `end` say: up to there, whatever stands between them is skipped."""
+    envelope = _peel(line, end, written_at)
+    while envelope.end < end and (word := UNKNOWN_WORD.match(line, envelope.end, end)):
+        envelope.is_clean, envelope.end = False, word.end()
+        _peel_layers(envelope, line, end)
+    return envelope
+
+
+def split_line(line: str, written_at: datetime) -> LogMessage:
+    """Return the message of a line of which nothing is known: what follows the last layer."""
+    envelope = _peel(line, min(len(line), MAX_ENVELOPE), written_at)
+    if not envelope.is_stamped:
+        return LogMessage(line.strip())
+    return envelope.make_message(line[envelope.end :])
+
+
+def _peel(line: str, end: int, written_at: datetime) -> Envelope:
+    envelope = Envelope(written_at)
+    _peel_layers(envelope, line, end)
+    if not envelope.is_stamped:
+        for pattern, take in SOURCES:
+            if found := pattern.match(line, envelope.end, end):
+                take(envelope, found)
+                envelope.end = found.end()
+                break
+        _peel_layers(envelope, line, end)
+    return envelope
+
+
+def _peel_layers(envelope: Envelope, line: str, end: int) -> None:
+    """Take off as many layers as there are; after a time, host and program may follow."""
+    while envelope.end < end:
+        had = envelope.is_stamped
+        if not _peel_layer(envelope, line, end) and not (had and _peel_host(envelope, line, end)):
+            return
+
+
+def _peel_layer(envelope: Envelope, line: str, end: int) -> bool:
+    for pattern, take in LAYERS:
+        if found := pattern.match(line, envelope.end, end):
+            try:
+                take(envelope, found)
+            except (ValueError, OverflowError, OSError):
+                continue
+            envelope.end = found.end()
+            return True
+    return False
+
+
+def _peel_host(envelope: Envelope, line: str, end: int) -> bool:
+    found = None if envelope.program else HOST_AND_PROGRAM.match(line, envelope.end, end)
+    if found is None:
+        return False
+    if found["only"]:
+        envelope.program = "kernel"
+    elif envelope.names_host or found["process"] or found["program"] == "kernel":
+        envelope.host, envelope.program = found["host"], found["program"]
+    else:
+        return False  # `usb 1-1: new device`
+    envelope.end = found.end()
+    return True

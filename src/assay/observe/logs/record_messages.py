@@ -1,0 +1,79 @@
+"""Finds the messages in records: objects of JSON, or entries of a journal, of whatever program wrapped them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from assay.model.log_message import LogMessage, replace_unencodable
+from assay.observe.logs.log_form_protocol import LogQuery
+from assay.observe.logs.message_search import MessageSearch
+from assay.observe.logs.record_context import HOSTS, LABELS, TIMES, RecordContext
+
+MESSAGES = ("MESSAGE", "message", "msg", "log", "line", "text", "textPayload", "_raw", "body")
+MAX_DEPTH = 32
+SAMPLED_RECORDS = 100
+PAIR = 2
+
+
+class RecordSearch:
+    """Finds the messages in records that may name a fault, or every message."""
+
+    def __init__(self, query: LogQuery) -> None:
+        self._every, self._search = query.every, MessageSearch(query.matcher, query.written_at)
+
+    def find_messages(self, record: Any) -> Iterator[LogMessage]:
+        """Yield the messages of one record. What a record says in two of its fields is one message."""
+        yield from self._walk(record, RecordContext(), set(), "", MAX_DEPTH)
+
+    def _walk(self, value: Any, around: RecordContext, said: set[str], name: str, depth: int) -> Iterator[LogMessage]:
+        if depth <= 0:
+            return
+        if isinstance(value, Mapping):
+            context = around.extend(value)
+            for key, inner in value.items():
+                if key not in TIMES:
+                    yield from self._walk(inner, context, said, str(key), depth - 1)
+        elif isinstance(value, list):
+            yield from self._walk_list(value, around, said, name, depth)
+        elif isinstance(value, str):
+            yield from self._read_text(replace_unencodable(value), around, said, name)
+
+    def _walk_list(
+        self, value: list[Any], around: RecordContext, said: set[str], name: str, depth: int
+    ) -> Iterator[LogMessage]:
+        if text := _decode_bytes(value):
+            yield from self._read_text(text, around, said, name)
+        elif len(value) >= PAIR and all(isinstance(one, str) for one in value[:PAIR]) and value[0].isdecimal():
+            context = around.extend({"time": value[0]})  # Loki: time and line
+            yield from self._walk(value[1:], context, set(), "line", depth - 1)
+        else:
+            for one in value:
+                yield from self._walk(one, around, set(), name or "line", depth - 1)
+
+    def _read_text(self, text: str, around: RecordContext, said: set[str], name: str) -> Iterator[LogMessage]:
+        is_message = name in MESSAGES
+        for line in text.splitlines():
+            message = self._search.find_message(line)
+            if message is None and self._every and is_message and line.strip():
+                message = self._search.split_line(line)
+            if message and message.text not in said:
+                said.add(message.text)
+                yield around.complete(message)
+
+
+def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
+    """Whether a value is a line of a log or holds some: objects with a message, and the time or where it comes from."""
+    if isinstance(record, list):
+        return depth > 0 and any(is_log_record(one, depth - 1) for one in record[:SAMPLED_RECORDS])
+    if not isinstance(record, Mapping):
+        return False
+    says = any(name in record for name in MESSAGES) and any(name in record for name in (*TIMES, *LABELS, *HOSTS))
+    return says or "stream" in record or (depth > 0 and any(is_log_record(one, depth - 1) for one in record.values()))
+
+
+def _decode_bytes(value: list[Any]) -> str:
+    """Return the text of a list of bytes, which a journal gives for a message with odd bytes; "" for other lists."""
+    if not value or not all(type(one) is int and 0 <= one < 256 for one in value):
+        return ""
+    return bytes(value).decode(errors="replace")

@@ -1,0 +1,29 @@
+"""How a text becomes the bytes of a file: line ends, encoding, compression."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+
+from assay.observe.logs.log_file import compress_zstd
+
+Encode = Callable[[str], bytes]
+Pack = Callable[[bytes], bytes]
+
+ENCODINGS: dict[str, Encode] = {
+    "utf-8": lambda text: text.encode(),
+    "bom": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "crlf": lambda text: text.replace("\n", "\r\n").encode(),
+    "utf-16": lambda text: b"\xff\xfe" + text.replace("\n", "\r\n").encode("utf-16-le"),
+    "utf-16-be": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+    "utf-16-without-mark": lambda text: text.encode("utf-16-le"),
+}
+COMPRESSIONS: dict[str, Pack] = {
+    "plain": lambda content: content,
+    "gzip": gzip.compress,
+    "zstd": compress_zstd,
+    "xz": lzma.compress,
+    "bzip2": bz2.compress,
+}
