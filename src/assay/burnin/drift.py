@@ -139,7 +139,7 @@ def _name_blocks(spec: BurnIn) -> dict[str, str]:
 
 def _judge_counter(spec: BurnIn, windows: Sequence[BurnInWindow], subject: str) -> Change | None:
     """Return by how much more corrected errors a day came in the second half of the time, None if too few came."""
-    steps = list(_list_increments(windows, subject))
+    steps = list(list_increments(windows, subject))
     if len(steps) < spec.drift.points_at_least:
         return None
     half = len(steps) // 2
@@ -152,7 +152,7 @@ def _judge_counter(spec: BurnIn, windows: Sequence[BurnInWindow], subject: str) 
     return rise, rise - reach, rise + reach, len(steps)
 
 
-def _list_increments(windows: Sequence[BurnInWindow], subject: str) -> Iterator[tuple[float, int]]:
+def list_increments(windows: Sequence[BurnInWindow], subject: str) -> Iterator[tuple[float, int]]:
     """Yield hours and new errors from one window to the next. A counter that fell began again at 0."""
     known = [window for window in windows if subject in window.corrected]
     for one, other in pairwise(known):

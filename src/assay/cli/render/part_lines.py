@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
+    from assay.trends.parts.acceptance_ranks import AcceptanceReport
     from assay.trends.parts.part_risks import PartRisks, ReturnHistory
     from assay.trends.parts.part_survival import GroupSurvival, KindSurvival
     from assay.trends.parts.service_returns import HazardBand
@@ -89,6 +90,25 @@ def _format_group(group: GroupSurvival, ages: Sequence[float]) -> str:
 
 def _format_point(point: SurvivalPoint | None) -> str:
     return f"{point.share:.3f} ({point.low:.3f}–{point.high:.3f})" if point else "not seen"
+
+
+def format_acceptances(report: AcceptanceReport) -> Iterator[str]:
+    """Yield what an odd rank in a burn-in means by now, the quarters of each measure, and the parts to test first."""
+    from assay.trends.parts.acceptance_readings import MEASURES
+
+    parts, deliveries = format_count(report.parts, "part"), format_count(report.deliveries, "group")
+    failed = format_count(report.failures, "failure")
+    yield f"{parts} in {deliveries} of one delivery and kind, {failed} within 90 days of the burn-in"
+    for one in report.comparisons:
+        p = "nothing failed" if one.p is None else f"p {one.p:.2g}"
+        counts = (f"{failures} of {parts}" for failures, parts in zip(one.failures, one.parts, strict=True))
+        yield f"  {MEASURES[one.measure]:48} failed, best to worst quarter: {', '.join(counts)}; {p}"
+    yield report.verdict
+    if report.tested_first:
+        yield "Tested first, as accepted within 90 days and odd in their delivery:"
+    for part in report.tested_first[:MOST_LINES]:
+        odd = ", ".join(MEASURES[name] for name in part.odd)
+        yield f"  {part.acceptance.node} {part.acceptance.subject}  {odd}"
 
 
 def _describe_shape(group: GroupSurvival) -> str:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
+from assay.ledger.interned_texts import split_batches
 from assay.ledger.store import Ledger
 from assay.lifecycle.assets.part_holders import PartHolder
+from assay.lifecycle.burn_in_record import BURN_IN_KINDS
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.service_absences import ServiceAbsence, list_absences
+from assay.model.entries.burn_in_entries import BurnInEndedEntry
 from assay.model.entries.operator_entries import CertifiedEntry
+from assay.model.load.burn_in_spec import BurnIn
 from assay.model.timestamps import parse_time
 from assay.trends.missed.service_failures import ABSENCE_KINDS, find_cause
-from assay.trends.parts.part_stays import FailedPart, PartStay
+from assay.trends.parts.acceptance_readings import Acceptance, list_acceptances
+from assay.trends.parts.part_stays import FailedPart, PartStay, days_of
 from assay.trends.parts.service_returns import ServiceReturn
-from assay.trends.peers.fleet_tables import PartFailure, find_place
-from assay.trends.peers.measurement_tables import DAY_S
+from assay.trends.peers.fleet_tables import NODES_AT_ONCE, PartFailure, find_place
 
 RETURN_KINDS = (*ABSENCE_KINDS, CertifiedEntry.kind)
-
-
-def days_of(moment: datetime) -> float:
-    """Return a time as days since 1970."""
-    return moment.timestamp() / DAY_S
 
 
 def make_stays(holders: Iterable[PartHolder]) -> Iterator[PartStay]:
@@ -45,6 +44,14 @@ def read_return_states(ledger: Ledger, as_of: datetime) -> list[NodeState]:
     """Return the states of all nodes at a moment, as far as leaving service and coming back goes."""
     entries = (entry for entry in ledger.entries(kinds=RETURN_KINDS) if parse_time(entry.at) <= as_of)
     return list(project_node_states(entries).values())
+
+
+def read_acceptances(ledger: Ledger, specs: Mapping[str, BurnIn], as_of: datetime) -> Iterator[Acceptance]:
+    """Yield what parts read in the burn-ins that ended well up to a moment. `specs`: what the fleet declares."""
+    nodes = sorted({entry.node for entry in ledger.entries(kinds=[BurnInEndedEntry.kind])})
+    for names in split_batches(nodes, NODES_AT_ONCE):
+        for node, entries in ledger.entries_by_node(names, BURN_IN_KINDS).items():
+            yield from list_acceptances(node, [one for one in entries if parse_time(one.at) <= as_of], specs)
 
 
 def list_returns(states: Iterable[NodeState], in_service: Collection[str]) -> list[ServiceReturn]:

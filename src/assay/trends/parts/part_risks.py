@@ -11,14 +11,13 @@ from assay.ledger.store import Ledger
 from assay.model.specs.trend_rules import PositionDetector, ReturnDetector, TrendRules
 from assay.model.timestamps import parse_time
 from assay.trends.parts.ledger_stays import (
-    days_of,
     list_outages,
     list_returns,
     make_failures,
     make_stays,
     read_return_states,
 )
-from assay.trends.parts.part_stays import FailureTimes
+from assay.trends.parts.part_stays import FailureTimes, days_of
 from assay.trends.parts.position_hazard import PositionHazard, rank_positions
 from assay.trends.parts.probation import Probation, list_probation
 from assay.trends.parts.service_returns import (

@@ -7,11 +7,13 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from assay.trends.parts.survival_curves import Life
 
 NODE_KIND = "node"
+DAY_S = 86_400
 
 
 class PartStay(NamedTuple):
@@ -59,6 +61,11 @@ class FailureTimes:
         """Return the failures during a stay. One at the moment of an exchange belongs to the part that goes."""
         known = self.times.get((stay.node, stay.subject), ())
         return known[bisect_right(known, stay.since) : bisect_right(known, stay.until)]
+
+
+def days_of(moment: datetime) -> float:
+    """Return a time as days since 1970."""
+    return moment.timestamp() / DAY_S
 
 
 def guess_kind(subject: str) -> str:

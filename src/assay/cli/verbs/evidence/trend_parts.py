@@ -1,4 +1,4 @@
-"""`assay trends parts`, `soak`: how long parts last, and what a longer soak after repairs would catch."""
+"""`assay trends parts`, `soak`, `burn-in`: how long parts last, and what soaks and burn-ins tell of that."""
 
 from __future__ import annotations
 
@@ -88,6 +88,25 @@ def soak(
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_soaks(history, soaks)))
 
 
+def burn_in(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", form: OutputFormat = "text") -> None:
+    """Show whether what parts read in their burn-in foretells that they fail within 90 days.
+
+    The parts of each delivery are ranked by what they read. Exit codes: 0 shown; 2 the ledger cannot be read.
+    """
+    from assay.cli.render.part_lines import format_acceptances
+    from assay.trends.parts.acceptance_ranks import judge_acceptances
+    from assay.trends.parts.ledger_stays import make_failures, make_stays, read_acceptances
+    from assay.trends.parts.part_stays import FailureTimes, days_of
+    from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders
+
+    workspace, moment = _find_fleet(context, fleet), parse_moment(as_of)
+    ledger = workspace.ledger_for_reading
+    failed = FailureTimes.collect(make_failures(list_failures(ledger, moment)))
+    accepted = read_acceptances(ledger, workspace.fleet.burn_ins, moment)
+    report = judge_acceptances(accepted, make_stays(list_fleet_holders(ledger, moment)), failed, days_of(moment))
+    typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_acceptances(report)))
+
+
 def _find_fleet(context: typer.Context, fleet: Path) -> Workspace:
     return Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
 
@@ -117,8 +136,8 @@ def _measure_survival(
     traits: tuple[Trait, ...],
     kind: str,
 ) -> list[KindSurvival]:
-    from assay.trends.parts.ledger_stays import days_of, make_failures, make_stays
-    from assay.trends.parts.part_stays import FailureTimes
+    from assay.trends.parts.ledger_stays import make_failures, make_stays
+    from assay.trends.parts.part_stays import FailureTimes, days_of
     from assay.trends.parts.part_survival import measure_survival
     from assay.trends.parts.table_stays import read_table_failures, read_table_stays
     from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders

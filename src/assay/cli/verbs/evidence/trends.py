@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.evidence.trend_parts import parts, read_service_ledger, soak
+from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak
 from assay.cli.verbs.evidence.trend_reviews import AsOf, missed, parse_moment
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -26,6 +26,7 @@ trends_app = typer.Typer(add_completion=False)
 trends_app.command()(missed)
 trends_app.command()(parts)
 trends_app.command()(soak)
+trends_app.command("burn-in")(burn_in)
 
 
 @trends_app.callback(invoke_without_command=True)
