@@ -1,8 +1,63 @@
-"""Plain values that know their origin: a reading its path in the evidence, a spec's value its file and line."""
+"""Plain values that know their origin: a reading its path in the evidence, a spec's value its file and line.
+
+Lists and mappings of evidence refuse changes, since many checks read them, and each must see all of them. Whatever reads
+them sees a `list` and a `dict`. Copies (`list(x)`, `copy.deepcopy(x)`) are plain ones.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Never
+
+
+class FrozenValueError(TypeError):
+    """Something tried to change evidence."""
+
+    def __init__(self) -> None:
+        super().__init__("evidence cannot be changed, since other checks read it too; change a copy: copy.deepcopy(…)")
+
+
+def _refuse(*_: object, **__: object) -> Never:
+    raise FrozenValueError
+
+
+class FrozenList(list[Any]):
+    """A list that refuses changes."""
+
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return [copy.deepcopy(item, memo) for item in self]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+class FrozenDict(dict[Any, Any]):
+    """A mapping that refuses changes."""
+
+    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse
+
+    def __copy__(self) -> dict[Any, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return {key: copy.deepcopy(value, memo) for key, value in self.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+def freeze_value(value: Any) -> Any:
+    """Return JSON data whose lists and mappings, at any depth, refuse changes."""
+    if isinstance(value, list):
+        return FrozenList(map(freeze_value, value))
+    return FrozenDict({key: freeze_value(item) for key, item in value.items()}) if isinstance(value, dict) else value
 
 
 class TracedValue:
@@ -28,11 +83,17 @@ class TracedStr(TracedValue, str):
     """A str with its origin."""
 
 
-class TracedList(TracedValue, list[Any]):
-    """A list with its origin."""
+class TracedList(TracedValue, FrozenList):
+    """A list with its origin, which nobody can change."""
 
 
-_KINDS: dict[type, type[TracedValue]] = {int: TracedInt, float: TracedFloat, str: TracedStr, list: TracedList}
+_KINDS: dict[type, type[TracedValue]] = {
+    int: TracedInt,
+    float: TracedFloat,
+    str: TracedStr,
+    list: TracedList,
+    FrozenList: TracedList,
+}
 
 
 def trace_value(value: Any, path: tuple[str, ...] = (), source: str = "", unit: str = "") -> Any:
