@@ -143,7 +143,7 @@ def _make_record(
     leads = sorted(one.closed.lead_days for one in own if one.closed and one.closed.lead_days is not None)
     lost = history.demotions.get((name, revision), "") if rule.stage == "record" else ""
     stage: TrendStage = "observe" if lost else rule.stage
-    foreseeable = _count_failures(rule, own, failures)
+    foreseeable = max(_count_failures(rule, own, failures), counts["right"])
     hours = rules.costs.test.node_hours
     return RuleRecord(name, rule.fault, revision, rule.stage, stage, lost, counts, tuple(leads), foreseeable, hours)
 

@@ -11,6 +11,7 @@ import typer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak
 from assay.cli.verbs.evidence.trend_reviews import AsOf, missed, parse_moment
+from assay.cli.verbs.evidence.trend_rules import read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
@@ -27,6 +28,7 @@ trends_app.command()(missed)
 trends_app.command()(parts)
 trends_app.command()(soak)
 trends_app.command("burn-in")(burn_in)
+trends_app.command()(rules)
 
 
 @trends_app.callback(invoke_without_command=True)
@@ -57,10 +59,12 @@ def trends(
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
     from assay.cli.render.part_lines import format_risks
+    from assay.cli.render.rule_record_lines import format_records
     from assay.cli.render.trend_lines import format_answer
     from assay.trends.parts.part_risks import find_table_risks
     from assay.trends.peers.measurement_tables import TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
+    from assay.trends.warnings.warning_advice import advise
 
     context.obj = fleet
     if context.invoked_subcommand is not None:
@@ -75,9 +79,16 @@ def trends(
     ):
         answer = find_trends(database, moment)
         risks = find_table_risks(database, moment) if measurements else None
-    risks = risks or _find_risks(Workspace(fleet.resolve()), moment)
-    plain = answer.as_json() | risks.as_json()
-    lines = [*format_answer(answer), *format_risks(risks)]
+    workspace = Workspace(fleet.resolve())
+    risks = risks or _find_risks(workspace, moment)
+    known, records = read_rule_records(None if measurements else workspace, moment)
+    advised = advise(known, records, answer.warnings)
+    plain = answer.as_json() | {"warnings": [one.as_json() for one in advised]} | risks.as_json()
+    lines = [
+        *format_answer(answer, advised),
+        *format_risks(risks),
+        *format_records(one for one in records if one.counts),
+    ]
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(lines))
     raise typer.Exit(1 if answer.warnings else 0)
 
