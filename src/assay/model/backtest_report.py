@@ -1,9 +1,10 @@
-"""How long repairs took, and on which nodes a change would have acted: what recorded history says about a plan."""
+"""What recorded history says about a plan: how long repairs took, where a change would have acted, what limits show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,31 @@ class PolicyReplayReport:
     new_costs: Mapping[str, float] = field(default_factory=dict)
     curves: tuple[PolicyCurve, ...] = ()
     note: str = ""
+
+
+LimitSide = Literal["at_least", "at_most", "equals"]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRecord:
+    """The alarms of a limit, and how they ended.
+
+    `failures`: of the parts that were measured. `alarms` are `right` if the part failed within 30 days, `wrong` if
+    nothing followed, else nobody can tell (`unclear`). `foreseen`: the failures that alarms came before, `lead_days`
+    the median of the time between, None for none.
+    """
+
+    failures: int
+    alarms: int
+    right: int
+    wrong: int
+    unclear: int
+    foreseen: int
+    lead_days: float | None
+
+
+def describe_record(record: LimitRecord) -> str:
+    """Return the record as part of a sentence."""
+    lead = f" ({record.lead_days:.0f} d before)" if record.lead_days is not None else ""
+    ends = f"nothing followed {record.wrong}, cannot tell of {record.unclear}"
+    return f"foresees {record.foreseen} of {record.failures} failures{lead}, {record.alarms} alarms: {ends}"

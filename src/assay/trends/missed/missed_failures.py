@@ -10,16 +10,10 @@ from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from assay.ledger.store import Ledger
-from assay.lifecycle.node_state_projection import project_node_states
-from assay.model.timestamps import format_time, parse_time
+from assay.model.timestamps import format_time
 from assay.results.history.outcome_and_pool_queries import OutcomeHistory
 from assay.trends.missed.early_signs import CheckSigns, EarlySign, SignSearch, list_meaning_checks, search_signs
-from assay.trends.missed.service_failures import (
-    ABSENCE_KINDS,
-    ServiceFailure,
-    ServiceLosses,
-    list_service_failures,
-)
+from assay.trends.missed.service_failures import ServiceFailure, ServiceLosses, read_service_losses
 
 Foresight = Literal["before", "then", "never", "cannot tell"]
 FORESIGHTS: Mapping[Foresight, str] = {
@@ -117,8 +111,7 @@ def find_missed_failures(
 ) -> MissedReport:
     """Return the failures of the last days before the history's moment; nothing later is read."""
     as_of, since = history.now, history.now - timedelta(days=days)
-    entries = [entry for entry in ledger.entries(kinds=ABSENCE_KINDS) if parse_time(entry.at) <= as_of]
-    losses = list_service_failures(project_node_states(entries).values(), in_service, since, as_of)
+    losses = read_service_losses(ledger, in_service, since, as_of)
     signs = search_signs(history, losses.failures, days)
     unseen = [one.fault for one in losses.failures]
     return judge_failures(days, losses, signs, list_meaning_checks(history, unseen, days))

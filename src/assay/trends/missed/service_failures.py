@@ -1,4 +1,4 @@
-"""The failures of hardware that took nodes out of service, from the ledger. Pure."""
+"""The failures of hardware that took nodes out of service, from the ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from assay.ledger.store import Ledger
 from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state_projection import project_node_states
 from assay.lifecycle.service_absences import ServiceAbsence, list_absences
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
@@ -48,27 +50,46 @@ class ServiceFailure(NamedTuple):
         return (self.until - self.left_at) / timedelta(hours=1)
 
 
+class NodeAbsence(NamedTuple):
+    """A node that was out of service, at most until the moment of asking."""
+
+    node: str
+    left_at: datetime
+    until: datetime
+
+
 class ServiceLosses(NamedTuple):
-    """The failures, and how many other absences there were: orders of people, rollouts, other faults."""
+    """The absences of nodes, and those among them that failures of hardware began."""
 
+    absences: list[NodeAbsence]
     failures: list[ServiceFailure]
-    others: int
+
+    @property
+    def others(self) -> int:
+        """How many absences had other causes: orders of people, rollouts, other faults."""
+        return len(self.absences) - len(self.failures)
 
 
-def list_service_failures(
+def read_service_losses(ledger: Ledger, in_service: Collection[str], since: datetime, as_of: datetime) -> ServiceLosses:
+    """Return the absences that began between two moments; no entry after the second one is used."""
+    entries = [entry for entry in ledger.entries(kinds=ABSENCE_KINDS) if parse_time(entry.at) <= as_of]
+    return list_service_losses(project_node_states(entries).values(), in_service, since, as_of)
+
+
+def list_service_losses(
     node_states: Iterable[NodeState], in_service: Collection[str], since: datetime, as_of: datetime
 ) -> ServiceLosses:
     """Return the absences that began since a moment. `node_states` are those of the moment of asking."""
-    failures, others = list[ServiceFailure](), 0
+    losses = ServiceLosses([], [])
     for state in node_states:
         back = parse_time(state.enrolled_at)
         for absence in list_absences(state, in_service):
             if absence.began_at >= since:
-                fault = find_cause(state, absence, back)
-                others += fault is None
-                failures += [_make_failure(state, absence, fault, back, as_of)] if fault else []
+                losses.absences.append(NodeAbsence(state.node, absence.began_at, absence.ended_at or as_of))
+                if fault := find_cause(state, absence, back):
+                    losses.failures.append(_make_failure(state, absence, fault, back, as_of))
             back = absence.ended_at or as_of
-    return ServiceLosses(failures, others)
+    return losses
 
 
 def find_cause(state: NodeState, absence: ServiceAbsence, back: datetime) -> FaultRecord | None:

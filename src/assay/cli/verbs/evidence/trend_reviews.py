@@ -1,4 +1,4 @@
-"""`assay trends missed`: what history says about the checks themselves."""
+"""`assay trends missed` and `assay trends limits`: what history says about the checks themselves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def missed(
     from assay.results.history.parquet_files import OUTCOMES_TABLE, history_folder, list_day_folders
     from assay.trends.missed.missed_failures import find_missed_failures
 
-    workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
+    workspace = _open_workspace(context, fleet)
     home = history_folder(workspace.reports_dir)
     if not list_day_folders(home, OUTCOMES_TABLE):
         raise AssayError("there is no history of outcomes yet", where=str(home), fix="run `assay validate`")
@@ -39,6 +39,31 @@ def missed(
     with OutcomeHistory(home, parse_moment(as_of)) as history:
         report = find_missed_failures(workspace.ledger_for_reading, history, in_service, days)
     typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))
+
+
+def limits(
+    context: typer.Context, fleet: FleetDir = Path(), days: Days = 90, as_of: AsOf = "", form: OutputFormat = "text"
+) -> None:
+    """Show the limits that never fire, always fire, or fire in vain, and better ones with the diff of a pull request.
+
+    A better limit comes with what it would have shown: the failures foreseen, and the alarms that nothing followed. No
+    file is changed. Exit codes: 0 shown; 2 there is no history.
+    """
+    from assay.cli.render.limit_lines import format_limits
+    from assay.controller.limit_reviews import review_fleet_limits
+    from assay.results.history.parquet_files import history_folder
+
+    workspace = _open_workspace(context, fleet)
+    home = history_folder(workspace.reports_dir)
+    moment = parse_moment(as_of)
+    found = review_fleet_limits(workspace.fleet, workspace.ledger_for_reading, home, moment, days)
+    document = {"days": days, "limits": [one.as_json() for one in found]}
+    typer.echo(json.dumps(document, indent=1) if form == "json" else "\n".join(format_limits(found, days)))
+
+
+def _open_workspace(context: typer.Context, fleet: Path) -> Workspace:
+    """Return the workspace of the fleet that the subcommand names, or else the command."""
+    return Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
 
 
 def parse_moment(text: str) -> datetime:

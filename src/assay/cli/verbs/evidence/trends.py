@@ -10,7 +10,7 @@ import typer
 
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak
-from assay.cli.verbs.evidence.trend_reviews import AsOf, missed, parse_moment
+from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment
 from assay.cli.verbs.evidence.trend_rules import read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 trends_app = typer.Typer(add_completion=False)
 
 trends_app.command()(missed)
+trends_app.command()(limits)
 trends_app.command()(parts)
 trends_app.command()(soak)
 trends_app.command("burn-in")(burn_in)

@@ -1,0 +1,150 @@
+"""Limits that never fire, always fire or fire in vain, and the values that history suggests.
+
+A suggested limit is the value that healthy parts pass as seldom as the budget of alarms allows, and one noise more. It
+is learnt from days whose next 30 days are known, and judged on all days of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any, Literal
+
+from assay.model.backtest_report import LimitRecord
+from assay.trends.limits.known_limits import PRESENT, list_known_limits
+from assay.trends.limits.limit_alarms import count_alarms, declare_bounds
+from assay.trends.limits.limit_profiles import LimitProfile, profile_limits
+from assay.trends.limits.limit_tables import LimitQuestion, open_limit_tables
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+NEAR_SHARE = 0.001
+ALWAYS_SHARE = 0.5
+"""A limit that fires on half of all days tells nobody anything."""
+LEAST_ENDED = 5
+"""So many alarms must have ended before "nothing ever follows" is said."""
+FAR_NOISES = 10.0
+"""A limit that is nearer may well be right: a part that gets worse passes it soon."""
+LEAST_PARTS, LEAST_HEALTHY_DAYS = 20, 500
+ALARMS_PER_1000_NODE_DAYS = 0.01
+"""What one limit may cost: a tenth of what all trends may."""
+SUGGESTED = PRESENT + 1
+LimitBehaviour = Literal["always", "in vain", "never", "works"]
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedLimit:
+    """Another value of a limit, and what it would have shown."""
+
+    value: float
+    record: LimitRecord
+    is_better: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedLimit:
+    """A limit, how it behaves, and the suggested one; None where history gives no reason for another."""
+
+    profile: LimitProfile
+    behaviour: LimitBehaviour
+    suggestion: SuggestedLimit | None = None
+
+    @property
+    def nearest(self) -> float:
+        """The distance of the nearest 0.1 % of the days."""
+        return self.profile.find_distance(NEAR_SHARE)
+
+    @property
+    def nearest_noises(self) -> float | None:
+        """The same in multiples of the noise, None where values do not vary."""
+        return self.nearest / self.profile.noise if self.profile.noise else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        profile, suggestion = self.profile, self.suggestion
+        named = profile.limit._asdict()
+        del named["id"]
+        return {
+            **named,
+            "specs": list(profile.limit.specs),
+            "behaviour": self.behaviour,
+            "sampled_parts": profile.parts,
+            "sampled_days": profile.days,
+            "sampled_days_fired": profile.fired_days,
+            "noise": profile.noise,
+            "nearest": round(self.nearest, 9),
+            "nearest_in_noise": None if self.nearest_noises is None else round(self.nearest_noises, 1),
+            "record": asdict(profile.record),
+            "suggestion": suggestion and asdict(suggestion),
+        }
+
+
+def review_limits(question: LimitQuestion) -> list[ReviewedLimit]:
+    """Return every limit in history: those that always fire first, then in vain, then never, the farthest first."""
+    with open_limit_tables(question) as database:
+        profiles = profile_limits(database, list_known_limits(database), question.today)
+        reviewed = [ReviewedLimit(one, find_behaviour(one)) for one in profiles]
+        found = _try_suggestions(database, question.today, reviewed)
+    order: Sequence[LimitBehaviour] = ("always", "in vain", "never", "works")
+    return sorted(found, key=lambda one: (order.index(one.behaviour), -(one.nearest_noises or 0), one.profile.limit))
+
+
+def find_behaviour(profile: LimitProfile) -> LimitBehaviour:
+    """Return how a limit behaves."""
+    record = profile.record
+    if not record.alarms:
+        return "never"
+    if profile.fired_days >= ALWAYS_SHARE * profile.days:
+        return "always"
+    return "in vain" if record.wrong >= LEAST_ENDED and not record.right else "works"
+
+
+def suggest_value(one: ReviewedLimit) -> float | None:
+    """Return the value that the budget of alarms asks for; None where there is no reason, or too little is known."""
+    profile, noise = one.profile, one.profile.noise
+    is_known = profile.parts >= LEAST_PARTS and profile.healthy_days >= LEAST_HEALTHY_DAYS and not profile.varies
+    is_far = one.behaviour != "never" or (one.nearest_noises or 0) > FAR_NOISES
+    if noise is None or not is_known or not is_far or one.behaviour == "works" or profile.limit.side == "equals":
+        return None
+    node_days = profile.healthy_days * profile.nodes / profile.parts
+    allowed = int(ALARMS_PER_1000_NODE_DAYS * node_days / 1000)
+    room = profile.find_healthy_distance(allowed) - noise
+    is_upper, grain = profile.limit.side == "at_most", 10.0 ** floor(log10(noise))
+    value = profile.limit.value - room if is_upper else profile.limit.value + room
+    rounded = ceil(value / grain - 1e-9) if is_upper else floor(value / grain + 1e-9)
+    is_tighter = room > 0
+    return float(f"{rounded * grain:.9g}") if is_tighter == (one.behaviour == "never") else None
+
+
+def _try_suggestions(
+    database: DuckDBPyConnection, today: int, reviewed: Sequence[ReviewedLimit]
+) -> list[ReviewedLimit]:
+    """Return the limits, those that get a suggestion with what it would have shown."""
+    values = {one.profile.limit.key: value for one in reviewed if (value := suggest_value(one)) is not None}
+    asked = [one.profile.limit for one in reviewed if one.profile.limit.key in values]
+    if not asked:
+        return list(reviewed)
+    bounds = [one.bound(SUGGESTED, values[one.key]) for one in asked]
+    declare_bounds(database, {key for one in asked for key in one.keys}, bounds)
+    records = {(row[0], row[1]): record for row, record in count_alarms(database, today).items()}
+    return [
+        ReviewedLimit(one.profile, one.behaviour, _compare(one, values[key], records[key]))
+        if (key := one.profile.limit.key) in values
+        else one
+        for one in reviewed
+    ]
+
+
+def _compare(one: ReviewedLimit, value: float, record: LimitRecord) -> SuggestedLimit:
+    """Return the suggestion.
+
+    A tighter limit is better if it foresees more. A looser one is better if fewer alarms are wrong, in all and of
+    those that have ended.
+    """
+    before = one.profile.record
+    if one.behaviour == "never":
+        return SuggestedLimit(value, record, record.foreseen > before.foreseen)
+    is_better = record.wrong < before.wrong and record.wrong * before.right <= before.wrong * record.right
+    return SuggestedLimit(value, record, is_better)
