@@ -10,6 +10,7 @@ from trends.parts.planted_parts import PlantedParts, moment
 from trends.planted_history import PlantedLedger
 
 from assay.ledger.store import Ledger
+from assay.starter.shipped_specs import find_trend_rules
 from assay.trends.parts.part_risks import find_ledger_risks, read_ledger_history
 from assay.trends.parts.part_stays import FailedPart
 from assay.trends.parts.service_returns import ServiceReturn, follow_returns, measure_return_hazard, merge_outages
@@ -143,7 +144,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_the_ledger_says_who_came_back_from_a_repair(ledger: Ledger) -> None:
-    risks = find_ledger_risks(ledger, SERVES, moment(24))
+    risks = find_ledger_risks(ledger, SERVES, moment(24), find_trend_rules(None))
     (one,) = risks.as_json()["probation"]
     assert (one["node"], one["subject"], one["repair"], one["returns_in_30_days"]) == ("a", "gpu3", "gpu.xid.79", 2)
     assert datetime.fromisoformat(one["returned"]) == moment(21) + timedelta(hours=1)

@@ -6,12 +6,14 @@ import random
 from pathlib import Path
 
 import pytest
-from trends.parts.planted_parts import PlantedParts
+from trends.parts.planted_parts import PlantedParts, moment
 
 from assay.model.specs.trend_rules import PositionDetector
+from assay.trends.parts.part_risks import rank_risky_nodes
 from assay.trends.parts.part_stays import FailedPart, FailureTimes, PartStay, guess_kind, list_lives
 from assay.trends.parts.position_hazard import rank_positions
 from assay.trends.parts.survival_curves import Life
+from assay.trends.peers.measurement_tables import TrendFiles, open_tables
 
 RULES = PositionDetector()
 
@@ -67,6 +69,14 @@ def test_the_position_that_fails_more_often_is_named(planted: PlantedParts) -> N
     assert high[0]["times_usual"] > 2
     assert all((one["batch"], one["position"]) == ("d2", "gpu3") for one in high)
     assert "gpu h100 d2 at position gpu3: " in planted.run("", 300).stdout
+
+
+def test_nodes_with_such_a_position_are_ranked(planted: PlantedParts) -> None:
+    holders, failures = (Path(word.partition("=")[2]) for word in planted.write())
+    with open_tables(TrendFiles(None, holders, failures), moment(300)) as database:
+        risky = rank_risky_nodes(database, moment(300), RULES)
+    assert set(risky) == {f"n{number:03}" for number in range(50, 100)}, "the second delivery"
+    assert min(risky.values()) >= 2
 
 
 def test_nothing_is_named_where_all_fail_alike(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ A warning of a rule that records is a fault too, which ends with it. Nothing els
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_store import write_atomically
 from assay.results.history.parquet_files import MEASUREMENTS_TABLE, history_folder, list_day_folders
 from assay.starter.shipped_specs import find_trend_rules
+from assay.trends.parts.part_risks import rank_risky_nodes
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
 from assay.trends.warnings.rule_record import RuleRecord, describe_unearned_stage, make_rule_records
@@ -37,6 +38,8 @@ from assay.trends.warnings.warning_opening import OpenedWarnings, open_warnings
 TREND_SOURCE = "trend"
 ANSWER_FILE = Path("trends") / "answer.json"
 """The last answer, in the folder of reports; it may be deleted."""
+
+RISKY = "position_times"
 
 
 class TrendEvaluation(NamedTuple):
@@ -73,9 +76,10 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
         answer = find_trends(database, now)
         open_ones = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS)).open
         fates = read_part_fates(context, database, rules, open_ones, now)
+        risky = rank_risky_nodes(database, now, rules.positions)
     with context.hold_fault_lock():
         evaluation = _record(context, rules, answer, fates, now)
-    write_atomically(context.reports / ANSWER_FILE, json.dumps(_describe(answer, now)).encode())
+    write_atomically(context.reports / ANSWER_FILE, json.dumps(_describe(answer, risky, now)).encode())
     return evaluation
 
 
@@ -174,5 +178,18 @@ def _read_last_time(file: Path) -> datetime | None:
         return None
 
 
-def _describe(answer: TrendAnswer, now: datetime) -> dict[str, Any]:
-    return {"at": format_time(now), **answer.as_json()}
+def read_position_times(reports: Path) -> dict[str, float]:
+    """Return how many times as often as usual parts fail at the worst position of each node, by the last answer.
+
+    Nothing where that is lost.
+    """
+    try:
+        return {
+            str(node): float(times) for node, times in json.loads((reports / ANSWER_FILE).read_bytes())[RISKY].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _describe(answer: TrendAnswer, risky: Mapping[str, float], now: datetime) -> dict[str, Any]:
+    return {"at": format_time(now), **answer.as_json(), RISKY: risky}

@@ -22,6 +22,7 @@ from assay.model.ledger_entry import LedgerEntry
 
 HOLDER_ENTRY_KINDS = (*ASSET_ENTRY_KINDS, SetupSeenEntry.kind, CertifiedEntry.kind)
 NODE_KIND = "node"
+_TRAITS = attrgetter("kind", "serial", "sku", "firmware", "rack", "position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def list_part_holders(node: str, entries: Iterable[LedgerEntry]) -> list[PartHol
         for place in [*present]:
             if entry.kind == CertifiedEntry.kind or _differs(present[place], held.get(place)):
                 ended.append(replace(present.pop(place), until=entry.at))
-        present = {place: replace(present.get(place, one), batch=one.batch) for place, one in held.items()}
+        present = {place: _continue(present.get(place, one), one.batch) for place, one in held.items()}
     return _name_batches([*(one for one in ended if one.until > one.since), *present.values()])
 
 
@@ -82,7 +83,11 @@ def _describe_parts(node: str, assets: NodeAssets, setup: NodeSetup, at: str) ->
 
 def _differs(before: PartHolder, now: PartHolder | None) -> bool:
     """Whether another interval begins. A delivery that is declared later begins none."""
-    return now is None or replace(now, since=before.since, batch=before.batch) != before
+    return now is None or _TRAITS(now) != _TRAITS(before)
+
+
+def _continue(one: PartHolder, batch: str) -> PartHolder:
+    return one if one.batch == batch else replace(one, batch=batch)
 
 
 def _name_batches(holders: list[PartHolder]) -> list[PartHolder]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.ledger.store import Ledger
+from assay.lifecycle.node_state import NodeState
 from assay.model.specs.trend_rules import PositionDetector, ReturnDetector, TrendRules
 from assay.model.timestamps import parse_time
 from assay.trends.parts.ledger_stays import (
@@ -18,7 +19,7 @@ from assay.trends.parts.ledger_stays import (
     read_return_states,
 )
 from assay.trends.parts.part_stays import FailureTimes, days_of
-from assay.trends.parts.position_hazard import PositionHazard, rank_positions
+from assay.trends.parts.position_hazard import PositionHazard, PositionHazards, rank_positions
 from assay.trends.parts.probation import Probation, list_probation
 from assay.trends.parts.service_returns import (
     FollowedReturn,
@@ -32,21 +33,6 @@ from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-
-class RiskRules(NamedTuple):
-    """The two detectors, as TrendRules declares them."""
-
-    returns: ReturnDetector
-    positions: PositionDetector
-
-    @classmethod
-    def of(cls, declared: Mapping[str, TrendRules]) -> RiskRules:
-        """Return the detectors of a fleet; the usual ones where it declares none."""
-        return next((cls(one.returns, one.positions) for one in declared.values()), USUAL_RULES)
-
-
-USUAL_RULES = RiskRules(ReturnDetector(), PositionDetector())
 
 
 class ReturnHistory(NamedTuple):
@@ -76,21 +62,31 @@ class PartRisks:
         }
 
 
-def find_table_risks(database: DuckDBPyConnection, as_of: datetime, rules: RiskRules = USUAL_RULES) -> PartRisks:
+def find_table_risks(database: DuckDBPyConnection, as_of: datetime, rules: TrendRules) -> PartRisks:
     """Return the risks by the tables `holders` and `failures`."""
     failures = FailureTimes.collect(read_table_failures(database))
     positions = rank_positions(read_table_stays(database), failures, days_of(as_of), rules.positions)
     return PartRisks(read_table_history(database, as_of).list_probation(rules.returns), positions.list_high())
 
 
-def find_ledger_risks(
-    ledger: Ledger, in_service: Collection[str], as_of: datetime, rules: RiskRules = USUAL_RULES
-) -> PartRisks:
+def find_ledger_risks(ledger: Ledger, in_service: Collection[str], as_of: datetime, rules: TrendRules) -> PartRisks:
     """Return the risks by the ledger."""
-    failures = FailureTimes.collect(make_failures(list_failures(ledger, as_of)))
-    positions = rank_positions(make_stays(list_fleet_holders(ledger, as_of)), failures, days_of(as_of), rules.positions)
+    positions = rank_ledger_positions(ledger, as_of, rules.positions)
     history = read_ledger_history(ledger, in_service, as_of)
     return PartRisks(history.list_probation(rules.returns), positions.list_high())
+
+
+def rank_ledger_positions(ledger: Ledger, as_of: datetime, rules: PositionDetector) -> PositionHazards:
+    """Return the hazards of positions by the ledger."""
+    failures = FailureTimes.collect(make_failures(list_failures(ledger, as_of)))
+    return rank_positions(make_stays(list_fleet_holders(ledger, as_of)), failures, days_of(as_of), rules)
+
+
+def rank_risky_nodes(database: DuckDBPyConnection, as_of: datetime, rules: PositionDetector) -> dict[str, float]:
+    """Return for each node with a high position how many times as often as usual parts fail there, by the tables."""
+    failures, today = FailureTimes.collect(read_table_failures(database)), days_of(as_of)
+    hazards = rank_positions(read_table_stays(database), failures, today, rules)
+    return hazards.rank_nodes(stay for stay in read_table_stays(database) if stay.until > today)
 
 
 def read_table_history(database: DuckDBPyConnection, as_of: datetime) -> ReturnHistory:
@@ -104,7 +100,12 @@ def read_table_history(database: DuckDBPyConnection, as_of: datetime) -> ReturnH
 
 def read_ledger_history(ledger: Ledger, in_service: Collection[str], as_of: datetime) -> ReturnHistory:
     """Return the returns by the ledger: into states of `in_service`."""
-    states, today = read_return_states(ledger, as_of), days_of(as_of)
+    return make_state_history(read_return_states(ledger, as_of), in_service, as_of)
+
+
+def make_state_history(states: Collection[NodeState], in_service: Collection[str], as_of: datetime) -> ReturnHistory:
+    """Return the returns by the states of nodes at a moment; it reads nothing else, so that each slot can ask."""
+    today = days_of(as_of)
     returns = list_returns(states, in_service)
     outages = merge_outages(list_outages(states, in_service), returns)
     followed = follow_returns(returns, outages, today)

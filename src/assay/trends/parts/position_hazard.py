@@ -75,6 +75,14 @@ class PositionHazards:
         known = self.by_group.get(_name_group(stay, stay.rack)) or self.by_group.get(_name_group(stay, ""))
         return known.times if known else 1.0
 
+    def rank_nodes(self, stays: Iterable[PartStay]) -> dict[str, float]:
+        """Return for each node with a high position how many times as often as usual parts fail at the worst."""
+        worst: dict[str, float] = {}
+        for stay in stays:
+            if (times := self.find(stay)) >= LEAST_TIMES:
+                worst[stay.node] = max(worst.get(stay.node, 0.0), round(times, 2))
+        return worst
+
     def list_high(self, most: int = 20) -> list[PositionHazard]:
         """Return what people are told, the highest first. A rack is told where it is worse than its position alone."""
         high = [one for one in self.by_group.values() if one.failures >= LEAST_FAILURES and one.times >= LEAST_TIMES]

@@ -62,6 +62,7 @@ def trends(
     from assay.cli.render.part_lines import format_risks
     from assay.cli.render.rule_record_lines import format_records
     from assay.cli.render.trend_lines import format_answer
+    from assay.starter.shipped_specs import find_trend_rules
     from assay.trends.parts.part_risks import find_table_risks
     from assay.trends.peers.measurement_tables import TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
@@ -79,7 +80,7 @@ def trends(
         else _open(fleet, moment) as database
     ):
         answer = find_trends(database, moment)
-        risks = find_table_risks(database, moment) if measurements else None
+        risks = find_table_risks(database, moment, find_trend_rules(None)) if measurements else None
     workspace = Workspace(fleet.resolve())
     risks = risks or _find_risks(workspace, moment)
     known, records = read_rule_records(None if measurements else workspace, moment)
@@ -95,10 +96,10 @@ def trends(
 
 
 def _find_risks(workspace: Workspace, as_of: datetime) -> PartRisks:
-    from assay.trends.parts.part_risks import RiskRules, find_ledger_risks
+    from assay.starter.shipped_specs import find_trend_rules
+    from assay.trends.parts.part_risks import find_ledger_risks
 
-    rules = RiskRules.of(workspace.fleet.trend_rules)
-    return find_ledger_risks(*read_service_ledger(workspace), as_of, rules)
+    return find_ledger_risks(*read_service_ledger(workspace), as_of, find_trend_rules(workspace.fleet))
 
 
 @trends_app.command()
