@@ -10,7 +10,7 @@ import pytest
 
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.faults.detection import detect_faults
-from assay.lifecycle.faults.recovery import find_clearances
+from assay.lifecycle.faults.recovery import find_clearances, find_overridden_faults
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import absent, failed, value
@@ -46,6 +46,13 @@ class Seen:
         host = {"boot_id": value(self.boot), "uptime_s": value(3600.0)}
         channels = {"probe": {"host": host, "kernel_log": {"lines": value(told)}}}
         return self.faults(EvidenceDocument("n1", self.paper.now, channels))
+
+    def ended(self, *lines):
+        """Return the open faults that a verdict in these lines ends."""
+        before, paper = self.paper.story("n1"), self.paper
+        over = find_overridden_faults(paper.catalog, before, self.kernel(*lines))
+        paper.write(*(decision_and_fault_entries.make_cleared_entry("n1", one, paper.now) for one in over))
+        return over
 
     def events(self, *events):
         host = {"host": {"uptime_s": value(3600.0)}}
@@ -85,7 +92,7 @@ def test_xids_of_places_that_the_spec_does_not_have_are_one_fault_that_shows_the
 
 
 @pytest.mark.parametrize(
-    ("xid", "severity", "blame"), [(13, "informational", "application"), (7777, "informational", "operator")]
+    ("xid", "severity", "blame"), [(13, "informational", "application"), (7, "informational", "driver")]
 )
 def test_application_and_unknown_xids_are_told_by_number_and_harm_nobody(node, xid, severity, blame):
     (fault,) = node.kernel((1, XID.format(xid)))
@@ -254,3 +261,28 @@ def test_lines_of_one_moment_are_told_once_though_their_numbers_grow_a_digit(nod
     (fault,) = node.kernel(*lines)
     assert fault.marks == {"kernel": "boot-a:12"}
     assert node.kernel(*lines, repeat=True) == []
+
+
+VERDICT = "NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x0 (None) to 0x{} ({})"
+
+
+def standing(node):
+    return {fault.fault_class: fault.severity for fault in node.paper.story("n1").faults if fault.is_open}
+
+
+def test_the_drivers_own_verdict_overrides_the_xid_of_the_same_reading(node):
+    node.kernel((100, XID.format(79)), (101, VERDICT.format(0, "None")))
+    assert set(standing(node).values()) == {"informational"}, "a healthy node is left alone"
+
+
+def test_it_ends_the_open_xids_of_its_gpu(node):
+    node.kernel((100, XID.format(48)))
+    assert standing(node) == {"gpu.xid.48": "catastrophic"}
+    (ended,) = node.ended((101, VERDICT.format(2, "Node Reboot Required")))
+    assert "Node Reboot Required" in ended.reason
+    assert standing(node) == {"gpu.xid.154.reboot": "degraded"}
+
+
+def test_it_leaves_the_xids_of_other_gpus_and_older_ones(node):
+    node.kernel((100, XID.format(79).replace("1b:00", "18:01")), (1000, XID.format(48)))
+    assert node.ended((2000, VERDICT.format(0, "None"))) == []

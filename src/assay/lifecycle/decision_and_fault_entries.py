@@ -15,6 +15,7 @@ from assay.lifecycle.faults.recovery import (
     FaultClearance,
     find_clearances,
     find_measured_recoveries,
+    find_overridden_faults,
     find_quiet_recoveries,
 )
 from assay.lifecycle.faults.sightings import find_check_sightings
@@ -118,7 +119,9 @@ def make_fault_entries(
     if evidence is not None:
         over += find_quiet_recoveries(catalog, node_state, evidence)
     seen_again = {fault.id for fault in faults}
-    cleared = [make_cleared_entry(node.name, one, now) for one in over if one.fault not in seen_again]
+    ended = [one for one in over if one.fault not in seen_again]
+    ended += find_overridden_faults(catalog, node_state, faults)
+    cleared = [make_cleared_entry(node.name, one, now) for one in ended]
     return [*(make_fault_entry(fault, now) for fault in faults), *cleared]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+GPU_INTRODUCTION = "NVRM: The NVIDIA GPU "
+"""How the driver begins to tell in several lines what happened to a GPU."""
 SINCE_WORDS = ("boot+", "start+")
 """How a stamp begins that counts from the boot, or from the first line."""
 

@@ -104,7 +104,7 @@ def test_a_site_judges_otherwise_in_three_lines(tmp_path):
     log = tmp_path / "log"
     log.write_text("[ 10.5] NVRM: Xid (PCI:0000:1b:00): 63, pid=1\n[ 99.5] NVRM: Xid (PCI:0000:1b:00): 163, x\n")
     asked = {one["fault"]: one["action"] for one in classify_log(str(log), judged)["faults"]}
-    assert asked == {"gpu.xid.63": "reset", "gpu.xid.163": "none"}
+    assert asked == {"gpu.xid.63": "reset", "gpu.xid.unknown": "ticket"}
     asked = {one["fault"]: one["action"] for one in classify_log(str(log), load_surrounding_catalog(ROOT))["faults"]}
     assert asked == {"gpu.xid.63": "none", "gpu.xid.163": "ticket"}
     assert judged.find_treatment("gpu.xid.79") == load_surrounding_catalog(ROOT).find_treatment("gpu.xid.79")

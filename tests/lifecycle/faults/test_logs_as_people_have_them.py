@@ -16,7 +16,7 @@ from assay.model.errors import AssayError
 
 HERE = Path(__file__).parent / "recordings"
 ASKS = {
-    "dmesg.log": {"gpu.xid.48": "reset", "gpu.xid.149": "reset", "nvswitch.sxid.12028": "reboot"},
+    "dmesg.log": {"gpu.xid.154.reset": "reset", "gpu.xid.149": "reset", "nvswitch.sxid.12028": "reboot"},
     "dmesg-T.log": {"gpu.xid.79": "reboot"},
     "kmsg.log": {"host.kernel.deadlock": "powercycle"},
     "journal.log": {"gpu.xid.79": "reboot", "pcie.fatal": "reboot"},
@@ -31,7 +31,7 @@ ASKS = {
     "redfish.json": {"bmc.event.processor": "triage", "bmc.event.leak": "triage"},
 }
 NOTED = {
-    "dmesg.log": {"gpu.xid.13", "gpu.xid.145", "ib.link.flap", "nic.link.flap"},
+    "dmesg.log": {"gpu.xid.13", "gpu.xid.48", "gpu.xid.145", "ib.link.flap", "nic.link.flap"},
     "kmsg.log": {"gpu.xid.31"},
     "journal-iso.log": {"host.task.hung"},
     "journal.json": {"host.oom"},

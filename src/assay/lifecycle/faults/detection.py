@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.lifecycle.decisions.evidence_validity import counts_in_stay
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.lifecycle.faults.driver_verdicts import discount_overridden
 from assay.lifecycle.faults.flooding import group_sightings
 from assay.lifecycle.faults.sightings import (
     FaultSighting,
@@ -76,7 +77,7 @@ def detect_faults(
     if evidence is not None:
         parts = map_parts_by_pci(spec)
         kernel = find_kernel_sightings(catalog, evidence, parts, spec.nvme.count)
-        sightings += drop_secondary_sightings(catalog, node, node_state, kernel)
+        sightings += discount_overridden(catalog, drop_secondary_sightings(catalog, node, node_state, kernel))
         sightings += _drop_before_boot(find_sel_sightings(catalog, evidence), evidence, node_state)
         sightings += find_alert_sightings(evidence, parts)
     return count_sightings(catalog, node, node_state, sightings, policy.intake.node.open_faults)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.lifecycle.faults.driver_verdicts import XID_CLASSES
 from assay.lifecycle.faults.steady_clock import SteadyClock
 from assay.model.log_message import LogMessage
 from assay.model.pci_address import normalize_pci_address
@@ -25,7 +26,7 @@ class LogFault:
     """One fault of one part. `first` and `last` are time stamps as in the log, None if the log has none.
 
     `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
-    faults that follow from it. `host` is "" if the log names none.
+    faults that follow from it. `host` is "" if the log names none. `overridden_by` is a later verdict of the driver.
     """
 
     name: str
@@ -39,6 +40,8 @@ class LogFault:
     settling: int = 0
     detail: str = ""
     code: NvlinkCode | None = None
+    last_at: float | None = None
+    overridden_by: str = ""
     secondary: Counter[str] = field(default_factory=Counter)
 
     def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None) -> None:
@@ -47,6 +50,7 @@ class LogFault:
         self.counter.add(at, not settling and (code is None or code.needs_action))
         self.first, self.last = self.first or message.stamp, message.stamp or self.last
         self.detail, self.code = message.text, code
+        self.last_at, self.overridden_by = at, ""
         self.lines += 1
         self.settling += settling
 
@@ -71,6 +75,16 @@ class LogFaultCollector:
             correlator.record(name, place, at)
         fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
         fault.see(message, at, code)
+        if verdict := self._catalog.find_verdict(name):
+            self._override(fault, place, verdict.overrides_seconds)
+
+    def _override(self, verdict: LogFault, place: str, seconds: float) -> None:
+        """Mark the earlier XIDs of the GPU, on which the driver's own verdict came."""
+        for (host, name, where), fault in self._faults.items():
+            if fault is verdict or (host, where) != (verdict.host, place) or not name.startswith(XID_CLASSES):
+                continue
+            if fault.last_at is None or verdict.last_at is None or verdict.last_at - fault.last_at <= seconds:
+                fault.overridden_by = verdict.name
 
     def _start_host(self, host: str) -> tuple[SteadyClock, FaultCorrelator]:
         self._hosts[host] = SteadyClock(), FaultCorrelator(self._catalog)
@@ -101,7 +115,7 @@ def find_fault_owner(blame: FaultBlame) -> FaultOwner:
 def log_fault_as_json(fault: LogFault, catalog: FaultCatalog) -> dict[str, Any]:
     """Return a fault as plain data: class, owner, severity, count, what it asks for, and why."""
     rule, treatment = catalog.find_class(fault.name), catalog.find_treatment(fault.name)
-    reached = fault.counter.is_threshold_reached
+    reached = fault.counter.is_threshold_reached and not fault.overridden_by
     return {
         "fault": fault.name,
         "class": find_fault_owner(treatment.blame),
@@ -127,7 +141,9 @@ def _list_reasons(fault: LogFault, rule: FaultClass | None) -> list[str]:
         reasons.append(str(fault.code))
     if fault.settling:
         reasons.append(f"{fault.settling} of them within {rule.settle_seconds:g} s after the boot, which belong to it")
-    if not fault.counter.is_threshold_reached:
+    if fault.overridden_by:
+        reasons.append(f"the driver's own verdict, {fault.overridden_by}, came after it and decides")
+    elif not fault.counter.is_threshold_reached:
         reasons.append(_describe_below_threshold(fault, rule))
     reasons += [
         f"{name} ×{count} followed from it and is not counted" for name, count in sorted(fault.secondary.items())

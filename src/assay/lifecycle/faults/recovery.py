@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from assay.lifecycle.faults.sightings import ALERT_SOURCE
+from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.faults.driver_verdicts import XID_CLASSES, seconds_between
+from assay.lifecycle.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import RecordedOutcome
@@ -91,6 +93,20 @@ def find_quiet_recoveries(
     ]
 
 
+def find_overridden_faults(
+    catalog: FaultCatalog, node_state: NodeState, found: Iterable[FaultObservation]
+) -> list[FaultClearance]:
+    """Return the open XIDs that a verdict among the faults just found ends. Those that moved their node stay open."""
+    return [
+        FaultClearance(fault.id, f"the driver's verdict: {verdict.detail}")
+        for verdict in found
+        if (rule := catalog.find_verdict(verdict.fault_class)) and not verdict.subject.endswith(UNKNOWN_PART)
+        for fault in node_state.faults
+        if fault.id != verdict.id and fault.subject == verdict.subject and _can_end(fault)
+        if 0 <= seconds_between(fault.last_seen, verdict.last_seen) <= rule.overrides_seconds
+    ]
+
+
 def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str, because: str) -> list[FaultClearance]:
     """Return the open faults that end with an alert: only alerts reported them."""
     return [
@@ -103,6 +119,10 @@ def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str,
 def _list_open_faults(node_state: NodeState) -> list[FaultRecord]:
     """Return the open faults that moved no node."""
     return [fault for fault in node_state.faults if fault.is_open and fault.response != "acted"]
+
+
+def _can_end(fault: FaultRecord) -> bool:
+    return fault.is_open and fault.response != "acted" and fault.fault_class.startswith(XID_CLASSES)
 
 
 def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> RecordedOutcome | None:

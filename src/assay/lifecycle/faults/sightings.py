@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from assay.lifecycle.faults.split_messages import SplitMessages
 from assay.model.evidence import EARLIEST_TIME, LATEST_TIME, EvidenceDocument
+from assay.model.log_message import LogMessage
 from assay.model.outcome import Outcome, RecordedOutcome
 from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
@@ -133,9 +135,11 @@ def find_kernel_sightings(
     boot = evidence.read("probe", "host", "boot_id").value or ""
     booted_at = find_boot_time(evidence)
     start = booted_at or _find_latest_start(evidence)
+    split = SplitMessages()
     for line in read_log_lines(evidence):
         uptime_s = None if booted_at is None and "at" in line else line["t_s"]
-        text, source, mark = line["text"], line.get("source", "kernel"), f"{boot}:{line['seq']}"
+        text = split.complete(LogMessage(line["text"])).text
+        source, mark = line.get("source", "kernel"), f"{boot}:{line['seq']}"
         for mention in catalog.kernel_log_matcher.find_faults(text):
             at = format_time(line.get("at") or start + timedelta(seconds=line["t_s"]))
             code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts, drives)

@@ -11,7 +11,13 @@ from pydantic import Field, model_validator
 
 from assay.model.load.load_parts import LoadPart
 from assay.model.specs.customers.customer_words import FaultCustomerWords
-from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, KernelLogPattern, NvlinkUnit, RegexText
+from assay.model.specs.kernel_log_and_xid_patterns import (
+    KernelLogMatcher,
+    KernelLogPattern,
+    NvlinkUnit,
+    RegexText,
+    XidVerdict,
+)
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 FaultSeverity = Literal["catastrophic", "degraded", "informational"]
@@ -94,6 +100,7 @@ class FaultClass(FaultTreatment):
 
     - Recognised by any of: `xid` and `sxid` numbers, `kernel_log` (a regular expression or a KernelLogPattern), `sel`,
       `measurement`, a failed check with this fault class (`check: true`), or by assay itself (`by_assay: true`).
+      `verdict` recognises an XID by its text.
     - It has its severity from `count` sightings within `window_minutes`; before, it is informational. Sightings within
       `burst_seconds` of each other count once.
     - A sighting within `settle_seconds` after boot belongs to the boot. One that `follows` another fault belongs to it.
@@ -102,10 +109,11 @@ class FaultClass(FaultTreatment):
       judgement comes from. `for_customers`: what customers of the node are told.
     - `proof`: parts of a load. After a repair, a state that loads the node runs them too, and their checks must pass.
 
-    `summary`: what happened, in a sentence. `xid`, `sxid`: NVIDIA's numbers. `kernel_log`: a regular expression or a
-    KernelLogPattern. `sel`: entries of the BMC's event log. `measurement`: a measured value beyond a bound. `check`: a
-    failed check with this fault class. `by_assay`: assay itself finds it. `count`: so many sightings give it its
-    severity. `window_minutes`: the time in which they are counted.
+    `summary`: what happened, in a sentence. `xid`, `sxid`: NVIDIA's numbers. `kernel_log`: a regular expression or
+    a KernelLogPattern. `verdict`: an XID that itself says what the GPU needs. `sel`: entries of the BMC's event
+    log. `measurement`: a measured value beyond a bound. `check`: a failed check with this fault class. `by_assay`:
+    assay itself finds it. `count`: so many sightings give it its severity. `window_minutes`: the time in which they
+    are counted.
     """
 
     summary: str
@@ -115,6 +123,7 @@ class FaultClass(FaultTreatment):
     xid: list[int] = Field(default=[])
     sxid: list[int] = Field(default=[])
     kernel_log: RegexText | KernelLogPattern | None = None
+    verdict: XidVerdict | None = None
     sel: SelPattern | None = None
     measurement: MeasurementThreshold | None = None
     check: bool = False
@@ -139,7 +148,7 @@ class FaultClass(FaultTreatment):
     @property
     def has_own_name(self) -> bool:
         """Whether faults can have the class's own name, not only that of an XID or SXID."""
-        return bool(self.kernel_log or self.sel or self.measurement or self.check or self.by_assay)
+        return bool(self.kernel_log or self.verdict or self.sel or self.measurement or self.check or self.by_assay)
 
     @property
     def kernel_log_pattern(self) -> KernelLogPattern | None:
@@ -182,8 +191,15 @@ class FaultCatalog(SpecDocument):
     def kernel_log_matcher(self) -> KernelLogMatcher:
         """Finds the kernel messages of these classes."""
         return KernelLogMatcher(
-            {name: fault.kernel_log_pattern for name, fault in self.classes.items() if fault.kernel_log_pattern}
+            {name: fault.kernel_log_pattern for name, fault in self.classes.items() if fault.kernel_log_pattern},
+            [number for fault in self.classes.values() for number in fault.list_xid_names()],
+            {name: fault.verdict for name, fault in self.classes.items() if fault.verdict},
         )
+
+    def find_verdict(self, name: str) -> XidVerdict | None:
+        """Return the verdict of a class: what an XID itself says that its GPU needs; None for other classes."""
+        fault = self.find_class(name)
+        return fault.verdict if fault else None
 
     @cached_property
     def primary_faults(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ A message is found by how it begins or by a word that it contains; only then is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
@@ -46,9 +46,24 @@ class KernelLogPattern(StrictModel):
 
 XID_PREFIX = "NVRM: Xid"
 _XID_NUMBER = re.compile(
-    r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)\): (?P<xid>\d{1,6})\b"
-    r"|SXid \((?:PCI:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b"
+    r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d{1,6})\b"
+    r"|SXid \((?:PCI:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b(?P<fatal>, Fatal\b)?"
 )
+UNKNOWN_XID = "gpu.xid.unknown"
+UNKNOWN_SXID = "nvswitch.sxid.unknown"
+UNKNOWN_FATAL_SXID = "nvswitch.sxid.unknown.fatal"
+"""These three are the classes of numbers that no catalogue has."""
+
+
+class XidVerdict(StrictModel):
+    """The text by which the XID `xid` itself says what the GPU needs, as a regular expression.
+
+    It overrides what earlier XIDs of that GPU ask for, if they were seen within `overrides_seconds` before it.
+    """
+
+    xid: int
+    text: RegexText
+    overrides_seconds: float = Field(default=300, gt=0)
 
 
 class FaultMention(NamedTuple):
@@ -62,10 +77,21 @@ class FaultMention(NamedTuple):
 class KernelLogMatcher:
     """The kernel log patterns of a catalogue, compiled. Logs are searched for `begins` and `holds` first.
 
-    `patterns` belong to classes without `begins` and `holds` and must be matched with every line.
+    `patterns` belong to classes without `begins` and `holds` and must be matched with every line. `numbers` are the
+    XIDs and SXIDs that have a class, by name; with none, every number has its own. `verdicts` are the classes that the
+    text of an XID decides.
     """
 
-    def __init__(self, lines: Mapping[str, KernelLogPattern]) -> None:
+    def __init__(
+        self,
+        lines: Mapping[str, KernelLogPattern],
+        numbers: Collection[str] = (),
+        verdicts: Mapping[str, XidVerdict] | None = None,
+    ) -> None:
+        self._numbers = frozenset(numbers)
+        self._verdicts: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
+        for name, verdict in (verdicts or {}).items():
+            self._verdicts.setdefault(verdict.xid, []).append((name, re.compile(verdict.text)))
         compiled = [(name, line, re.compile(line.pattern)) for name, line in lines.items()]
         heads = {head for _, line, _ in compiled for head in line.begins}
         self.begins: tuple[str, ...] = tuple(sorted({XID_PREFIX, *heads}, key=lambda head: (-len(head), head)))
@@ -94,7 +120,7 @@ class KernelLogMatcher:
         """Return the faults that a message names. `text` is without time, host and level."""
         found = []
         if "Xid (" in text and (number := _XID_NUMBER.search(text)):
-            found.append(_xid_mention(number))
+            found.append(self._xid_mention(number, text))
         head = self._head.match(text)
         if head:
             found += _class_mentions(self._by_head[head[0]], text)
@@ -103,16 +129,22 @@ class KernelLogMatcher:
                 found += _class_mentions(classes, text)
         return found + _class_mentions(self.patterns, text) if self.patterns else found
 
+    def _xid_mention(self, number: re.Match[str], text: str) -> FaultMention:
+        if number["xid"] is None:
+            unknown = UNKNOWN_FATAL_SXID if number["fatal"] else UNKNOWN_SXID
+            return FaultMention(self._name_number(f"nvswitch.sxid.{int(number['sxid'])}", unknown), number["switch"])
+        for name, regex in self._verdicts.get(int(number["xid"]), ()):
+            if regex.search(text, number.end()):
+                return FaultMention(name, number["gpu"])
+        return FaultMention(self._name_number(f"gpu.xid.{int(number['xid'])}", UNKNOWN_XID), number["gpu"])
+
+    def _name_number(self, name: str, unknown: str) -> str:
+        return name if not self._numbers or name in self._numbers else unknown
+
 
 def is_truncated_xid(text: str) -> bool:
     """Whether a message announces an XID or SXID without its number."""
     return ("NVRM: Xid" in text or ": SXid" in text) and _XID_NUMBER.search(text) is None
-
-
-def _xid_mention(number: re.Match[str]) -> FaultMention:
-    if number["xid"]:
-        return FaultMention(f"gpu.xid.{int(number['xid'])}", number["gpu"])
-    return FaultMention(f"nvswitch.sxid.{int(number['sxid'])}", number["switch"])
 
 
 def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:

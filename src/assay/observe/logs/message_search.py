@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from assay.model.log_message import LogMessage
+from assay.model.log_message import GPU_INTRODUCTION, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
 from assay.observe.logs.line_envelope import read_envelope, split_line
 
@@ -52,8 +52,8 @@ class MessageSearch:
         return self._heads.match(text) is not None or "Xid (" in text
 
     def names_fault(self, text: str) -> bool:
-        """Whether a message names a fault, or announces an XID without its number."""
-        return bool(self.matcher.find_faults(text)) or is_truncated_xid(text)
+        """Whether a message names a fault, announces an XID without its number, or begins to tell one."""
+        return bool(self.matcher.find_faults(text)) or is_truncated_xid(text) or text.startswith(GPU_INTRODUCTION)
 
 
 def unescape(text: str) -> str:

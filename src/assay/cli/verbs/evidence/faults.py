@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -100,13 +101,16 @@ def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
 def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:
     """Add every fault in the messages of a log to the collector. What cannot be counted is noted in the log's tally."""
     from assay.lifecycle.faults.sightings import find_nvlink_code, match_sel_event
+    from assay.lifecycle.faults.split_messages import SplitMessages
     from assay.model.specs.kernel_log_and_xid_patterns import is_truncated_xid
 
-    for message in log.messages():
+    split: defaultdict[str, SplitMessages] = defaultdict(SplitMessages)
+    for read in log.messages():
         if log.is_bmc_log:
-            if name := match_sel_event(catalog, message.message_id, message.text):
-                collector.add(name, message.part, message)
+            if name := match_sel_event(catalog, read.message_id, read.text):
+                collector.add(name, read.part, read)
             continue
+        message = split[read.host].complete(read)
         mentions = catalog.kernel_log_matcher.find_faults(message.text)
         if is_truncated_xid(message.text) or (mentions and not message.is_of_kernel):
             log.tally.note_uncounted(message.text)
