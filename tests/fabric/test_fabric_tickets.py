@@ -2,10 +2,13 @@
 
 from typing import get_args
 
+from fat_trees import fat_tree
+
 from assay.fabric.comparison.cabling_tickets import LIKELY_CAUSES, TITLES, make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.comparison.discrepancy import DiscrepancyKind
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
+from assay.model.fabric.ports_and_cables import PortId
 from assay.model.ticket import Ticket, TicketPlace
 
 
@@ -118,7 +121,10 @@ def test_a_swap_says_both_ways_to_mend_it_and_why_one_is_likelier(small):
 def test_both_links_of_a_cage_without_link_are_one_ticket_about_its_transceiver(small):
     (ticket,) = make_cabling_tickets(look(small, without(0, 4)))
     assert ticket.title == "No link: leaf-1-0 cage 1"
-    assert ticket.cause == "both links of leaf-1-0 cage 1 are down: the transceiver they share"
+    assert (
+        ticket.cause
+        == "both links of leaf-1-0 cage 1 are down: the transceiver they share; it costs 800 Gb/s of 2 nodes"
+    )
     assert (ticket.node, ticket.beside, len(ticket.places)) == ("", "", 4)
     assert ticket.key == make_cabling_tickets(look(small, without(4, 0)))[0].key
 
@@ -137,7 +143,7 @@ def test_a_rack_without_power_is_one_ticket(small):
     }
     (ticket,) = make_cabling_tickets(look(small, lambda cables: [c for c in cables if c.a.guid not in gone]))
     assert ticket.title == "Rack r01: 3 devices not in the fabric"
-    assert ticket.cause == "n01, n02, n03 stand in rack r01: its power, or what they have in common there"
+    assert ticket.cause.startswith("n01, n02, n03 stand in rack r01: its power, or what they have in common there; ")
     assert [place.device for place in ticket.places] == ["n01", "n02", "n03"]
 
 
@@ -165,7 +171,57 @@ def test_a_dead_leaf_says_what_it_costs(small):
     (ticket,) = make_cabling_tickets(
         look(small, lambda cables: [c for c in cables if leaf not in (c.a.guid, c.b.guid)])
     )
-    assert ticket.cause.endswith("meanwhile 6 nodes are left with 3 of 4 links")
+    assert ticket.cause.endswith("meanwhile 6 nodes are left with 3 of 4 links; it costs 5600 Gb/s of 6 nodes")
+
+
+def test_crossed_parallel_cables_cost_nothing_and_say_so(small):
+    trunk = [number for number, cable in enumerate(small.cables) if not cable.a.node][:2]
+
+    def cross(cables):
+        a, b = (cables[number] for number in trunk)
+        return [a._replace(b=b.b), b._replace(b=a.b), *(c for c in cables if c not in (a, b))]
+
+    (ticket,) = make_cabling_tickets(look(small, cross))
+    assert ticket.severity == "informational"
+    assert "it costs nothing: the cables still join the devices that the design joins" in ticket.cause
+
+
+def test_what_costs_most_nodes_comes_first(small):
+    leaf = small.cables[1].b.guid
+    comparison = look(
+        small,
+        lambda cables: [cables[0]._replace(rate="4xHDR"), *(c for c in cables[1:] if leaf not in (c.a.guid, c.b.guid))],
+    )
+    faults = comparison.as_json()["faults"]
+    assert [(fault["severity"], len(fault["nodes"]), fault["gbps"]) for fault in faults] == [
+        ("degraded", 6, 5600), ("degraded", 1, 200),
+    ]  # fmt: skip
+    assert [comparison.discrepancies[fault["members"][0]].kind for fault in faults] == ["device-missing", "degraded"]
+
+
+def test_a_leaf_of_many_nodes_is_worse_than_one_of_few():
+    tree = fat_tree(units=1, nodes=18, rails=2)
+    leaf = next(guid for guid, device in tree.devices.items() if device.name == "leaf-0-0")
+    (ticket,) = make_cabling_tickets(look(tree, lambda cables: [c for c in cables if leaf not in (c.a.guid, c.b.guid)]))
+    assert ticket.severity == "catastrophic"
+
+
+def test_a_moved_node_is_one_ticket_with_its_list_of_plugs(small):
+    own = {cable.a.port_id for cable in small.cables_of_node("n02")}
+
+    def move(cables):
+        return [c._replace(b=PortId(c.b.guid, c.b.number + 5)) if c.a in own else c for c in cables]
+
+    (ticket,) = make_cabling_tickets(look(small, move))
+    assert (ticket.title, ticket.node, ticket.severity) == ("Node in other ports: n02, 4 plugs", "n02", "informational")
+    assert sum(step.startswith("move the plug from") for step in ticket.steps.splitlines()) == 4
+
+
+def test_many_cables_of_a_switch_without_link_are_one_ticket(small):
+    spine = small.cables[-1].b.guid
+    lost = [number for number, cable in enumerate(small.cables) if cable.b.guid == spine][::2]
+    (ticket,) = make_cabling_tickets(look(small, without(*lost)))
+    assert ticket.title == f"No link: {len(lost)} cables of spine-2"
 
 
 def test_every_kind_has_a_title_and_a_cause():

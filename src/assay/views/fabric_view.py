@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.controller.cache.fleet_snapshot_cache import ScannedFabricComparison
-from assay.fabric.comparison.cabling_tickets import group_by_common_cause, make_cabling_tickets
+from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
+from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.fabric_drawing import FabricPicture, draw_fabric
 from assay.fabric.fault_drawing import FindAddress, draw_discrepancy
 from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
 from assay.model.fabric.ports_and_cables import CableEnd, PortId
@@ -55,7 +57,8 @@ class SwitchSummary:
 class FabricSummary:
     """One fabric: the last scan in one line and when it was (ISO 8601), its faults, and its switches.
 
-    `scanned_at` is "" for a fabric that nobody has scanned: then nothing is known of its cables.
+    `drawing` is the part of the fabric that has faults, as SVG. `scanned_at` is "" for a fabric that nobody scanned:
+    then nothing is known of its cables.
     """
 
     name: str
@@ -63,6 +66,7 @@ class FabricSummary:
     scanned_at: str
     problems: tuple[str, ...]
     faults: tuple[FaultyCabling, ...]
+    drawing: str
     switches: tuple[SwitchSummary, ...]
 
 
@@ -85,9 +89,10 @@ def summarize_fabric(fabric: ScannedFabric, find_address: FindAddress) -> Fabric
         if one.kind == "switch"
     )
     if scan is None:
-        return FabricSummary(topology.name, "nobody has scanned it yet", "", (), (), switches)
+        return FabricSummary(topology.name, "nobody has scanned it yet", "", (), (), "", switches)
     found, faults = scan.comparison, tuple(list_faults(scan, find_address))
-    return FabricSummary(topology.name, found.summary, scan.scanned_at, found.problems, faults, switches)
+    drawing = draw_fabric(FabricPicture(topology, found.discrepancies), style="") if faults else ""
+    return FabricSummary(topology.name, found.summary, scan.scanned_at, found.problems, faults, drawing, switches)
 
 
 def list_faults(

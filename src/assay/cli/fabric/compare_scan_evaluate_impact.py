@@ -12,6 +12,7 @@ import typer
 from assay.cli.fabric.design_draft import import_cabling_sheet, learn, read_dump
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.fabric.comparison.compare import FabricComparison
@@ -161,6 +162,57 @@ def impact(
     print("\n".join(assessment.lines) if format == "text" else json.dumps(assessment.as_json(), indent=1))  # noqa: T201
 
 
+@fabric_app.command()
+def draw(
+    around: Annotated[
+        str,
+        typer.Option(
+            metavar="ELEMENT",
+            help="A node, a switch or a port: n0005, spine-01, leaf-su01-r0[17/1]. Default: all that is wrong.",
+            show_default=False,
+        ),
+    ] = "",
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="A discovery; - is stdin. Default: the last scan.", show_default=False
+        ),
+    ] = None,
+    design: DesignOrFile = "",
+    fleet: FleetDir = Path(),
+) -> None:
+    """Draw a part of the fabric as SVG, on stdout: tiers, rails, and in red what is not as designed.
+
+    Exit codes: 0 drawn; 2 the design has no such element, or there is nothing to compare it with.
+    """
+    from assay.fabric.fabric_drawing import FabricPicture, draw_fabric
+
+    topology = load_compiled_design(fleet, design)
+    comparison = _compare_dump(topology, dump) if dump else _compare_last_scan(Workspace(fleet), design)
+    print(draw_fabric(FabricPicture(topology, comparison.discrepancies, around)), end="")  # noqa: T201
+
+
+def _compare_dump(topology: CompiledTopology, dump: Path) -> FabricComparison:
+    from assay.fabric.comparison.compare import compare_cabling
+    from assay.fabric.readers.format_detection import read_topology
+
+    return compare_cabling(topology, read_topology(read_dump(dump)))
+
+
+def _compare_last_scan(workspace: Workspace, design: str) -> FabricComparison:
+    from assay.fabric.scan import format_fabric_subject, judge_scan
+    from assay.fabric.topology.topology_cache import select_design
+    from assay.observe.evidence_store import EvidenceStore
+
+    selected = select_design(workspace.fleet, design)
+    last = EvidenceStore(workspace.evidence_dir).latest(format_fabric_subject(selected))
+    if last is None:
+        raise AssayError(
+            f"the fabric {selected.name} was never scanned", fix="call `assay fabric scan`, or give a discovery: --from"
+        )
+    return judge_scan(workspace.fleet, selected, last)
+
+
 fabric_app.command()(learn)
 fabric_app.command("import")(import_cabling_sheet)
 
@@ -175,15 +227,8 @@ def load_compiled_design(fleet: Path, design: str) -> CompiledTopology:
 
 
 def _print_comparison(comparison: FabricComparison, format: str) -> None:  # noqa: A002
-    text = _format_comparison(comparison) if format == "text" else json.dumps(comparison.as_json(), indent=1)
+    from assay.fabric.comparison.comparison_text import format_comparison
+
+    text = format_comparison(comparison) if format == "text" else json.dumps(comparison.as_json(), indent=1)
     print(text)  # noqa: T201
     raise typer.Exit(EXIT_CODES[comparison.verdict])
-
-
-def _format_comparison(comparison: FabricComparison) -> str:
-    """Return one line for a match, else a paragraph for each discrepancy."""
-    lines = [comparison.summary]
-    lines += [f"  could not tell: {problem}" for problem in comparison.problems]
-    for discrepancy in comparison.discrepancies:
-        lines += ["", f"{discrepancy.kind}: {discrepancy.summary}", *(f"  → {step}" for step in discrepancy.steps)]
-    return "\n".join(lines)

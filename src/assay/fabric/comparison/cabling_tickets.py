@@ -5,18 +5,17 @@ Discrepancies with one common cause share a ticket: a transceiver, a rack withou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from assay.fabric.comparison.common_causes import CablingRepair, group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.comparison.device_discrepancies import find_unit_name
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy, DiscrepancyKind
-from assay.model.fabric.ports_and_cables import Cable, CableEnd
+from assay.fabric.comparison.repair_cost import measure_cost
+from assay.model.fabric.ports_and_cables import Cable
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketPlace
 
-MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS = 3, 3
-"""From so many missing devices in a rack, or swaps between the same devices, on, there is one common cause."""
 TITLES = {
     "swap": "Exchanged cables",
     "moved": "Cable in the wrong port",
@@ -43,21 +42,6 @@ LIKELY_CAUSES: dict[DiscrepancyKind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CablingRepair:
-    """The work of one ticket. `cause` identifies what the members have in common, "" for a single discrepancy."""
-
-    members: tuple[CablingDiscrepancy, ...]
-    cause: str = ""
-    title: str = ""
-    likely_cause: str = ""
-
-    @property
-    def first(self) -> CablingDiscrepancy:
-        """The discrepancy, or the first of several."""
-        return self.members[0]
-
-
 def make_cabling_tickets(comparison: FabricComparison) -> list[Ticket]:
     """Return one ticket per discrepancy, or per common cause of several.
 
@@ -69,7 +53,7 @@ def make_cabling_tickets(comparison: FabricComparison) -> list[Ticket]:
 
 def _make_ticket(design: str, repair: CablingRepair) -> Ticket:
     key = _make_key(design, repair)
-    members = repair.members
+    members, cost = repair.members, measure_cost(repair.members)
     nodes = {node for member in members for node in member.nodes}
     pairs = [pair for member in members for pair in member.cables]
     sharing = _list_links_sharing_transceiver(repair)
@@ -83,8 +67,8 @@ def _make_ticket(design: str, repair: CablingRepair) -> Ticket:
         expected=_format_cables([pair.expected for pair in pairs]) or "no cable",
         seen=f"{summary}\n{_format_cables([pair.observed for pair in pairs]) or 'no link'}",
         verify=f"fabric scan {design}",
-        severity="degraded",
-        cause=repair.likely_cause or describe_likely_cause(repair.first),
+        severity=cost.severity,
+        cause=f"{repair.likely_cause or describe_likely_cause(repair.first)}; {cost}",
         steps="\n".join(list_repair_steps(members, design, sharing)),
         beside="\n".join(sharing),
     )
@@ -131,103 +115,6 @@ def _list_places(discrepancy: CablingDiscrepancy) -> tuple[TicketPlace, ...]:
 
 def _format_cables(cables: list[Cable | None]) -> str:
     return "\n".join(f"{cable.a} – {cable.b} at {cable.rate}" for cable in cables if cable)
-
-
-def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRepair]:
-    """Return the repairs, in the order of the first discrepancy of each."""
-    every = list(found)
-    remaining, repairs = every, list[CablingRepair]()
-    for merge in (_merge_racks, _merge_cages, _merge_disabled_ports, _merge_bundles):
-        merged = list(merge(remaining))
-        used = {id(member) for repair in merged for member in repair.members}
-        remaining = [discrepancy for discrepancy in remaining if id(discrepancy) not in used]
-        repairs += merged
-    repairs += [CablingRepair((discrepancy,)) for discrepancy in remaining]
-    order = {id(discrepancy): number for number, discrepancy in enumerate(every)}
-    return sorted(repairs, key=lambda repair: order[id(repair.first)])
-
-
-def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several missing devices of one rack: the rack has no power."""
-    for (site, rack), members in _group(found, "device-missing", _list_own_rack):
-        if rack and len(members) >= MIN_RACK_DEVICES:
-            names = ", ".join(member.device for member in members)
-            yield CablingRepair(
-                members, f"rack/{site}/{rack}", f"Rack {rack}: {len(members)} devices not in the fabric",
-                f"{names} stand in rack {rack}: its power, or what they have in common there",
-            )  # fmt: skip
-
-
-def _merge_cages(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """All cables of one cage missing, or slow: the transceiver that they share is broken."""
-    for kind in ("missing", "degraded"):
-        for (guid, cage), members in _group(found, kind, _list_own_cages):
-            if len(members) > 1:
-                ends = (end for member in members for end in member.ends)
-                device = next(end.device for end in ends if (end.guid, _find_cage(end)) == (guid, cage))
-                name = f"{device} cage {cage}"
-                yield CablingRepair(
-                    members, f"cage/{guid}/{cage}", f"{'No link' if kind == 'missing' else 'Slow links'}: {name}",
-                    f"both links of {name} are {'down' if kind == 'missing' else 'slow'}: the transceiver they share",
-                )  # fmt: skip
-
-
-def _merge_disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several disabled ports of one node or switch: somebody disabled them for one reason."""
-    groups = list(_group(found, "disabled", lambda each: [(end.node or end.device,) for end in each.ends]))
-    done: set[int] = set()
-    for (unit,), members in sorted(groups, key=lambda group: -len(group[1])):
-        new = tuple(member for member in members if id(member) not in done)
-        if len(new) > 1:
-            done |= {id(member) for member in new}
-            yield CablingRepair(
-                new, f"disabled/{unit}", f"Disabled: {len(new)} links of {unit}", "somebody disabled them"
-            )
-
-
-def _merge_bundles(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several swaps between the same switches: a whole bundle of cables is exchanged."""
-    for devices, members in _group(found, "swap", _list_swapped_switches):
-        if len(members) >= MIN_BUNDLE_SWAPS:
-            names = " and ".join(devices)
-            yield CablingRepair(
-                members, f"bundle/{'/'.join(devices)}", f"Exchanged cables: {len(members)} pairs between {names}",
-                f"a bundle of cables of {names} was exchanged",
-            )  # fmt: skip
-
-
-def _group(
-    found: Sequence[CablingDiscrepancy],
-    kind: str,
-    list_keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]],
-) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
-    groups: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
-    for discrepancy in found:
-        if discrepancy.kind == kind:
-            for key in dict.fromkeys(list_keys(discrepancy)):
-                groups.setdefault(key, []).append(discrepancy)
-    yield from ((key, tuple(members)) for key, members in groups.items())
-
-
-def _list_own_rack(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
-    own = next((end for end in discrepancy.ends if discrepancy.device in (end.node, end.device)), None)
-    return [(own.site, own.rack)] if own else []
-
-
-def _list_own_cages(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
-    return [(end.guid, _find_cage(end)) for end in discrepancy.ends if _find_cage(end)]
-
-
-def _find_cage(end: CableEnd) -> str:
-    """Return the cage in a label such as `17/1`, "" if the label names none."""
-    cage, slash, _ = end.label.partition("/")
-    return cage if slash and not end.node else ""
-
-
-def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, ...]]:
-    """Return the two or three switches between which cables are exchanged, none for a swap on one switch."""
-    names = sorted({end.device for end in discrepancy.ends if not end.node})
-    return [tuple(names)] if len(names) in (2, 3) else []
 
 
 def describe_likely_cause(discrepancy: CablingDiscrepancy) -> str:

@@ -55,6 +55,25 @@ class FabricComparison:
         unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
         return f"fabric {self.design}: {self.verdict} ({counts}{kinds}{unknown})"
 
+    def _list_faults(self) -> list[dict[str, Any]]:
+        """Return what has one cause together, the most costly first. `members` are indexes of `discrepancies`."""
+        from assay.fabric.comparison.common_causes import group_by_common_cause
+        from assay.fabric.comparison.repair_cost import measure_cost
+
+        index = {id(one): number for number, one in enumerate(self.discrepancies)}
+        repairs = group_by_common_cause(self.discrepancies)
+        costs = [measure_cost(repair.members) for repair in repairs]
+        return [
+            {
+                "title": repair.title or repair.first.summary,
+                "severity": cost.severity,
+                "gbps": cost.gbps,
+                "nodes": list(cost.nodes),
+                "members": [index[id(member)] for member in repair.members],
+            }
+            for repair, cost in zip(repairs, costs, strict=True)
+        ]
+
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {
@@ -65,6 +84,7 @@ class FabricComparison:
             "found": self.found,
             "matching": self.matching,
             "discrepancies": [discrepancy.as_json() for discrepancy in self.discrepancies],
+            "faults": self._list_faults(),
             "problems": list(self.problems),
             "unknown": [cable.as_json() for cable in self.unknown],
         }

@@ -6,7 +6,6 @@ between two vertices, with their number and their bandwidth in Gb/s. Uses networ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import networkx as nx
 
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.element_names import find_element
 from assay.fabric.topology.tiers_and_shared_transceivers import describe_capacity_loss, find_device_tiers
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import Cable, PortId, rate_to_gbps
@@ -129,23 +129,17 @@ class FailureImpact:
 def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
     """Return what the loss of a node, a switch, or the cable at a port costs.
 
-    A port is written `leaf-su01-r0[33]` or `n0005/mlx5_3`. Raises AssayError for a name that the fabric lacks.
+    `what` has any form that `find_element` knows. Raises AssayError for a name that the fabric lacks.
     """
-    name, _, port = what.removesuffix("]").partition("[")
-    if name and any(device.node == name for device in topology.devices.values()):
-        return _FailureAssessment(topology, name, without=name).assess()
-    named = (device for device in topology.devices.values() if name.replace("/", " ") in (device.name, device.guid))
-    device = next(named, None)
-    if device is None:
-        raise AssayError(
-            f"the fabric {topology.name} has no {what!r}",
-            fix="name a node, a switch, or a port: leaf-su01-r0[33], n0005/mlx5_3",
-        )
-    if device.kind == "switch" and not port:
+    element = find_element(topology, what)
+    if element.kind == "node":
+        return _FailureAssessment(topology, element.node, without=element.node).assess()
+    device = element.device
+    assert device is not None, "an element that is no node has a device"
+    if device.kind == "switch" and element.port is None:
         return _FailureAssessment(topology, device.name, without=device.guid).assess()
-    number = int(port) if re.fullmatch(r"\d{1,5}", port) else 1
-    cable = topology.cable_at(PortId(device.guid, number))
-    if cable is None or (port and not port.isdecimal()):
+    cable = topology.cable_at(element.port or PortId(device.guid, 1))
+    if cable is None:
         raise AssayError(f"no cable is designed at {what}", fix=f"{device.name} has {device.ports} ports")
     return _FailureAssessment(topology, f"the cable from {cable.a} to {cable.b}", cable=cable).assess()
 

@@ -1,0 +1,161 @@
+"""Groups discrepancies that have one common cause into repairs, and ranks these by what they cost.
+
+A transceiver, a rack without power, a bundle of cables, a moved node, a switch: one cause is one piece of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.comparison.repair_cost import measure_cost
+from assay.model.fabric.ports_and_cables import CableEnd
+
+MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS, MIN_SWITCH_CABLES = 3, 3, 4
+"""From so many missing devices in a rack, swaps between the same switches, or missing cables of a switch on, there is
+one common cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class CablingRepair:
+    """The work of one ticket. `cause` identifies what the members have in common, "" for a single discrepancy."""
+
+    members: tuple[CablingDiscrepancy, ...]
+    cause: str = ""
+    title: str = ""
+    likely_cause: str = ""
+
+    @property
+    def first(self) -> CablingDiscrepancy:
+        """The discrepancy, or the first of several."""
+        return self.members[0]
+
+
+def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRepair]:
+    """Return the repairs, each discrepancy in exactly one: what costs most nodes and bandwidth first."""
+    remaining, repairs = list(found), list[CablingRepair]()
+    order = {id(discrepancy): number for number, discrepancy in enumerate(remaining)}
+    for merge in MERGES:
+        used: set[int] = set()
+        for repair in merge(remaining):
+            members = {id(member) for member in repair.members}
+            if not members & used:  # a cable between two cages has one ticket
+                used |= members
+                repairs.append(repair)
+        remaining = [discrepancy for discrepancy in remaining if id(discrepancy) not in used]
+    repairs += [CablingRepair((discrepancy,)) for discrepancy in remaining]
+    return sorted(repairs, key=lambda repair: (*measure_cost(repair.members).rank, order[id(repair.first)]))
+
+
+def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several missing devices of one rack: the rack has no power."""
+    for (site, rack), members in _group(found, "device-missing", _list_own_rack):
+        if rack and len(members) >= MIN_RACK_DEVICES:
+            names = ", ".join(member.device for member in members)
+            yield CablingRepair(
+                members, f"rack/{site}/{rack}", f"Rack {rack}: {len(members)} devices not in the fabric",
+                f"{names} stand in rack {rack}: its power, or what they have in common there",
+            )  # fmt: skip
+
+
+def _merge_cages(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """All cables of one cage missing, or slow: the transceiver that they share is broken."""
+    for kind in ("missing", "degraded"):
+        for (guid, cage), members in _group(found, kind, _list_own_cages):
+            if len(members) > 1:
+                ends = (end for member in members for end in member.ends)
+                device = next(end.device for end in ends if (end.guid, _find_cage(end)) == (guid, cage))
+                name = f"{device} cage {cage}"
+                yield CablingRepair(
+                    members, f"cage/{guid}/{cage}", f"{'No link' if kind == 'missing' else 'Slow links'}: {name}",
+                    f"both links of {name} are {'down' if kind == 'missing' else 'slow'}: the transceiver they share",
+                )  # fmt: skip
+
+
+def _merge_disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several disabled ports of one node or switch: somebody disabled them for one reason."""
+    groups = list(_group(found, "disabled", lambda each: [(end.node or end.device,) for end in each.ends]))
+    done: set[int] = set()
+    for (unit,), members in sorted(groups, key=lambda group: -len(group[1])):
+        new = tuple(member for member in members if id(member) not in done)
+        if len(new) > 1:
+            done |= {id(member) for member in new}
+            yield CablingRepair(
+                new, f"disabled/{unit}", f"Disabled: {len(new)} links of {unit}", "somebody disabled them"
+            )
+
+
+def _merge_bundles(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several swaps between the same switches: a whole bundle of cables is exchanged."""
+    for devices, members in _group(found, "swap", _list_swapped_switches):
+        if len(members) >= MIN_BUNDLE_SWAPS:
+            names = " and ".join(devices)
+            yield CablingRepair(
+                members, f"bundle/{'/'.join(devices)}", f"Exchanged cables: {len(members)} pairs between {names}",
+                f"a bundle of cables of {names} was exchanged",
+            )  # fmt: skip
+
+
+def _merge_moved_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several plugs of one node in wrong ports: the node was moved, or cabled by another list."""
+    members_of: dict[str, list[CablingDiscrepancy]] = {}
+    for discrepancy in found:
+        if discrepancy.kind in ("moved", "swap") and len(discrepancy.nodes) == 1:
+            members_of.setdefault(discrepancy.nodes[0], []).append(discrepancy)
+    for node, members in members_of.items():
+        if len(members) > 1:
+            plugs = sum(bool(pair.observed and pair.expected) for member in members for pair in member.cables)
+            yield CablingRepair(
+                tuple(members), f"moved/{node}", f"Node in other ports: {node}, {plugs} plugs",
+                f"{node} was moved, or was cabled by another list",
+            )  # fmt: skip
+
+
+def _merge_switches(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Many cables of one switch without link, though the switch answers: what these ports have in common there."""
+    groups = _group(found, "missing", lambda each: [(end.device, end.guid) for end in each.ends if not end.node])
+    for (device, guid), members in sorted(groups, key=lambda group: -len(group[1])):
+        if len(members) >= MIN_SWITCH_CABLES:
+            yield CablingRepair(
+                members, f"switch/{guid}", f"No link: {len(members)} cables of {device}",
+                f"{device} answers, but {len(members)} of its cables have no link: a bundle, a panel, or the switch",
+            )  # fmt: skip
+
+
+def _group(
+    found: Sequence[CablingDiscrepancy],
+    kind: str,
+    list_keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]],
+) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
+    groups: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
+    for discrepancy in found:
+        if discrepancy.kind == kind:
+            for key in dict.fromkeys(list_keys(discrepancy)):
+                groups.setdefault(key, []).append(discrepancy)
+    yield from ((key, tuple(members)) for key, members in groups.items())
+
+
+def _list_own_rack(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
+    own = next((end for end in discrepancy.ends if discrepancy.device in (end.node, end.device)), None)
+    return [(own.site, own.rack)] if own else []
+
+
+def _list_own_cages(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
+    return [(end.guid, _find_cage(end)) for end in discrepancy.ends if _find_cage(end)]
+
+
+def _find_cage(end: CableEnd) -> str:
+    """Return the cage in a label such as `17/1`, "" if the label names none."""
+    cage, slash, _ = end.label.partition("/")
+    return cage if slash and not end.node else ""
+
+
+def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, ...]]:
+    """Return the two or three switches between which cables are exchanged, none for a swap on one switch."""
+    names = sorted({end.device for end in discrepancy.ends if not end.node})
+    return [tuple(names)] if len(names) in (2, 3) else []
+
+
+MERGES = (_merge_racks, _merge_cages, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, _merge_switches)
+"""The common causes, the surest first."""

@@ -1,0 +1,35 @@
+"""A comparison as text: the worst first, what has one cause together, and no more than people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.fabric.comparison.common_causes import CablingRepair, group_by_common_cause
+from assay.fabric.comparison.compare import FabricComparison
+from assay.fabric.comparison.repair_cost import measure_cost
+
+MAX_REPAIRS, MAX_MEMBERS = 20, 4
+
+
+def format_comparison(comparison: FabricComparison) -> str:
+    """Return one line for a match, else a paragraph for each repair, the most costly first."""
+    lines = [comparison.summary]
+    lines += [f"  could not tell: {problem}" for problem in comparison.problems[:MAX_REPAIRS]]
+    repairs = group_by_common_cause(comparison.discrepancies)
+    for repair in repairs[:MAX_REPAIRS]:
+        lines += ["", *_format_repair(repair)]
+    left = len(repairs) - MAX_REPAIRS
+    if left > 0 or len(comparison.problems) > MAX_REPAIRS:
+        lines += ["", f"and {max(left, 0)} more faults; all of them: --format json"]
+    return "\n".join(lines)
+
+
+def _format_repair(repair: CablingRepair) -> Iterator[str]:
+    cost = measure_cost(repair.members)
+    if repair.title:
+        yield f"{cost.severity}: {repair.title}: {repair.likely_cause}; {cost}"
+    for member in repair.members[:MAX_MEMBERS]:
+        yield f"  {member.kind}: {member.summary}" if repair.title else f"{member.kind}: {member.summary}; {cost}"
+        yield from (f"  → {step}" for step in member.steps)
+    if len(repair.members) > MAX_MEMBERS:
+        yield f"  and {len(repair.members) - MAX_MEMBERS} more like these: --format json"

@@ -1,0 +1,80 @@
+"""What a fault costs until it is repaired: the bandwidth that is not where the design has it, and whose it is."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.link_rates_and_states import parse_rate
+from assay.model.fabric.ports_and_cables import Cable, rate_to_gbps
+
+Severity = Literal["catastrophic", "degraded", "informational"]
+IN_PLACE_KINDS = {"device-replaced", "device-exchanged"}
+MANY_NODES = 8
+"""Our own choice: from so many nodes on, a loss hits every large job, and is worked on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairCost:
+    """`gbps` that no cable carries between the devices that the design joins, and the `nodes` that lose it.
+
+    `is_parallel`: only parallel cables are exchanged. `misleads`: devices stand in each other's place, so that work on
+    one would hit the other.
+    """
+
+    gbps: float
+    nodes: tuple[str, ...]
+    is_parallel: bool = False
+    misleads: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is, by what is lost."""
+        if not self.gbps and not self.misleads:
+            return "informational"
+        return "catastrophic" if len(self.nodes) >= MANY_NODES else "degraded"
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """A sort key: what costs most nodes, then bandwidth, first."""
+        return -len(self.nodes), -self.gbps
+
+    def __str__(self) -> str:
+        if self.is_parallel:
+            return "it costs nothing: the cables still join the devices that the design joins"
+        nodes = f" of {len(self.nodes)} node{'s' if len(self.nodes) > 1 else ''}" if self.nodes else ""
+        return f"it costs {self.gbps:g} Gb/s{nodes}" if self.gbps else "it costs no bandwidth"
+
+
+def measure_cost(discrepancies: Iterable[CablingDiscrepancy]) -> RepairCost:
+    """Return the cost of discrepancies. Cables are parallel if they join the same two devices: any of them will do."""
+    designed, seen = Counter[frozenset[str]](), Counter[frozenset[str]]()
+    nodes_of: dict[frozenset[str], set[str]] = defaultdict(set)
+    members = list(discrepancies)
+    for one in members:
+        for cable in (*(pair.expected for pair in one.cables if pair.expected), *one.cut_off):
+            designed[_join(cable)] += _gbps(cable)
+            nodes_of[_join(cable)] |= {end.node for end in cable.ends if end.node}
+        for pair in one.cables:
+            if pair.observed:  # a device in another's place still has the cables of that place
+                joined = pair.expected if one.kind in IN_PLACE_KINDS and pair.expected else pair.observed
+                seen[_join(joined)] += _gbps(pair.observed)
+    lost = {pair: gbps - seen[pair] for pair, gbps in designed.items() if gbps > seen[pair]}
+    nodes = sorted({node for pair in lost for node in nodes_of[pair]})
+    return RepairCost(
+        sum(lost.values()),
+        tuple(nodes),
+        is_parallel=not lost and all(one.kind in ("swap", "moved") for one in members),
+        misleads=any(one.kind == "device-exchanged" for one in members),
+    )
+
+
+def _join(cable: Cable) -> frozenset[str]:
+    return frozenset(end.guid for end in cable.ends)
+
+
+def _gbps(cable: Cable) -> int:
+    return int(rate_to_gbps(cable.rate)) if parse_rate(cable.rate) else 0
