@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.model.evidence import EvidenceDocument
 from assay.redfish.bmc_evidence import MAX_KEPT_EVENTS, read_bmc_channel
-from assay.redfish.event_log import EventLogCursor
+from assay.redfish.logs.event_log import EventLogCursor
 
 ENTRIES = "/redfish/v1/Systems/Host/LogServices/SEL/Entries"
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)

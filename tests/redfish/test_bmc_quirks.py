@@ -122,11 +122,15 @@ def test_a_bmc_whose_root_offers_no_sessions_is_asked_with_basic_credentials(acm
 
 def test_the_event_log_is_where_the_quirk_says(acme: Any, ca_file: Path) -> None:
     entry = {"@odata.id": "/e", "Id": "9", "Message": "here", "Created": "2026-11-20T08:00:00Z"}
-    acme.tree["/redfish/v1/M"] |= {"LogServices": {"@odata.id": "/redfish/v1/L"}}
+    acme.tree["/redfish/v1/Managers/M"] = acme.tree["/redfish/v1/M"] | {"@odata.id": "/redfish/v1/Managers/M"}
+    acme.tree["/redfish/v1/Managers/M"] |= {"LogServices": {"@odata.id": "/redfish/v1/L"}}
+    acme.tree["/redfish/v1/Systems/Host"]["Links"]["ManagedBy"] = [{"@odata.id": "/redfish/v1/Managers/M"}]
     acme.tree["/redfish/v1/L"] = {"Members": [{"Id": "Journal", "Entries": {"@odata.id": "/redfish/v1/E"}}]}
     acme.tree["/redfish/v1/E"] = {"Members": [entry]}
-    known = quirks(one={"applies": {"manufacturer": "ACME"}, "event_log": ["Journal"], "event_log_at": ["managers"]})
-    assert [event["message"] for event in read(acme, ca_file, known)["events"]["value"]] == ["here"]
+    known = quirks(one={"applies": {"manufacturer": "ACME"}, "logs": ["Managers/M/LogServices/Journal"]})
+    assert "here" in [event["message"] for event in read(acme, ca_file, known)["events"]["value"]]
+    left_out = quirks(one={"applies": {"manufacturer": "ACME"}, "logs_left_out": ["Systems/*/LogServices/SEL"]})
+    assert "unsupported" in read(acme, ca_file, left_out)["events"]
 
 
 def test_sensors_that_mean_the_whole_box_are_taken_by_name(acme: Any, ca_file: Path) -> None:

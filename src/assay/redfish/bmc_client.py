@@ -19,6 +19,7 @@ from assay.redfish.credentials import UserPassword, read_bmc_credentials
 from assay.redfish.errors import BmcLoginRefused, BmcPasswordChangeRequired, BmcResourceMissing, BmcUnreachable
 from assay.redfish.firmware_inventory import read_firmware_inventory
 from assay.redfish.firmware_push_and_tasks import RedfishTask, parse_task, push_image, read_task
+from assay.redfish.logs.all_logs import NEVER_READ, LogsBefore
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.resource_changes import replace_expired_password
 from assay.redfish.session import NO_QUIRKS, RedfishSession, Resource
@@ -34,14 +35,16 @@ class BmcClient(RedfishSession):
 
     _system_path = ""
 
-    def read_channel(self, deadline_s: float, *, since: str = "", now: UtcClock = read_utc_now) -> ReadingTree:
+    def read_channel(
+        self, deadline_s: float, *, before: LogsBefore = NEVER_READ, now: UtcClock = read_utc_now
+    ) -> ReadingTree:
         """Return the tree of the channel `bmc`. Raises nothing: what is not read in time is a failed leaf.
 
         Each request may take `deadline_s`, times the quirk's factor; see `RequestTime.patience` for all of them.
-        `since` is the event log's cursor in an earlier tree. `now` gives our time, with which the BMC's is compared.
+        `before` is how far the event logs were read before. `now` gives our time, with which the BMC's is compared.
         """
         with self.parallel_reads(deadline_s * self.dialect.slow), self.cached_reads():
-            return read_bmc_tree(self, self.systems, since, now)
+            return read_bmc_tree(self, self.systems, before, now)
 
     def system(self) -> Resource:
         """Read the system that the node's operating system runs on."""
@@ -54,7 +57,8 @@ class BmcClient(RedfishSession):
             raise BmcResourceMissing("the BMC shows no system", where=self.where)
         system, *others = sorted(found, key=_host_system_rank, reverse=True)
         self._system_path = system["@odata.id"]
-        self.identify(manufacturer=system.get("Manufacturer"), model=system.get("Model"))
+        idents = [str(one.get("Id")) for one in found]
+        self.identify(manufacturer=system.get("Manufacturer"), model=system.get("Model"), system=idents)
         return [system, *others]
 
     def read_power_state(self) -> str:

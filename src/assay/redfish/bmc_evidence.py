@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from assay.model.reading import EvidenceReading, ReadingTree, absent, failed, pa
 from assay.redfish.bmc_client import open_bmc
 from assay.redfish.bmc_readings import UtcClock, read_utc_now
 from assay.redfish.connection.request_time import LONGEST_READ
+from assay.redfish.logs.all_logs import NEVER_READ, LogsBefore
 from assay.redfish.quirks import BmcQuirkSet
 from assay.redfish.session import NO_QUIRKS
 from assay.redfish.session_pool import BmcSessionPool
 
+_IDENTITY = {"id", "at", "severity"}
 MAX_KEPT_EVENTS = 500
-"""Events in one document: those of the previous document, and new ones."""
+"""Events of one log in one document: those of the previous document, and new ones."""
 
 
 def read_bmc_channel(
@@ -39,17 +42,17 @@ def read_bmc_channel(
     """
     if not node.bmc_address:
         return absent(f"no bmc_address is declared for {node.name}")
-    since, known_events = _read_before(before)
+    known = _read_before(before)
     try:
         whole_s = LONGEST_READ * deadline_s
         with open_bmc(node, root=root, deadline_s=deadline_s, whole_s=whole_s, quirks=quirks, sessions=sessions) as bmc:
-            tree = bmc.read_channel(deadline_s, since=since, now=now)
+            tree = bmc.read_channel(deadline_s, before=known, now=now)
     except AssayError as error:
         return failed(error.what)
     if reason := _common_failure(tree):
         return failed(reason)
     if "value" in tree["events"]:
-        tree["events"] = value([*known_events, *tree["events"]["value"]][-MAX_KEPT_EVENTS:])
+        tree["events"] = value(_keep_newest([*known.events, *tree["events"]["value"]]))
     return {name: _replace_unencodable_leaves(branch) for name, branch in tree.items()}
 
 
@@ -83,10 +86,23 @@ def _leaves(tree: ReadingTree) -> Iterator[EvidenceReading]:
             yield from _leaves(branch)
 
 
-def _read_before(before: EvidenceDocument | None) -> tuple[str, list[dict[str, str]]]:
-    """Return the cursor and the events of the last document; "" and none where it does not have both."""
+def _keep_newest(events: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the newest events of each log, in their order."""
+    left = Counter(event.get("log", "") for event in events)
+    kept = []
+    for event in events:
+        if left[event.get("log", "")] <= MAX_KEPT_EVENTS:
+            kept.append(event)
+        left[event.get("log", "")] -= 1
+    return kept
+
+
+def _read_before(before: EvidenceDocument | None) -> LogsBefore:
+    """Return the cursors and the events of the last document; none where it does not have both."""
     if before is None:
-        return "", []
-    cursor, events = before.read("bmc", "event_log", "cursor"), before.read("bmc", "events")
-    has_both = isinstance(cursor.value, str) and isinstance(events.value, list)
-    return (cursor.value, events.value) if has_both else ("", [])
+        return NEVER_READ
+    cursors, events = before.read("bmc", "event_log", "cursors").value, before.read("bmc", "events").value
+    if not (isinstance(cursors, dict) and isinstance(events, list)):
+        return NEVER_READ
+    texts = {str(name): text for name, text in cursors.items() if isinstance(text, str)}
+    return LogsBefore(texts, tuple(event for event in events if isinstance(event, dict) and set(event) >= _IDENTITY))

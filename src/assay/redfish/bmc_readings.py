@@ -17,9 +17,10 @@ from assay.redfish.bios_boot_components import (
 )
 from assay.redfish.bmc_settings_readings import read_bmc_settings
 from assay.redfish.connection.parallel_reads import OneRead
+from assay.redfish.enclosure import find_enclosure
 from assay.redfish.errors import BmcResourceMissing
-from assay.redfish.event_log import read_event_log
 from assay.redfish.firmware_inventory import read_firmware_inventory
+from assay.redfish.logs.all_logs import LogsBefore, read_all_logs
 from assay.redfish.power_cooling_sensors import ChassisCooling, ChassisPower, read_sensors
 from assay.redfish.property_readings import read_branch, read_health, read_place, read_property
 from assay.redfish.session import RedfishSession, Resource
@@ -28,15 +29,17 @@ UtcClock = Callable[[], datetime]
 _SENSOR_BRANCHES = ("temperature", "voltage", "power", "offline")
 
 
-def read_bmc_tree(bmc: RedfishSession, systems: Callable[[], list[Resource]], since: str, now: UtcClock) -> ReadingTree:
+def read_bmc_tree(
+    bmc: RedfishSession, systems: Callable[[], list[Resource]], before: LogsBefore, now: UtcClock
+) -> ReadingTree:
     """Return the tree of the channel `bmc`. Raises nothing: what cannot be read is a leaf with the reason.
 
-    `systems` reads the systems, the host's first. `since` is the cursor of the event log. `now` gives our time, with
-    which the BMC's is compared.
+    `systems` reads the systems, the host's first. `before` is how far the event logs were read. `now` gives our time,
+    with which the BMC's is compared.
     """
     reader = _BmcReader(bmc, systems, now)
     read_branch(reader.manager)  # first, since quirks may depend on its version
-    branches = {"log": lambda: read_event_log(bmc, reader.system(), since), **reader.branches()}
+    branches = {"log": lambda: read_all_logs(bmc, reader.systems, before), **reader.branches()}
     read = bmc.reads.gather(partial(read_branch, branch) for branch in branches.values())
     tree: ReadingTree = dict(zip(branches, read, strict=True))
     log = tree.pop("log")
@@ -50,7 +53,7 @@ class _BmcReader:
         self.bmc, self.now = bmc, now
         self.systems = OneRead(systems).result
         self.manager = OneRead(self._read_manager).result
-        self.chassis = OneRead(lambda: self._linked("Chassis", "Chassis")).result
+        self.chassis = OneRead(lambda: find_enclosure(bmc, self.system())).result
         self.power = OneRead(lambda: ChassisPower(bmc, self.chassis())).result
         self.cooling = OneRead(lambda: ChassisCooling(bmc, self.chassis())).result
         self.firmware = OneRead(lambda: read_firmware_inventory(bmc)).result
@@ -152,7 +155,8 @@ class _BmcReader:
             yield from (*self.cooling().temperatures(), *self.power().voltages())
             return
         links = [link for system in self.systems() for link in system.get("Links", {}).get("Chassis", [])]
-        for path in dict.fromkeys(link["@odata.id"] for link in links):
+        own = [{"@odata.id": self.chassis()["@odata.id"]}] if "@odata.id" in self.chassis() else []
+        for path in dict.fromkeys(link["@odata.id"] for link in (*own, *links)):
             chassis = self.bmc.get(path)
             if "Sensors" in chassis:
                 yield from self.bmc.members(self.bmc.follow(chassis, "Sensors", 1))

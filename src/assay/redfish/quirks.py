@@ -11,11 +11,16 @@ from assay.model.specs.bmc_quirks import (
     BmcLogin,
     BmcQuirk,
     BmcQuirks,
-    EventLogHolder,
     FirmwareSpellingRule,
     SensorSchema,
 )
 
+STANDARD_LOGS = tuple(
+    f"{holder}/*/LogServices/{ident}"
+    for holder in ("Systems", "Managers", "Chassis")
+    for ident in ("SEL", "Sel", "EventLog", "Event", "Log1", "IML", "FaultLog", "FaultList")
+)
+"""The names that services give to the log of the machine's events."""
 STANDARD_FIRMWARE_RULES = (FirmwareSpellingRule(id=r"(?P<part>.+)_[Pp]ending", part="{part}", pending=True),)
 
 
@@ -23,8 +28,8 @@ STANDARD_FIRMWARE_RULES = (FirmwareSpellingRule(id=r"(?P<part>.+)_[Pp]ending", p
 class BmcDialect:
     """How to read one BMC. The defaults are the standard's; `applied_quirks` names the quirks that changed some."""
 
-    event_log: tuple[str, ...] = ("SEL", "EventLog", "Event", "Log1")
-    event_log_at: tuple[EventLogHolder, ...] = ("system", "managers", "chassis")
+    logs: tuple[str, ...] = STANDARD_LOGS
+    logs_left_out: tuple[str, ...] = ()
     log_filter: bool = True
     firmware: tuple[FirmwareSpellingRule, ...] = STANDARD_FIRMWARE_RULES
     expand: bool = True
@@ -37,6 +42,8 @@ class BmcDialect:
 
 
 STANDARD_DIALECT = BmcDialect()
+_ADDED = ("firmware", "logs", "logs_left_out")
+"""Fields of a quirk that add to those of other quirks."""
 
 
 class BmcQuirkSet:
@@ -64,18 +71,27 @@ class BmcQuirkSet:
 
 
 def quirk_applies(quirk: BmcQuirk, identity: Mapping[str, Any]) -> bool:
-    """Return whether all patterns of a quirk match. Case is ignored; a part that is unknown matches no pattern."""
+    """Return whether all patterns of a quirk match. Case is ignored; a part that is unknown matches no pattern.
+
+    Of a part with several values (`system`), one must match.
+    """
     patterns = quirk.applies.patterns()
-    texts = {name: str(identity.get(name) or "").strip().lower() for name in patterns}
-    return bool(patterns) and all(texts[name] and fnmatchcase(texts[name], patterns[name].lower()) for name in patterns)
+    return bool(patterns) and all(_matches(identity.get(name), pattern) for name, pattern in patterns.items())
+
+
+def _matches(part: Any, pattern: str) -> bool:
+    texts = [str(text or "").strip().lower() for text in (part if isinstance(part, list) else [part])]
+    return any(text and fnmatchcase(text, pattern.lower()) for text in texts)
 
 
 def _apply_quirk(dialect: BmcDialect, name: str, quirk: BmcQuirk) -> BmcDialect:
-    settings = quirk.model_dump(exclude={"applies", "why", "owner", "source", "firmware"}, exclude_none=True)
+    settings = quirk.model_dump(exclude={"applies", "why", "owner", "source", *_ADDED}, exclude_none=True)
     changes: dict[str, Any] = {key: tuple(new) if isinstance(new, list) else new for key, new in settings.items()}
     return replace(
         dialect,
         **changes,
         firmware=(*quirk.firmware, *dialect.firmware),
+        logs=(*dialect.logs, *quirk.logs),
+        logs_left_out=(*dialect.logs_left_out, *quirk.logs_left_out),
         applied_quirks=(*dialect.applied_quirks, name),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -11,14 +11,16 @@ from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 BmcLogin = Literal["session", "basic"]
 SensorSchema = Literal["subsystems", "thermal-power"]
-EventLogHolder = Literal["system", "managers", "chassis"]
+LOG_PATTERN = r"(Systems|Managers|Chassis)/[^/]+/LogServices/[^/]+"
+"""A shell pattern of the paths of log services, below `/redfish/v1/`."""
+LogPathPattern = Annotated[str, Field(pattern=f"^{LOG_PATTERN}$")]
 
 
 class QuirkScope(StrictModel):
     """The BMCs that have a quirk: shell patterns over what a BMC reports. All patterns given must match.
 
     `vendor` and `product` are in the service root, which is read before login. `manufacturer` and `model` are
-    properties of the system, `bmc_version` of its manager.
+    properties of the system, `bmc_version` of its manager, `system` is the Id of any of its systems.
     """
 
     vendor: str = ""
@@ -26,6 +28,7 @@ class QuirkScope(StrictModel):
     manufacturer: str = ""
     model: str = ""
     bmc_version: str = ""
+    system: str = ""
 
     def patterns(self) -> dict[str, str]:
         """Return the patterns that are not empty, by name."""
@@ -68,8 +71,10 @@ class FirmwareSpellingRule(StrictModel):
 class BmcQuirk(StrictModel):
     """One deviation: the BMCs that have it, its owner, and where it was observed.
 
-    - `event_log`: Ids of the event log, best first. `event_log_at`: the resources that hold it. `log_filter`: whether
-      `$filter` works on it. `expand`: whether `$expand` works. `login`: session or basic authentication.
+    - `logs`: event logs that are read besides the standard ones, such as `Chassis/HGX_GPU_*/LogServices/XID`;
+      `logs_left_out`: those that hold no events of the machine. Several quirks' patterns count together.
+    - `log_filter`: whether `$filter` works on logs. `expand`: whether `$expand` works. `login`: session or basic
+      authentication.
     - `firmware`: how Ids and versions are written. `slow`: the factor by which deadlines grow.
     - `readings`: the schema of power and cooling. `inlet_sensor`, `power_sensor`: the sensors for the whole chassis.
 
@@ -80,8 +85,8 @@ class BmcQuirk(StrictModel):
     why: str = Field(min_length=1)
     owner: str = Field(min_length=1)
     source: str = Field(min_length=1)
-    event_log: list[str] | None = None
-    event_log_at: list[EventLogHolder] | None = None
+    logs: list[LogPathPattern] = Field(default=[])
+    logs_left_out: list[LogPathPattern] = Field(default=[])
     log_filter: bool | None = None
     firmware: list[FirmwareSpellingRule] = Field(default=[])
     expand: bool | None = None

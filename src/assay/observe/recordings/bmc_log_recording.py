@@ -14,7 +14,7 @@ from assay.model.log_message import LineTally, LogMessage
 from assay.model.reading import value
 from assay.observe.logs.sel_and_redfish_entries import find_log_entries, is_sel_line, parse_sel_lines
 from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
-from assay.redfish.event_log import EventLogCursor, parse_log_entry
+from assay.redfish.logs.event_log import EventLogCursor, parse_log_entry
 
 Event = dict[str, str]
 

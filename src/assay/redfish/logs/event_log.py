@@ -1,18 +1,14 @@
-"""Reads a BMC's event log since a cursor: only the new entries, where the BMC supports such a query."""
+"""Reads one event log of a BMC since a cursor: only the new entries, where the BMC supports such a query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.model.errors import AssayError
 from assay.model.log_message import replace_unencodable
-from assay.model.reading import ReadingTree, value
-from assay.redfish.errors import BmcResourceMissing
 from assay.redfish.session import RedfishSession, Resource
 
 PAGE_SIZE = 50
-_HOLDERS = {"managers": "ManagedBy", "chassis": "Chassis"}
 
 
 @dataclass(frozen=True)
@@ -41,9 +37,9 @@ class EventLogCursor:
     def __str__(self) -> str:
         return f"{self.ident}@{self.at}#{self.critical},{self.warning}"
 
-    def after(self, events: list[dict[str, str]]) -> EventLogCursor:
-        """Return the cursor after these new events."""
-        levels = [event["severity"] for event in events]
+    def after(self, events: list[dict[str, str]], counted: list[dict[str, str]] | None = None) -> EventLogCursor:
+        """Return the cursor after these new events. Only those in `counted` are counted, by default all."""
+        levels = [event["severity"] for event in (events if counted is None else counted)]
         ident, at = (events[-1]["id"], events[-1]["at"]) if events else (self.ident, self.at)
         return EventLogCursor(
             ident, at, self.critical + levels.count("Critical"), self.warning + levels.count("Warning")
@@ -57,37 +53,9 @@ class EventLogCursor:
         )
 
 
-def read_event_log(bmc: RedfishSession, system: Resource, since: str = "") -> ReadingTree:
-    """Return the new `events`, oldest first, and `event_log`: the cursor, and the counts `critical` and `warning`.
-
-    Raises AssayError where the log cannot be read.
-    """
-    cursor = EventLogCursor.parse(since)
-    entries = _read_entries(bmc, _find_log(bmc, system), cursor)
-    events = [parse_log_entry(entry) for entry in _entries_after(cursor, entries)]
-    now = cursor.after(events)
-    counts = {"critical": value(now.critical), "warning": value(now.warning)}
-    return {"events": value(events), "event_log": {"cursor": value(str(now)), **counts}}
-
-
-def _find_log(bmc: RedfishSession, system: Resource) -> str:
-    """Return the path of the log's entries, at the place that this BMC's dialect names."""
-    for holder in _holders(bmc, system):
-        services = bmc.members(bmc.follow(holder, "LogServices", 1)) if "LogServices" in holder else []
-        for name in bmc.dialect.event_log:
-            for log in services:
-                if log.get("Id") == name and "Entries" in log:
-                    return str(log["Entries"]["@odata.id"])
-    raise BmcResourceMissing(f"no log service of the BMC is called {', '.join(bmc.dialect.event_log)}", where=bmc.where)
-
-
-def _holders(bmc: RedfishSession, system: Resource) -> Iterator[Resource]:
-    for place in bmc.dialect.event_log_at:
-        if place == "system":
-            yield system
-        else:
-            for link in system.get("Links", {}).get(_HOLDERS[place], []):
-                yield bmc.get(link["@odata.id"])
+def read_new_entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
+    """Return the entries after the cursor, oldest first. Raises AssayError where they cannot be read."""
+    return _entries_after(cursor, _read_entries(bmc, path, cursor))
 
 
 def _read_entries(bmc: RedfishSession, path: str, cursor: EventLogCursor) -> list[Resource]:
@@ -146,11 +114,23 @@ def _entries_after(cursor: EventLogCursor, entries: list[Resource]) -> list[Reso
 
 
 def parse_log_entry(entry: Resource) -> dict[str, str]:
-    """Return a LogEntry resource as an event of evidence; properties that it lacks are ""."""
+    """Return a LogEntry resource as an event of evidence; properties that it lacks are "".
+
+    Without a message, its id is the message. `part` is the last name in the path of what it is about.
+    """
     return {
         "id": replace_unencodable(entry.get("Id", "")),
         "at": replace_unencodable(entry.get("Created") or ""),
         "severity": replace_unencodable(entry.get("Severity") or ""),
-        "message": replace_unencodable(entry.get("Message") or ""),
+        "message": replace_unencodable(entry.get("Message") or entry.get("MessageId") or ""),
         "message_id": replace_unencodable(entry.get("MessageId") or ""),
+        "part": replace_unencodable(_find_part(entry)),
     }
+
+
+def _find_part(entry: Resource) -> str:
+    """Return the last name in the path of what an entry is about, "" where it names none."""
+    links = entry.get("Links")
+    origin = links.get("OriginOfCondition") if isinstance(links, dict) else entry.get("OriginOfCondition")
+    path = origin.get("@odata.id") if isinstance(origin, dict) else origin
+    return path.rstrip("/").rpartition("/")[2] if isinstance(path, str) else ""
