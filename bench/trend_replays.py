@@ -96,7 +96,7 @@ def rank_nodes(trace: NodeTrace, outages: Mapping[str, Sequence[float]], day: fl
     past = merge_outages((one for one in trace.failures if one.at <= day), returns)
     followed = follow_returns(returns, past, day)
     hazard = measure_return_hazard(followed, sum(map(len, past.values())), SERVERS * day)
-    order = [one.returned.node for one in list_probation(returns, day, ReturnDetector(), hazard)]
+    order = [one.returned.node for one in list_probation(followed, day, ReturnDetector(), hazard)]
     scores = {node: float(len(order) - place) for place, node in enumerate(order)}
     failed = [count_between(times, day, day + ahead) > 0 for times in outages.values()]
     return Ranked([scores.get(node, 0.0) for node in outages], failed)

@@ -81,6 +81,17 @@ def test_what_happens_later_changes_no_answer(planted: PlantedParts) -> None:
     assert [planted.run(verb, 103, "--format", "json").stdout for verb in ("", "soak", "parts")] == before
 
 
+def test_one_that_failed_again_or_is_gone_is_not_on_probation(planted: PlantedParts) -> None:
+    planted.hold("n00", "gpu0", 100)
+    planted.fail("n00", "gpu0", 102)
+    planted.hold("n01", "gpu0", 100, until=102)
+    planted.hold("n02", "gpu0", 100)
+    planted.hold("n02", "gpu0", 100)
+    assert [one["node"] for one in planted.ask("", 101)["probation"]] == ["n00", "n01", "n02"]
+    assert [one["node"] for one in planted.ask("", 103)["probation"]] == ["n02"]
+    assert planted.ask("", 103)["probation"][0]["returns_in_30_days"] == 1, "a row that is there twice is one"
+
+
 def test_a_part_that_comes_back_to_its_place_starts_anew(planted: PlantedParts) -> None:
     planted.hold("n00", "gpu0", 100, until=110, serial="S-loan")
     planted.hold("n00", "gpu0", 110)

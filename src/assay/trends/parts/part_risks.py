@@ -44,7 +44,7 @@ class ReturnHistory(NamedTuple):
 
     def list_probation(self, rules: ReturnDetector) -> list[Probation]:
         """Return the nodes on probation, in the order in which to test them."""
-        return list_probation((one.returned for one in self.followed), self.today, rules, self.hazard)
+        return list_probation(self.followed, self.today, rules, self.hazard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,9 @@ def read_table_history(database: DuckDBPyConnection, as_of: datetime) -> ReturnH
     failures, today = read_table_failures(database), days_of(as_of)
     returns = read_table_returns(database, failures)
     outages = merge_outages(failures, returns)
-    followed = follow_returns(returns, outages, today)
-    return _make_history(followed, outages, read_node_spans(database, today), today)
+    spans = read_node_spans(database, today)
+    gone = {node: until for node, (_, until) in spans.items()}
+    return _make_history(follow_returns(returns, outages, today, gone), outages, list(spans.values()), today)
 
 
 def read_ledger_history(ledger: Ledger, in_service: Collection[str], as_of: datetime) -> ReturnHistory:

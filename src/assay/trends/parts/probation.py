@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from assay.model.specs.trend_rules import ReturnDetector
-from assay.trends.parts.service_returns import ReturnHazard, ServiceReturn, count_recent
+from assay.trends.parts.service_returns import FollowedReturn, ReturnHazard, ServiceReturn, count_recent
 
 COUNTED_DAYS = 30.0
 """Over so many days returns are counted."""
@@ -56,21 +56,23 @@ class Probation:
 
 
 def list_probation(
-    returns: Iterable[ServiceReturn], today: float, rules: ReturnDetector, hazard: ReturnHazard | None = None
+    followed: Iterable[FollowedReturn], today: float, rules: ReturnDetector, hazard: ReturnHazard
 ) -> list[Probation]:
-    """Return the nodes on probation, in the order in which to test them: who most often fails so soon stands first."""
+    """Return the nodes on probation, in the order in which to test them: who most often fails so soon stands first.
+
+    One that has failed again, or is gone, is not on probation.
+    """
     days = float(rules.probation_days)
-    by_node: dict[str, list[ServiceReturn]] = defaultdict(list)
-    for one in sorted(returns):
-        if today - max(days, COUNTED_DAYS) <= one.at <= today:
-            by_node[one.node].append(one)
+    by_node: dict[str, list[FollowedReturn]] = defaultdict(list)
+    for one in sorted(followed):
+        by_node[one.returned.node].append(one)
     found = []
     for own in by_node.values():
-        last, age = own[-1], today - own[-1].at
-        if age < days:
-            number = count_recent([one.at for one in own], last.at, COUNTED_DAYS)
-            until = find_moment(last.at) + timedelta(days=days)
-            found.append(Probation(last, age, number, until, hazard.find(age) if hazard else 1.0))
+        last, age = own[-1], today - own[-1].returned.at
+        if age < days and not last.ended:
+            number = count_recent([one.returned.at for one in own], last.returned.at, COUNTED_DAYS)
+            until = find_moment(last.returned.at) + timedelta(days=days)
+            found.append(Probation(last.returned, age, number, until, hazard.find(age)))
     return sorted(found, key=lambda one: (-one.times, -one.number, one.days, one.returned.node))
 
 

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from assay.trends.parts.part_stays import FailedPart
 from assay.trends.parts.shrunken_hazard import shrink_hazard
@@ -28,12 +29,21 @@ class ServiceReturn(NamedTuple):
     repair: str
 
 
+ReturnEnd = Literal["failed", "returned", "gone", ""]
+"""`returned`: work by people without a failure. `gone`: the node was taken away."""
+
+
 class FollowedReturn(NamedTuple):
-    """A return, and how long it held: `failed` says whether a failure ended that, or only the end of what is known."""
+    """A return, and how long it held. `ended`: why it holds no longer, "" if it still does."""
 
     returned: ServiceReturn
     days: float
-    failed: bool
+    ended: ReturnEnd
+
+    @property
+    def failed(self) -> bool:
+        """Whether a failure ended it."""
+        return self.ended == "failed"
 
 
 class HazardBand(NamedTuple):
@@ -90,20 +100,26 @@ def merge_outages(failures: Iterable[FailedPart], returns: Iterable[ServiceRetur
 
 
 def follow_returns(
-    returns: Iterable[ServiceReturn], failures: Mapping[str, Sequence[float]], today: float
+    returns: Iterable[ServiceReturn],
+    failures: Mapping[str, Sequence[float]],
+    today: float,
+    gone: Mapping[str, float] = MappingProxyType({}),
 ) -> list[FollowedReturn]:
-    """Return how long each return held. The next return of the same node ends it too, as work by people does."""
+    """Return how long each return held. `failures`: those of each node, oldest first. `gone`: when nodes went away."""
     by_node: dict[str, list[ServiceReturn]] = defaultdict(list)
     for one in sorted(returns):
         by_node[one.node].append(one)
     followed = []
     for node, own in by_node.items():
-        times = failures.get(node, ())
-        for one, after in pairwise([*own, ServiceReturn(today, node, "", "")]):
-            end = min(today, after.at)
+        times, last = failures.get(node, ()), min(today, gone.get(node, today))
+        for one, after in zip(own, [*own[1:], None], strict=True):
+            end = min(last, after.at) if after else last
             place = bisect_right(times, one.at)
-            failed = place < len(times) and times[place] <= end
-            followed.append(FollowedReturn(one, (times[place] if failed else end) - one.at, failed))
+            is_left: ReturnEnd = "returned" if after else "gone" if last < today else ""
+            if place < len(times) and times[place] <= end:
+                followed.append(FollowedReturn(one, times[place] - one.at, "failed"))
+            else:
+                followed.append(FollowedReturn(one, max(0.0, end - one.at), is_left))
     return sorted(followed)
 
 

@@ -23,14 +23,15 @@ SELECT node, subject, {kind} AS kind, serial, sku, {batch} AS batch, rack, posit
 FROM holders
 """
 _SPANS = """
-SELECT min(since_s) / 86400, least(max(coalesce(until_s / 86400, 'infinity'::DOUBLE)), $today)
+SELECT node, min(since_s) / 86400, least(max(coalesce(until_s / 86400, 'infinity'::DOUBLE)), $today)
 FROM holders GROUP BY node
 """
 _RETURNS = """
 WITH ordered AS (
   SELECT *, lag(serial) OVER w AS serial_before, lag(rack) OVER w AS rack_before,
     lag(position) OVER w AS position_before, lag(sku) OVER w AS sku_before, lag(firmware) OVER w AS firmware_before
-  FROM holders WINDOW w AS (PARTITION BY node, subject ORDER BY since_s)
+  FROM (SELECT DISTINCT node, subject, serial, rack, position, sku, firmware, since_s FROM holders)
+  WINDOW w AS (PARTITION BY node, subject ORDER BY since_s)
 )
 SELECT DISTINCT node, since_s / 86400, subject FROM ordered
 WHERE serial_before IS NOT NULL AND (serial <> serial_before OR (rack = rack_before AND position = position_before
@@ -80,7 +81,7 @@ def _find_fault(failures: Sequence[FailedPart], after: float, until: float, subj
     return (own or between)[-1].fault if between else ""
 
 
-def read_node_spans(database: DuckDBPyConnection, today: float) -> list[tuple[float, float]]:
+def read_node_spans(database: DuckDBPyConnection, today: float) -> dict[str, tuple[float, float]]:
     """Return from when to when each node has had parts, at most until today."""
     rows = database.execute(_SPANS, {"today": today}).fetchall()
-    return [(since, until) for since, until in rows]
+    return {node: (since, until) for node, since, until in rows}
