@@ -9,7 +9,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from assay.pages.formatting import format_number, format_quantity, format_utc
 
-SHARED_TEMPLATES = frozenset({"base.html.j2", "macros.html.j2", "style.css"})
+SHARED_TEMPLATES = frozenset({"base.html.j2", "macros.html.j2", "style.css", "worsening.html.j2"})
 """The templates of this package. Every other template belongs to the package that renders it."""
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 from assay.controller.cache.fleet_snapshot_cache import FabricComparisonCache
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.cache.rollout_cache import RolloutCache
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.machine_sightings import MachineSightings
+from assay.controller.ingest.trend_answer_file import read_answer
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.ledger.store import Ledger
@@ -93,6 +95,10 @@ class LiveRecords:
         """Return what was measured nearest to its limits; a few minutes old at most."""
         context = self._refresh()
         return self._trends.read(context.reports, context.clock.now(), pool, check)
+
+    def read_worsening(self) -> dict[str, Any]:
+        """Return the last answer about what gets worse, as JSON has it; empty before the first."""
+        return read_answer(self._refresh().reports)
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""

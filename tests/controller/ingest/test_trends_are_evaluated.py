@@ -13,7 +13,8 @@ from trends.planted_history import PlantedReading, keep_planted
 
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
-from assay.controller.ingest.trend_evaluation import TrendEvaluation, evaluate_trends, read_position_times
+from assay.controller.ingest.trend_answer_file import read_position_times
+from assay.controller.ingest.trend_evaluation import TrendEvaluation, evaluate_trends
 from assay.controller.reconcile_pass import record_decisions
 from assay.controller.schedules.idle_order import order_idle_nodes
 from assay.lifecycle.assets.asset_history import AssetReading, InstalledPart, NodeAssets, make_asset_entries

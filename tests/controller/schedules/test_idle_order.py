@@ -73,7 +73,7 @@ def test_of_two_that_are_back_the_one_that_returns_again_and_again_is_first(site
 def test_a_position_that_fails_more_often_comes_after_a_repair(site: Site) -> None:
     answer = site.desk.reports / "trends" / "answer.json"
     answer.parent.mkdir(parents=True)
-    answer.write_text(json.dumps({"position_times": {NODES[3]: 2.5, NODES[4]: 7.0}}))
+    answer.write_text(json.dumps({"at": "2026-11-21T04:11:00+00:00", "position_times": {NODES[3]: 2.5, NODES[4]: 7.0}}))
     repair(site, NODES[5])
     assert list_order(site)[:4] == [NODES[5], NODES[4], NODES[3], NODES[0]]
     for spoilt in ("{", "[]", '{"position_times": [1]}', '{"position_times": {"a": "x"}}'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "access"))
 from asgi_calls import Caller, make_state
+from pages.test_worsening import make_answer, make_warning
 from starlette.applications import Starlette
 from web.pages.fleet_with_history import make_fleet_with_history
 
@@ -104,3 +106,24 @@ def test_an_answer_is_kept_for_some_minutes(tmp_path: Path) -> None:
     later = trends.read(tmp_path, now + timedelta(minutes=6))
     assert later.total == 1
     assert later == build_trend_table(tmp_path, now + timedelta(minutes=6), "", "")
+
+
+def read_trends_page(tmp_path: Path, answer: str) -> str:
+    state = make_state(make_fleet_with_history(tmp_path), tmp_path / ".assay")
+    file = state.context.reports / "trends" / "answer.json"
+    file.parent.mkdir(parents=True)
+    if answer:
+        file.write_text(answer)
+    return Caller(Starlette(routes=page_routes.routes(state))).get("/trends").body.decode()
+
+
+def test_what_gets_worse_stands_first_with_its_node(tmp_path: Path) -> None:
+    answer = make_answer(make_warning(node="n0004"), make_warning(node="gone"))
+    page = read_trends_page(tmp_path, json.dumps(answer))
+    assert page.index('<a href="/nodes/n0004">n0004</a> gpu5') < page.index("What is nearest to its limit")
+    assert "gone gpu5" in page, "a node that left the fleet has no page"
+
+
+@pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"at": "yesterday"}'])
+def test_without_an_answer_about_trends_nothing_is_claimed(tmp_path: Path, spoilt: str) -> None:
+    assert "<code>trend-evaluation</code> has not run" in read_trends_page(tmp_path, spoilt)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
-from assay.controller.ingest.trend_evaluation import read_position_times
+from assay.controller.ingest.trend_answer_file import read_position_times
 from assay.model.node import Node
 from assay.starter.shipped_specs import find_trend_rules
 from assay.trends.parts.part_risks import make_state_history

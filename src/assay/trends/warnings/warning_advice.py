@@ -23,7 +23,9 @@ class AdvisedWarning:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data, as the edge has it."""
-        return {**self.warning.as_json(), "rule": self.rule, "stage": self.stage, **self.payoff.as_json()}
+        forecast = self.warning.forecast
+        told = {"rule": self.rule, "stage": self.stage, "rate_days": forecast.middle if forecast else None}
+        return {**self.warning.as_json(), **told, **self.payoff.as_json()}
 
 
 def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[ChangeWarning]) -> list[AdvisedWarning]:

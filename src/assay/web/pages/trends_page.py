@@ -1,12 +1,14 @@
-"""The page of measurements: what is nearest to its limit in the whole fleet, and which way it goes."""
+"""The page of measurements: what gets worse among its peers, and what is nearest to its limit."""
 
 from __future__ import annotations
 
 from assay.model.errors import AssayError
+from assay.pages.trend_course import SIZE
+from assay.pages.worsening import group_rows
 from assay.views.fleet_trends import DAYS
 from assay.views.live_records import LiveRecords
 from assay.web.pages.node_page import draw_sparkline, link_source
-from assay.web.pages.page_frame import PageRequest, render_frame
+from assay.web.pages.page_frame import PageRequest, place, render_frame
 
 DIRECTION_WORDS = {
     "nearer": "towards its limit",
@@ -24,9 +26,14 @@ def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
         table = records.read_trends(pool, f"*{check}*" if check else "")
     except AssayError as error:
         problem = error.what
+    answer = records.read_worsening()
     return render_frame(
         "trends.html.j2",
         request,
+        answer=answer,
+        groups=group_rows(answer) if answer else [],
+        size=SIZE,
+        node_link=lambda name: place("nodes", name) if name in records.fleet.nodes else "",
         table=table,
         problem=problem,
         days=DAYS,

@@ -60,7 +60,7 @@ def parts(
     if html is not None:
         from assay.trends.parts.survival_page import render_survival
 
-        _write_page(html, render_survival(found, moment))
+        write_page(html, render_survival(found, moment))
     plain = {"as_of": moment.isoformat(), "kinds": [one.as_json() for one in found]}
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_survival(found)))
 
@@ -173,7 +173,8 @@ def _refuse_failures_alone(holders: Path | None, failures: Path | None) -> None:
         raise AssayError("there are no holders of parts", fix="give --holders too")
 
 
-def _write_page(path: Path, page: str) -> None:
+def write_page(path: Path, page: str) -> None:
+    """Write a page. Raises AssayError for a file that cannot be written."""
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak
+from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak, write_page
 from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment
 from assay.cli.verbs.evidence.trend_rules import read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from duckdb import DuckDBPyConnection
 
     from assay.trends.parts.part_risks import PartRisks
+    from assay.trends.warnings.trend_report import TrendReport
 
 trends_app = typer.Typer(add_completion=False)
 
@@ -52,6 +54,9 @@ def trends(
     ] = None,
     failures: Annotated[Path | None, typer.Option(metavar="FILE", help="Parquet: time, node, subject, fault.")] = None,
     as_of: AsOf = "",
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with pictures to this file too.")
+    ] = None,
     form: OutputFormat = "text",
 ) -> None:
     """Show which parts get worse among their peers.
@@ -59,13 +64,13 @@ def trends(
     The change of a part in two months is compared with that of at least 19 others of its kind and firmware. Nothing
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
-    from assay.cli.render.part_lines import format_risks
-    from assay.cli.render.rule_record_lines import format_records
-    from assay.cli.render.trend_lines import format_answer
+    from assay.pages.worsening import render_worsening
     from assay.starter.shipped_specs import find_trend_rules
     from assay.trends.parts.part_risks import find_table_risks
-    from assay.trends.peers.measurement_tables import TrendFiles, open_tables
+    from assay.trends.peers.measurement_tables import DAY_S, TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
+    from assay.trends.peers.warning_courses import read_courses
+    from assay.trends.warnings.trend_report import TrendReport
     from assay.trends.warnings.warning_advice import advise
 
     context.obj = fleet
@@ -80,19 +85,26 @@ def trends(
         else _open(fleet, moment) as database
     ):
         answer = find_trends(database, moment)
+        courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
         risks = find_table_risks(database, moment, find_trend_rules(None)) if measurements else None
     workspace = Workspace(fleet.resolve())
     risks = risks or _find_risks(workspace, moment)
     known, records = read_rule_records(None if measurements else workspace, moment)
-    advised = advise(known, records, answer.warnings)
-    plain = answer.as_json() | {"warnings": [one.as_json() for one in advised]} | risks.as_json()
-    lines = [
-        *format_answer(answer, advised),
-        *format_risks(risks),
-        *format_records(one for one in records if one.counts),
-    ]
-    typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(lines))
+    report = TrendReport(moment, answer, advise(known, records, answer.warnings), risks, records, courses)
+    if html:
+        write_page(html, render_worsening(report.as_page_json()))
+    typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(_format(report)))
     raise typer.Exit(1 if answer.warnings else 0)
+
+
+def _format(report: TrendReport) -> Iterator[str]:
+    from assay.cli.render.part_lines import format_risks
+    from assay.cli.render.rule_record_lines import format_records
+    from assay.cli.render.trend_lines import format_answer
+
+    yield from format_answer(report.answer, report.advised)
+    yield from format_risks(report.risks)
+    yield from format_records(report.judged_records)
 
 
 def _find_risks(workspace: Workspace, as_of: datetime) -> PartRisks:

@@ -1,0 +1,37 @@
+"""The last answer about trends, as a file for pages and for the order of idle tests. It may be deleted."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from assay.model.timestamps import parse_time
+
+ANSWER_FILE = Path("trends") / "answer.json"
+"""In the folder of reports."""
+POSITION_TIMES = "position_times"
+"""By node, how many times as often as usual parts fail at the worst of its positions."""
+
+
+def read_answer(reports: Path) -> dict[str, Any]:
+    """Return the last answer, empty where there is none or it cannot be read."""
+    try:
+        known = json.loads((reports / ANSWER_FILE).read_bytes())
+        parse_time(known["at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return dict(known)
+
+
+def read_last_time(reports: Path) -> datetime | None:
+    """Return when the last answer was given, None where it is lost."""
+    known = read_answer(reports)
+    return parse_time(known["at"]) if known else None
+
+
+def read_position_times(reports: Path) -> dict[str, float]:
+    """Return how many times as often as usual parts fail at the worst position of each node, by the last answer."""
+    times = read_answer(reports).get(POSITION_TIMES, {})
+    return {node: float(one) for node, one in times.items()}
