@@ -116,6 +116,13 @@ class PlantedLedger:
             at + timedelta(hours=hours), "transition", node, {"from": "triage", "to": "production", "decision": ""}
         )
 
+    def warn(self, node: str, place: str, rule: str, at: datetime) -> None:
+        """A rule of trends warned of a part."""
+        values = {"revision": "r", "stage": "observe", "serial": "", "name": "gpu_temperature", "unit": "°C"}
+        numbers = {"before": 60, "now": 70, "z": 9, "peers": 30, "because": "it gets worse"}
+        body = {"warning": f"w{len(self.entries)}", "rule": rule, "place": place, **values, **numbers}
+        self._add(at, "trend.warned", node, body)
+
     def _add(self, at: datetime, kind: str, node: str, body: dict[str, Any]) -> None:
         self.entries.append(LedgerEntry(f"{kind} {len(self.entries)}", format_time(at), kind, node, body))
 

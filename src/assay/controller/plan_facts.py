@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 
+from assay.controller.tuning.changed_limits import try_changed_limits
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
@@ -32,8 +33,13 @@ from assay.trends.rejudged_measurements import PolicyRevision
 ONE_HOUR = timedelta(hours=1)
 
 
-def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime) -> FleetFacts:
-    """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created."""
+def load_plan_facts(
+    ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime, history: Path | None = None
+) -> FleetFacts:
+    """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created.
+
+    `history` is the folder of recorded measurements, by which changed limits are tried.
+    """
     entries = read_ledger_entries(ledger)
     changes = _find_counting_changes(ledger, before, after, now)
     if not entries:
@@ -47,6 +53,7 @@ def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevis
         changes,
         _replay_policy(before, after, node_states, now),
         now,
+        try_changed_limits(before, after, history, entries, node_states, now) if history else (),
     )
 
 

@@ -107,3 +107,35 @@ def describe_record(record: LimitRecord) -> str:
     lead = f" ({record.lead_days:.0f} d before)" if record.lead_days is not None else ""
     ends = f"nothing followed {record.wrong}, cannot tell of {record.unclear}"
     return f"foresees {record.foreseen} of {record.failures} failures{lead}, {record.alarms} alarms: {ends}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObsoleteWarning:
+    """An open warning of trends that says nothing more once a limit has changed, and why."""
+
+    warning: str
+    node: str
+    place: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTrial:
+    """A changed limit of a measurement of a check: what the old and the new value show in history.
+
+    `new_value` is None where the limit is removed. A record is None where the value is in another unit than what was
+    measured.
+    """
+
+    limit: str
+    specs: tuple[str, ...]
+    check: str
+    measurement: str
+    unit: str
+    side: LimitSide
+    old_value: float
+    new_value: float | None
+    old: LimitRecord | None
+    new: LimitRecord | None
+    obsolete: tuple[ObsoleteWarning, ...] = ()

@@ -85,6 +85,7 @@ def plan_document(plan: ChangePlan) -> dict[str, Any]:
         "also_changed": to_plain_json(plan.other),
         "schedule": _schedule_json(plan),
         "backtest": _backtest_json(plan.backtest),
+        "limit_trials": to_plain_json(plan.limit_trials),
         "notes": list(plan.notes),
     }
 

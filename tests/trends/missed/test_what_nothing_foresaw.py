@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from assay.cli.verbs.evidence.trends import trends_app
 from assay.ledger.store import Ledger
 from assay.results.history.outcome_and_pool_queries import OutcomeHistory
+from assay.trends.missed.early_signs import EarlySign
 from assay.trends.missed.missed_failures import MissedReport, find_missed_failures
 
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
@@ -64,6 +65,9 @@ def plant_ledger() -> PlantedLedger:
     ledger.fail("n06", "gpu0", "config.drift", day(30), hours=20, blame="operator")
     ledger.fail("n07", "gpu0", "gpu.xid.79", day(9), hours=30)
     ledger.fail("n08", "gpu0", "gpu.xid.79", day(70), hours=5)
+    ledger.warn("n10", "gpu1", "gpu.heat", day(66))
+    ledger.warn("n10", "gpu0", "gpu.heat", day(64))
+    ledger.fail("n10", "gpu1", "gpu.xid.79", day(72), hours=6)
     ledger.fail("n09", "", "node.unreachable", day(80), hours=1, severity="catastrophic")
     return ledger
 
@@ -96,18 +100,20 @@ def test_each_failure_is_told_as_it_was_planted(history: Path, ledger: Ledger) -
     report = find(history, ledger)
     assert tell(report) == {
         "n01": "before", "n02": "then", "n03": "never", "n04": "never", "n05": "never", "n07": "cannot tell",
-        "n08": "never", "n09": "never",
+        "n08": "never", "n09": "never", "n10": "before",
     }  # fmt: skip
     assert report.others == 2, "the rollout, and the fault that operators caused"
     assert [one.failure.node for one in report.judged][:3] == ["n03", "n01", "n02"], "by node-hours"
 
 
 def test_the_sign_and_its_lead_are_named(history: Path, ledger: Ledger) -> None:
-    (foreseen,) = find(history, ledger).select("before")
+    foreseen, warned = find(history, ledger).select("before")
     sign = foreseen.sign
     assert sign is not None
     assert (sign.kind, sign.name, sign.what, sign.excused) == ("limit", HEAT, "gpu_temperature 88 > 85 °C", True)
     assert foreseen.lead == timedelta(days=5)
+    assert warned.sign == EarlySign("warning", "gpu.heat", day(66), "it gets worse")
+    assert warned.lead == timedelta(days=6)
 
 
 def test_a_check_that_fails_everywhere_foresees_nothing(history: Path, ledger: Ledger) -> None:
@@ -146,12 +152,13 @@ def test_the_command_says_it_in_lines_and_as_data(history: Path, ledger: Ledger,
     shutil.copytree(history, fleet_with / "reports" / "history")
     words = ["missed", "--fleet", str(fleet_with), "--as-of", day(90).isoformat()]
     told = CliRunner().invoke(trends_app, words).stdout
-    assert "8 failures of hardware took nodes out of service in 90 days; other absences: 2" in told
+    assert "9 failures of hardware took nodes out of service in 90 days; other absences: 2" in told
     assert "n01 gpu0  gpu.xid.79 2026-04-20, 100 node-hours: seen 5.0 d before, by gpu_temperature 88 > 85 °C" in told
+    assert "n10 gpu1  gpu.xid.79 2026-05-12, 6 node-hours: seen 6.0 d before, by it gets worse, gpu.heat" in told
     assert "gpu.xid.79 of gpu: 3 failures, 225 node-hours; no check means this fault" in told
     assert "No sign, as they fail so often elsewhere: test_always (100%)" in told
     data = json.loads(CliRunner().invoke(trends_app, [*words, "--format", "json"]).stdout)
-    assert data["counts"] == {"before": 1, "then": 1, "never": 5, "cannot tell": 1}
+    assert data["counts"] == {"before": 2, "then": 1, "never": 5, "cannot tell": 1}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from assay.model.backtest_report import describe_record
 from assay.model.text_lists import format_count, format_list
 
 if TYPE_CHECKING:
-    from assay.controller.limit_reviews import LimitProposal
+    from assay.controller.tuning.limit_reviews import LimitProposal
     from assay.trends.limits.limit_review import LimitBehaviour, ReviewedLimit
 
 MOST_LINES = 20

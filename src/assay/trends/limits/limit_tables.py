@@ -45,6 +45,7 @@ class LimitQuestion:
     """The history in `home` of the last `days` (UTC) up to `as_of`; the spec of each node, and what nodes lost then.
 
     Measurements of racks, fabrics and unknown nodes count for the first part of their subject in place of a spec.
+    `checks`: only of these; none: of all.
     """
 
     home: Path
@@ -52,6 +53,7 @@ class LimitQuestion:
     days: int
     specs: Mapping[str, str]
     losses: ServiceLosses
+    checks: frozenset[str] = frozenset()
 
     @property
     def today(self) -> int:
@@ -100,6 +102,10 @@ def _make_readings(database: DuckDBPyConnection, files: list[str], question: Lim
         "isfinite(value) AND coalesce(at_least, at_most) IS NOT NULL "
         f"AND (day::DATE < DATE '{today}' OR epoch(run_at::TIMESTAMP) <= {as_of!r})"
     )
+    if question.checks:
+        database.execute("CREATE TABLE asked (check_ VARCHAR)")
+        _insert(database, "asked", [(check,) for check in question.checks])
+        rows = rows.filter("check_ IN (SELECT check_ FROM asked)")
     numbers = ", ".join(f"{name}::DOUBLE AS {name}" for name in ("value", "at_least", "at_most"))
     day = "(day::DATE - DATE '1970-01-01')::INTEGER AS day"
     rows.project(f"{day}, run_at, node, subject, check_, name, unit, source, {numbers}").create_view("measured")

@@ -6,13 +6,15 @@ on nodes that did not fail is no sign.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from assay.results.history.outcome_and_pool_queries import OutcomeHistory, OutcomeQuery
 from assay.results.history.parquet_files import MEASUREMENTS_TABLE
 from assay.trends.missed.service_failures import ServiceFailure
+from assay.trends.warnings.warning_history import TrendWarning
 
 HORIZON = timedelta(days=30)
 """An older sign foretells nothing: assay counts a warning as right for so long."""
@@ -59,7 +61,7 @@ WHERE list_contains($faults, fault) GROUP BY fault
 
 
 class EarlySign(NamedTuple):
-    """What showed a failure: a check, with the value that crossed its limit; or a warning of trends.
+    """What showed a failure: a check, with the value that crossed its limit; or the rule of a warning, with its reason.
 
     `at`: the first time. `excused`: a check on trial, or one that a known issue excuses, so it decided nothing.
     """
@@ -109,6 +111,22 @@ def search_signs(history: OutcomeHistory, failures: Sequence[ServiceFailure], da
     return CheckSigns(found, common)
 
 
+def add_warnings(signs: CheckSigns, failures: Sequence[ServiceFailure], warnings: Iterable[TrendWarning]) -> CheckSigns:
+    """Return the signs with the warnings of trends before each failure, the first one first."""
+    of_part: dict[tuple[str, str], list[TrendWarning]] = defaultdict(list)
+    for warning in warnings:
+        of_part[warning.node, warning.content.place].append(warning)
+    found = []
+    for failure, search in zip(failures, signs.found, strict=True):
+        earlier = [
+            EarlySign("warning", one.content.rule, one.at, one.content.reason)
+            for one in of_part[failure.node, failure.place]
+            if _find_begin(failure) <= one.at < failure.seen_at - LEAST_LEAD
+        ]
+        found.append(search._replace(early=sorted([*search.early, *earlier], key=lambda sign: sign.at)))
+    return CheckSigns(found, signs.common)
+
+
 def list_meaning_checks(history: OutcomeHistory, faults: Collection[str], days: int) -> dict[str, list[str]]:
     """Return the checks that mean each of these faults, as far as they were judged."""
     return dict(history.fetch(_MEANT, days=days, faults=sorted(faults))) if faults else {}
@@ -121,9 +139,13 @@ def _find_common(history: OutcomeHistory, checks: Collection[str], failing: Coll
     return {check: share for check, share in rows if share > COMMON_SHARE}
 
 
+def _find_begin(one: ServiceFailure) -> datetime:
+    """Return from when on a sign foretells the failure."""
+    return max(one.served_from, one.seen_at - HORIZON)
+
+
 def _describe(number: int, one: ServiceFailure) -> dict[str, object]:
-    begin = max(one.served_from, one.seen_at - HORIZON)
-    times = {"from_s": begin, "seen_s": one.seen_at - LEAST_LEAD, "until_s": one.until}
+    times = {"from_s": _find_begin(one), "seen_s": one.seen_at - LEAST_LEAD, "until_s": one.until}
     names = {"id": number, "node": one.node, "place": one.place, "fault": one.fault}
     return {**names, **{name: at.timestamp() for name, at in times.items()}}
 

@@ -10,10 +10,19 @@ from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from assay.ledger.store import Ledger
-from assay.model.timestamps import format_time
+from assay.model.entries.trend_entries import TrendWarnedEntry
+from assay.model.timestamps import format_time, parse_time
 from assay.results.history.outcome_and_pool_queries import OutcomeHistory
-from assay.trends.missed.early_signs import CheckSigns, EarlySign, SignSearch, list_meaning_checks, search_signs
+from assay.trends.missed.early_signs import (
+    CheckSigns,
+    EarlySign,
+    SignSearch,
+    add_warnings,
+    list_meaning_checks,
+    search_signs,
+)
 from assay.trends.missed.service_failures import ServiceFailure, ServiceLosses, read_service_losses
+from assay.trends.warnings.warning_history import read_warning_history
 
 Foresight = Literal["before", "then", "never", "cannot tell"]
 FORESIGHTS: Mapping[Foresight, str] = {
@@ -112,7 +121,9 @@ def find_missed_failures(
     """Return the failures of the last days before the history's moment; nothing later is read."""
     as_of, since = history.now, history.now - timedelta(days=days)
     losses = read_service_losses(ledger, in_service, since, as_of)
-    signs = search_signs(history, losses.failures, days)
+    warned = [one for one in ledger.entries(kinds=[TrendWarnedEntry.kind]) if parse_time(one.at) <= as_of]
+    warnings = read_warning_history(warned).warnings
+    signs = add_warnings(search_signs(history, losses.failures, days), losses.failures, warnings)
     unseen = [one.fault for one in losses.failures]
     return judge_failures(days, losses, signs, list_meaning_checks(history, unseen, days))
 

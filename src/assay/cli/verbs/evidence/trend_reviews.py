@@ -50,7 +50,7 @@ def limits(
     file is changed. Exit codes: 0 shown; 2 there is no history.
     """
     from assay.cli.render.limit_lines import format_limits
-    from assay.controller.limit_reviews import review_fleet_limits
+    from assay.controller.tuning.limit_reviews import review_fleet_limits
     from assay.results.history.parquet_files import history_folder
 
     workspace = _open_workspace(context, fleet)
