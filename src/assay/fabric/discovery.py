@@ -114,12 +114,16 @@ class DiscoveredCable(NamedTuple):
 
 
 class DiscoveredDevice(NamedTuple):
-    """A device as it announced itself. The description (NodeDesc) is a hint, never an identity."""
+    """A device as it announced itself. The description (NodeDesc) is a hint, never an identity.
+
+    `system` is its system image GUID, which all chips of one box share; "" where the tool does not tell it.
+    """
 
     guid: str
     kind: DeviceKind
     ports: int
     description: str
+    system: str = ""
 
     @property
     def name(self) -> str:

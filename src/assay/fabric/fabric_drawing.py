@@ -127,6 +127,8 @@ class FabricPicture:
         element = find_element(self.topology, self.around)
         if element.node:
             return {element.node}
+        if element.box:
+            return {chip.guid for chip in element.box}
         assert element.device is not None, "an element that is no node has a device"
         centre = {self._vertex_of(element.device.guid)}
         if element.port and (far := self.topology.peer_ports.get(element.port)):

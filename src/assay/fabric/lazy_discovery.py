@@ -6,13 +6,14 @@ the rows of each device with the designed rows, without an object for each cable
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
-from assay.model.fabric.ports_and_cables import DeviceKind, PortId
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 PortRow = tuple[str, str, str, str]
 """One end of a cable: the port's number, the GUID (16 hex digits) and the port at the other end, the rate."""
@@ -21,8 +22,8 @@ PortRows = Mapping[str, Sequence[PortRow]]
 """The rows of each device, by its GUID's 16 hex digits, in the order of the ports."""
 
 
-DeviceHead = tuple[DeviceKind, str, str]
-"""The head of a device's record: its kind, and as text its number of ports and its description."""
+DeviceHead = tuple[DeviceKind, str, str, str]
+"""The head of a device's record: its kind, and as text its number of ports, description and system image GUID."""
 
 
 class LazyDiscovery(FabricDiscovery):
@@ -44,8 +45,8 @@ class LazyDiscovery(FabricDiscovery):
     def devices(self) -> Mapping[str, DiscoveredDevice]:
         """Every device by GUID."""
         return {
-            f"0x{digits}": DiscoveredDevice(f"0x{digits}", kind, int(ports), description.strip())
-            for digits, (kind, ports, description) in self.heads.items()
+            f"0x{digits}": DiscoveredDevice(f"0x{digits}", kind, int(ports), description.strip(), read_system(system))
+            for digits, (kind, ports, description, system) in self.heads.items()
         }
 
     @cached_property
@@ -77,3 +78,9 @@ class LazyDiscovery(FabricDiscovery):
                     problems.append(f"{format_port(here)}: no rate in {rate!r}")
                 ends[here] = (make_port(far, far_number), rate if parse_rate(rate) else "")
         return ends
+
+
+def read_system(text: str) -> str:
+    """Return the system image GUID that a text such as `0xb1` holds, "" for one that holds none, or zero."""
+    digits = text.strip().removeprefix("0x")
+    return normalize_guid(digits) if re.fullmatch("0*[1-9a-fA-F][0-9a-fA-F]{0,15}", digits) else ""

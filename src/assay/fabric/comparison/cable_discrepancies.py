@@ -83,6 +83,13 @@ def report_missing_cable(cable: Cable, behind: Sequence[Cable] = ()) -> CablingD
     return _report_without_link("missing", cable, reason, steps, behind)
 
 
+def report_missing_link_in_box(cable: Cable, box: str, behind: Sequence[Cable] = ()) -> CablingDiscrepancy:
+    """Report a link between two chips of one box that is not seen. Nobody can seat it: it has no plug."""
+    reason = f"it runs inside {box}, where it has no plug"
+    steps = (f"restart {box}, or replace the card that has {cable.a.device} or {cable.b.device}, as its vendor says",)
+    return replace(_report_without_link("missing", cable, reason, steps, behind), box=box)
+
+
 def report_disabled_port(
     cable: Cable, disabled: Sequence[CableEnd], behind: Sequence[Cable] = ()
 ) -> CablingDiscrepancy:

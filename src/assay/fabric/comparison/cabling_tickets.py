@@ -142,7 +142,7 @@ def _list_inspection_steps(discrepancy: CablingDiscrepancy) -> list[str]:
     """Return what to inspect before anything is moved."""
     if discrepancy.kind == "swap":
         return ["read the labels of the cables at both ends: they show which of the two it was"]
-    if discrepancy.kind in ("missing", "degraded"):
+    if discrepancy.kind in ("missing", "degraded") and not discrepancy.box:
         cable = discrepancy.cables[0].expected
         return [f"look at the port's light and the plug at {cable.a} and at {cable.b}"] if cable else []
     if discrepancy.kind == "device-exchanged":

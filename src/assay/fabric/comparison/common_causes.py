@@ -48,6 +48,29 @@ def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRe
     return sorted(repairs, key=lambda repair: (*measure_cost(repair.members).rank, order[id(repair.first)]))
 
 
+def _merge_boxes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several chips of one box missing: the card or plane that they are on, or the whole box."""
+    for (box,), members in _group(found, "device-missing", lambda each: [(each.box,)] if each.box else []):
+        if len(members) > 1:
+            modules = sorted({member.module for member in members})
+            where = f"{box} {modules[0]}" if len(modules) == 1 and modules[0] else box
+            names = ", ".join(member.device for member in members)
+            yield CablingRepair(
+                members, f"box/{where}", f"{where}: {len(members)} chips not in the fabric",
+                f"{names} are chips of {where}: its power, or the card itself",
+            )  # fmt: skip
+
+
+def _merge_links_in_boxes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several links inside one box are down: one card of it."""
+    for (box,), members in _group(found, "missing", lambda each: [(each.box,)] if each.box else []):
+        if len(members) > 1:
+            yield CablingRepair(
+                members, f"inside/{box}", f"{box}: {len(members)} links inside it are down",
+                f"the links run inside {box}: one of its cards is not seated, or broken",
+            )  # fmt: skip
+
+
 def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several missing devices of one rack: the rack has no power."""
     for (site, rack), members in _group(found, "device-missing", _list_own_rack):
@@ -157,5 +180,8 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
     return [tuple(names)] if len(names) in (2, 3) else []
 
 
-MERGES = (_merge_racks, _merge_cages, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, _merge_switches)
+MERGES = (
+    _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_cages, _merge_disabled_ports, _merge_bundles,
+    _merge_moved_nodes, _merge_switches,
+)  # fmt: skip
 """The common causes, the surest first."""

@@ -24,7 +24,7 @@ def report_dead_device(cause: AbsenceCause, resolver: EndResolver, tiers: Mappin
     behind = tuple(resolver.find_designed_cable(a) for a, _ in cause.cut_off)
     end = resolver.end(cause.cables[0][0])
     name = find_unit_name(end)
-    loss = "" if end.node else describe_capacity_loss(resolver.topology, cause.unit, tiers)
+    loss = "" if end.node else describe_capacity_loss(resolver.topology, [cause.unit], tiers)
     facts = (
         f"{name}{_format_place(end.rack, end.u)} is not in the fabric: none of its cables has a link",
         loss,
@@ -32,7 +32,11 @@ def report_dead_device(cause: AbsenceCause, resolver: EndResolver, tiers: Mappin
     )
     summary = "; ".join(fact for fact in facts if fact)
     steps = (f"check that {name} has power and runs, before touching a cable",)
-    return CablingDiscrepancy("device-missing", pairs, summary, steps, name, cut_off=behind, capacity_loss=loss)
+    chip = resolver.topology.devices[end.guid]
+    return CablingDiscrepancy(
+        "device-missing", pairs, summary, steps, name, cut_off=behind, capacity_loss=loss,
+        box=chip.box, module=chip.module,
+    )  # fmt: skip
 
 
 def report_unknown_device(guid: str, cables: Sequence[Cable]) -> CablingDiscrepancy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from assay.fabric.comparison.absent_devices import AbsentDevices, explain_absent_devices
@@ -13,6 +13,7 @@ from assay.fabric.comparison.cable_discrepancies import (
     diagnose_cables,
     report_disabled_port,
     report_missing_cable,
+    report_missing_link_in_box,
     report_slow_cable,
 )
 from assay.fabric.comparison.device_discrepancies import (
@@ -157,9 +158,13 @@ class DiffExplanation:
                 disabled = [self.resolver.end(port) for port in cause.cables[0] if self._is_disabled(port)]
                 yield report_disabled_port(cable, disabled, behind)
             else:
-                yield report_missing_cable(cable, behind)
+                yield self._report_missing(cable, behind)
         for a, _ in self.absent.single:
-            yield report_missing_cable(self.resolver.find_designed_cable(a))
+            yield self._report_missing(self.resolver.find_designed_cable(a))
+
+    def _report_missing(self, cable: Cable, behind: Sequence[Cable] = ()) -> CablingDiscrepancy:
+        box = self.topology.find_box(cable.a.port_id, cable.b.port_id)
+        return report_missing_link_in_box(cable, box, behind) if box else report_missing_cable(cable, behind)
 
     def _report_cables(self) -> Iterator[CablingDiscrepancy]:
         """Yield the discrepancies of cables, then those of the devices that the design lacks."""

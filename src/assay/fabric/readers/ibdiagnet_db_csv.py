@@ -38,6 +38,7 @@ from assay.fabric.discovery import (
     merge_port_facts,
 )
 from assay.fabric.health import bit_error_rate
+from assay.fabric.lazy_discovery import read_system
 from assay.fabric.link_rates_and_states import PHYSICAL_NUMBERS, STATE_NUMBERS, rate_from_bits
 from assay.fabric.readers.ibdiagnet_sections import (
     Row,
@@ -173,7 +174,11 @@ def _device(row: Row) -> DiscoveredDevice:
     if not kind:
         raise UnreadableCell("NodeType")
     return DiscoveredDevice(
-        read_guid(row, "NodeGUID", "NodeGuid"), kind, read_number(row, "NumPorts"), row.get("NodeDesc", "")
+        read_guid(row, "NodeGUID", "NodeGuid"),
+        kind,
+        read_number(row, "NumPorts"),
+        row.get("NodeDesc", ""),
+        read_system(row.get("SystemImageGUID", "")),
     )
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
-from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow
+from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow, read_system
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
 from assay.fabric.readers.truncated_output import NO_ANSWER, find_stderr_problems
@@ -42,13 +42,13 @@ PORT = re.compile(
     r"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*"
     r'"[SHR]-([0-9a-fA-F]{1,16})"\[([0-9]{1,5})\]\s*(?:\[ext \d+\]\s*)?(?:\([0-9a-fA-F]+\))?\s*#'
 )
-ATTRIBUTE = re.compile("(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
+ATTRIBUTE = re.compile("(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
 PLAIN = re.compile(r"\s*$|\s*#")
 FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
 _RECORD = re.compile(
-    r"vendid=.*+\ndevid=.*+\nsysimgguid=.*+\n(?:switch|ca|rt)guid=.*+\n"
+    r"vendid=.*+\ndevid=.*+\nsysimgguid=(.*+)\n(?:switch|ca|rt)guid=.*+\n"
     r'(Switch|Ca|Rt)[ \t]*+([0-9]{1,5})[ \t]*+"[SHR]-([0-9a-f]{16})"[ \t]*+#[ \t]*+"(.*)".*+'
 )
 """The head of a record. This pattern and the next run over 10 MB. They never backtrack (`*+`), and are not anchored at
@@ -82,9 +82,9 @@ def _read_records(text: str, stderr: str) -> LazyDiscovery | None:
     rows: dict[str, list[PortRow]] = {}
     records, lines = 0, preamble.count("\n")
     with pause_gc():
-        for kind, ports, digits, description, body in zip(parts, parts, parts, parts, parts, strict=True):
+        for system, kind, ports, digits, description, body in zip(*[parts] * 6, strict=True):
             rows[digits] = found = _ROW.findall(body)
-            heads[digits] = (KINDS[kind], ports, description)
+            heads[digits] = (KINDS[kind], ports, description, system)
             lines += len(found) + (2 if body[-2:] == "\n\n" else 1)
             records += body[-1:] == "\n"
     flawless = records == len(heads) and text.count("\n") == lines + HEAD_LINES * records
@@ -96,6 +96,9 @@ def _line_by_line(text: str, stderr: str) -> FabricDiscovery:
     for number, line in enumerate(text.split("\n"), start=1):
         reader.read_line(number, line.rstrip("\r"))
     problems = find_stderr_problems(stderr) + reader.problems
+    unsystematic = [guid for guid, device in reader.devices.items() if not device.system]
+    if len(unsystematic) < len(reader.devices):
+        problems += [LocalProblem(f"{guid} has no line sysimgguid=, though others have") for guid in unsystematic]
     cables = join_ends(reader.ends, reader.devices, problems)
     return FabricDiscovery(cables, reader.devices, tuple(check_has_cables(cables, problems)))
 
@@ -107,7 +110,7 @@ class _Reader:
         self.devices: dict[str, DiscoveredDevice] = {}
         self.ends: PortEnds = {}
         self.problems: list[str] = []
-        self.device = ""
+        self.device = self.system = ""
         self.noise = 0
 
     def read_line(self, number: int, line: str) -> None:
@@ -115,8 +118,9 @@ class _Reader:
             self._add_port(number, line, found)
         elif found := DEVICE.match(line):
             self._start_device(number, found)
-        elif ATTRIBUTE.match(line):  # another record begins, even if its head is lost
+        elif found := ATTRIBUTE.match(line):  # another record begins, even if its head is lost
             self.device = ""
+            self.system = read_system(line[found.end() :]) if found[1] == "sysimgguid" else self.system
         elif PLAIN.match(line):
             return
         elif NO_ANSWER.search(line):
@@ -133,7 +137,10 @@ class _Reader:
         self.device, self.noise = normalize_guid(digits), 0
         if self.device in self.devices:
             self.problems.append(LocalProblem(f"line {number}: {self.device} is listed twice", self.device))
-        self.devices[self.device] = DiscoveredDevice(self.device, KINDS[kind], int(ports), description.strip())
+        self.devices[self.device] = DiscoveredDevice(
+            self.device, KINDS[kind], int(ports), description.strip(), self.system
+        )
+        self.system = ""
 
     def _add_port(self, number: int, line: str, found: re.Match[str]) -> None:
         if not self.device or self.noise:

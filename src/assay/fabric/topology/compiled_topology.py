@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, repeat
@@ -19,7 +19,10 @@ from assay.model.fabric.ports_and_cables import Cable, CableEnd, DeviceKind, Por
 
 
 class DesignedDevice(NamedTuple):
-    """One designed device: its name, its place, and how its ports are labelled. `node` is the node of an adapter."""
+    """One designed device: its name, its place, and how its ports are labelled. `node` is the node of an adapter.
+
+    `box` is the chassis that a chip is in, "" for a device that is a box of its own; `module` its card or plane there.
+    """
 
     guid: str
     name: str
@@ -32,6 +35,8 @@ class DesignedDevice(NamedTuple):
     product: str = ""
     labels: PortLabelling | None = None
     hca_label: str = ""
+    box: str = ""
+    module: str = ""
 
     def label(self, port: int) -> str:
         """Return the label that is printed at a port."""
@@ -174,7 +179,7 @@ class CompiledTopology:
         spare: Iterable[PortId] = (),
     ) -> None:
         self.name, self.links = name, links
-        self._list = list(devices)
+        self._list = _tell_apart(list(devices))
         self.devices: Mapping[str, DesignedDevice] = {device.guid: device for device in self._list}
         self.spare = frozenset(spare)
         if rows is not None:
@@ -224,6 +229,11 @@ class CompiledTopology:
             found[here], found[there] = there, here
         return found
 
+    def find_box(self, a: PortId, b: PortId) -> str:
+        """Return the box that a cable is inside of, "" for a cable that a person can pull."""
+        one, other = self.devices.get(a.guid), self.devices.get(b.guid)
+        return one.box if one and other and one.box == other.box else ""
+
     def cable_at(self, port: PortId) -> Cable | None:
         """Return the cable at a port, with that port's end first; None for a port without a cable."""
         number = self.cable_numbers.get(port)
@@ -265,3 +275,13 @@ class CompiledTopology:
             if device.node:
                 found[device.node].update(self._numbers.get(device.guid, ()))
         return found
+
+
+def _tell_apart(devices: list[DesignedDevice]) -> list[DesignedDevice]:
+    """Add its GUID to each name that several devices have."""
+    count = Counter(device.name for device in devices)
+    if len(count) == len(devices):
+        return devices
+    return [
+        device._replace(name=f"{device.name} {device.guid}") if count[device.name] > 1 else device for device in devices
+    ]

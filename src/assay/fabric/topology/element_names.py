@@ -20,12 +20,13 @@ PORT_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class NamedElement:
-    """What a name means: a `node`, a `device`, or a `port` of a device."""
+    """What a name means: a `node`, a `device`, a `port` of a device, or a `box` with all of its chips."""
 
-    kind: Literal["node", "device", "port"]
+    kind: Literal["node", "device", "port", "box"]
     node: str = ""
     device: DesignedDevice | None = None
     port: PortId | None = None
+    box: tuple[DesignedDevice, ...] = ()
 
 
 def find_element(topology: CompiledTopology, text: str) -> NamedElement:
@@ -33,6 +34,8 @@ def find_element(topology: CompiledTopology, text: str) -> NamedElement:
     name = re.sub(r" \([^()]* U\d+\)$", "", text.strip())
     if name and any(device.node == name for device in topology):
         return NamedElement("node", node=name)
+    if chips := tuple(device for device in topology if name and name in (device.box, f"{device.box} {device.module}")):
+        return NamedElement("box", box=chips)
     if device := _find_device(topology, name):
         return NamedElement("device", device=device)
     for form in PORT_FORMS:
@@ -44,7 +47,8 @@ def find_element(topology: CompiledTopology, text: str) -> NamedElement:
 
 def _find_device(topology: CompiledTopology, name: str) -> DesignedDevice | None:
     """Return the device of this name or GUID, None without one. Raises AssayError if several have the name."""
-    named = [device for device in topology if device.guid == name or device.name in (name, name.replace("/", " "))]
+    names = (name, name.replace("/", " "))
+    named = [one for one in topology if one.guid == name or one.name in names or one.name == f"{name} {one.guid}"]
     if len(named) > 1:
         which = ", ".join(f"{device.guid}{f' in rack {device.rack}' if device.rack else ''}" for device in named)
         raise AssayError(

@@ -153,6 +153,7 @@ class ExplicitCabling:
         device = DesignedDevice(
             listed.guid, listed.name, listed.kind, ports, listed.rack, listed.u, self._design.site, node
         )
+        device = device._replace(box=listed.box, module=listed.module)
         return device._replace(product=model.product, labels=model.port_labelling) if model else device
 
     def _find_adapter(self, guid: str) -> DesignedDevice | None:

@@ -6,7 +6,7 @@ between two vertices, with their number and their bandwidth in Gb/s. Uses networ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -133,11 +133,13 @@ def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
     """
     element = find_element(topology, what)
     if element.kind == "node":
-        return _FailureAssessment(topology, element.node, without=element.node).assess()
+        return _FailureAssessment(topology, element.node, [element.node]).assess()
+    if element.box:
+        return _FailureAssessment(topology, what, [chip.guid for chip in element.box]).assess()
     device = element.device
     assert device is not None, "an element that is no node has a device"
     if device.kind == "switch" and element.port is None:
-        return _FailureAssessment(topology, device.name, without=device.guid).assess()
+        return _FailureAssessment(topology, device.name, [device.guid]).assess()
     cable = topology.cable_at(element.port or PortId(device.guid, 1))
     if cable is None:
         raise AssayError(f"no cable is designed at {what}", fix=f"{device.name} has {device.ports} ports")
@@ -145,13 +147,15 @@ def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
 
 
 class _FailureAssessment:
-    """The fabric before and after the loss of a vertex (`without`), or of a `cable`."""
+    """The fabric before and after the loss of vertices (`without`), or of a `cable`."""
 
-    def __init__(self, topology: CompiledTopology, lost: str, without: str = "", cable: Cable | None = None) -> None:
+    def __init__(
+        self, topology: CompiledTopology, lost: str, without: Sequence[str] = (), cable: Cable | None = None
+    ) -> None:
         self.topology, self.lost, self.without, self.cable = topology, lost, without, cable
         self.tiers = find_device_tiers(topology)
         self.before = build_fabric_graph(topology)
-        self.after = build_fabric_graph(topology, (without,), [cable.a.port_id] if cable else ())
+        self.after = build_fabric_graph(topology, without, [cable.a.port_id] if cable else ())
 
     def assess(self) -> FailureImpact:
         cut_off, pair = self._find_cut_off(), self._choose_leaf_pair()
@@ -174,12 +178,12 @@ class _FailureAssessment:
         """Return what belongs to the largest connected part before the loss, and no longer after it."""
         largest = find_connected_parts(self.before)[0]
         rest = find_connected_parts(self.after)
-        gone = largest - rest[0] - {self.without} if rest else set()
+        gone = largest - rest[0] - set(self.without) if rest else set()
         return tuple(sorted(map(self._name, gone)))
 
     def _choose_leaf_pair(self) -> tuple[str, ...]:
         """Return two leaves, the farthest apart, between which traffic may use what is lost; none below one leaf."""
-        lost = self.without or self._find_upper_end()
+        lost = max(self.without, key=lambda guid: self.tiers.get(guid, 0), default="") or self._find_upper_end()
         if self.tiers.get(lost, 0) < 2:
             return ()
         below = [lost]
@@ -201,7 +205,7 @@ class _FailureAssessment:
     def _describe_direct_loss(self) -> str:
         if self.cable:
             return f"{self.lost} carries {self._describe_share(self.cable)}"
-        if self.without in self.topology.devices:
+        if self.without[0] in self.topology.devices:
             loss = describe_capacity_loss(self.topology, self.without, self.tiers)
             return f"without {self.lost} {loss or 'nothing below it loses bandwidth'}"
         return f"without {self.lost} no other node loses bandwidth to any other"
@@ -231,7 +235,7 @@ class _FailureAssessment:
 
     def _describe_halves(self, before: float, after: float) -> str:
         """Describe the fabric as a whole. A lost node is left out: it takes only its own traffic with it."""
-        if self.without and self.without not in self.topology.devices:
+        if self.without and self.without[0] not in self.topology.devices:
             return ""
         return f"between the two halves of the nodes: {after:g} of {before:g} Gb/s{_format_share(after, before)}"
 

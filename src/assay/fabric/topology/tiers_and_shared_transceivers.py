@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.topology.compiled_topology import CompiledTopology
@@ -51,23 +51,26 @@ def find_device_tiers(topology: CompiledTopology) -> dict[str, int]:
     return tiers
 
 
-def describe_capacity_loss(topology: CompiledTopology, switch: str, tiers: Mapping[str, int]) -> str:
-    """Return in one line what the devices below a switch lose with it, "" if nothing is below it.
+def describe_capacity_loss(topology: CompiledTopology, switches: Collection[str], tiers: Mapping[str, int]) -> str:
+    """Return in one line what the devices below switches lose with them, "" if nothing is below them.
 
-    `switch` is a GUID, `tiers` come from `find_device_tiers`.
+    `switches` are GUIDs: one, or the chips of one box. `tiers` come from `find_device_tiers`.
     """
-    tier = tiers.get(switch, 0)
-    cables_lost = Counter(f"0x{row[1]}" for row in topology.rows[switch[2:]] if tiers.get(f"0x{row[1]}", 0) < tier)
+    tier = min((tiers.get(guid, 0) for guid in switches), default=0)
+    cables_lost = Counter(
+        far for guid in switches for row in topology.rows[guid[2:]]
+        if tiers.get(far := f"0x{row[1]}", 0) < tiers.get(guid, 0) and far not in switches
+    )  # fmt: skip
     if tier == 1:
         return _describe_node_loss(topology, cables_lost)
-    switches: Counter[tuple[int, int]] = Counter()
+    below: Counter[tuple[int, int]] = Counter()
     for guid, lost in cables_lost.items():
         uplinks = sum(tiers.get(f"0x{row[1]}", 0) > tiers[guid] for row in topology.rows[guid[2:]])
-        switches[lost, uplinks] += 1
+        below[lost, uplinks] += 1
     return "; ".join(
         f"{count} {'switch' if count == 1 else 'switches'} below it {'is' if count == 1 else 'are'} left with"
         f" {uplinks - lost} of {uplinks} cables up ({(uplinks - lost) / uplinks:.0%} of the bandwidth)"
-        for (lost, uplinks), count in sorted(switches.items(), reverse=True)
+        for (lost, uplinks), count in sorted(below.items(), reverse=True)
     )
 
 

@@ -83,7 +83,8 @@ class ExplicitDevice(StrictModel):
     `node` is the machine that holds an adapter. It is needed only for adapters that the inventory does not list.
 
     `guid`: its GUID, as on its label. `name`: its name in cables and tickets. `kind`: what it is. `rack`, `u`: where it
-    stands.
+    stands. `box`: the chassis that it is a chip of, such as a director switch or a switch with several ASICs; a cable
+    between two chips of one box is a link inside it. `module`: the line card, spine card or plane that it is on.
     """
 
     guid: DeviceGuid
@@ -91,6 +92,8 @@ class ExplicitDevice(StrictModel):
     kind: DeviceKind = "switch"
     ports: int = Field(default=0, ge=0, le=4096)
     node: str = ""
+    box: str = ""
+    module: str = ""
     rack: str = ""
     u: int = Field(default=0, ge=0)
 
