@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trends.parts.planted_parts import PlantedParts, moment
 
 from assay.model.specs.trend_rules import PositionDetector
 from assay.trends.parts.part_risks import rank_risky_nodes
 from assay.trends.parts.part_stays import FailedPart, FailureTimes, PartStay, guess_kind, list_lives
+from assay.trends.parts.part_survival import KNOWN_TRAITS, measure_survival
 from assay.trends.parts.position_hazard import rank_positions
 from assay.trends.parts.survival_curves import Life
+from assay.trends.parts.survival_page import render_survival
 from assay.trends.peers.measurement_tables import TrendFiles, open_tables
 
 RULES = PositionDetector()
@@ -117,6 +124,39 @@ def test_the_failure_at_an_exchange_belongs_to_the_part_that_goes() -> None:
 def test_two_places_at_once_are_no_two_lives() -> None:
     stays = [stay("S", 0, 20), stay("S", 10, 30, node="b")]
     assert [life for _, life in list_lives(stays, FailureTimes({}), 90)] == [Life(0, 20, False), Life(20, 30, False)]
+
+
+odd_stays = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from(["", "gpu0"]), st.sampled_from(["", "S", "<T>"]),
+              st.integers(0, 9), st.sampled_from([1.0, 5.0, math.inf]))
+    .map(lambda t: stay(t[2], t[3], t[3] + t[4] - 2, node=t[0], subject=t[1], position=t[2]))
+)  # fmt: skip
+odd_failures = st.lists(
+    st.tuples(st.integers(0, 12), st.sampled_from("ab"), st.sampled_from(["", "gpu0"])).map(
+        lambda t: FailedPart(float(t[0]), t[1], t[2], "x")
+    )
+)
+
+
+@given(odd_stays, odd_failures)
+def test_whatever_is_said_a_part_ages_once_and_fails_once(stays: list[PartStay], failures: list[FailedPart]) -> None:
+    by_part: dict[str, list[Life]] = {}
+    for one, life in list_lives(stays, FailureTimes.collect(failures), 10):
+        by_part.setdefault(one.serial or f"{one.node}{one.subject}{one.since}", []).append(life)
+    for lives in by_part.values():
+        assert all(life.entered < life.left <= 10 for life in lives)
+        assert all(life.left == after.entered and not life.failed for life, after in pairwise(lives))
+
+
+@given(odd_stays, odd_failures)
+@settings(max_examples=30)
+def test_whatever_is_said_there_is_an_answer(stays: list[PartStay], failures: list[FailedPart]) -> None:
+    failed = FailureTimes.collect(failures)
+    found = measure_survival(stays, failed, 10, KNOWN_TRAITS)
+    json.dumps([one.as_json() for one in found], allow_nan=False)
+    assert "<T>" not in render_survival(found, moment(10))
+    ranked = rank_positions(stays, failed, 10, RULES)
+    assert all(math.isfinite(one.times) for one in ranked.by_group.values())
 
 
 def test_a_rack_is_drawn_to_its_position_and_that_to_its_kind() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import floor
+from math import ceil
 
 from assay.pages.drawing import draw_polyline
 from assay.pages.rendering import render_page
@@ -14,7 +14,8 @@ from assay.trends.parts.survival_curves import SurvivalPoint
 
 WIDTH, HEIGHT = 700.0, 240.0
 COLOURS = 6
-TICKS = 4
+SHARE_STEPS = {0.02: 0.1, 0.1: 0.5, 0.2: 1.0}
+"""How far apart the marks of the upward axis are, where the curves cover so much of it."""
 YEAR_DAYS = 365.25
 DAYS_AXIS = 2 * YEAR_DAYS
 """A longer axis counts years."""
@@ -53,11 +54,12 @@ def draw_comparison(comparison: TraitComparison) -> DrawnComparison:
     """Return the curves of a trait as SVG geometry, all on the same axes."""
     last = max(group.curve.last for group in comparison.groups) or 1.0
     least = min(point.low for group in comparison.groups for point in _list_shown(group, last))
-    bottom = min(0.9, floor(least * 10) / 10)
+    step = next(size for size, covered in SHARE_STEPS.items() if 1 - least <= covered)
+    bottom = 1 - step * ceil(max(1, (1 - least) / step) - 1e-9)
     curves = (_draw(group, number, last, bottom) for number, group in enumerate(comparison.groups))
     unit, length = ("years", YEAR_DAYS) if last > DAYS_AXIS else ("days", 1.0)
-    shares = [bottom + (1 - bottom) * number / TICKS for number in range(TICKS + 1)]
-    up = ((HEIGHT * (1 - (share - bottom) / (1 - bottom)), f"{share:.0%}") for share in shares)
+    shares = [1 - step * number for number in range(round((1 - bottom) / step) + 1)]
+    up = ((HEIGHT * (1 - share) / (1 - bottom), f"{share:.0%}") for share in shares)
     ages = _choose_ticks(last / length)
     across = ((WIDTH * age * length / last, f"{age:g}") for age in ages)
     return DrawnComparison(comparison, tuple(curves), tuple(across), tuple(up), unit)
