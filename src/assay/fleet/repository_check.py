@@ -41,6 +41,7 @@ RULE_MODULES = (
     "burnin.burn_in_rules",
     "burnin.load_times",
     "correctness.golden_digest_rules",
+    "trends.trend_rules",
     "provisioning.provisioning_rules",
     "repository_files",
     "code_owners",
