@@ -285,3 +285,18 @@ def test_a_pass_goes_stale(paper):
     assert paper.step() == []
     paper.judge("n1", "seatrial", age=timedelta(hours=23))
     assert moves(paper.step()) == [("seatrial", "zap", "immediate")]
+
+
+def test_what_gets_worse_is_noted_and_moves_holds_and_stops_nothing(paper):
+    nodes = [f"n{number}" for number in range(8)]
+    for name in nodes:
+        paper.add(name)
+        paper.fault(name, "trend.heat", "gpu2")
+    noted = paper.step()
+    assert {one.timing for one in noted} == {"record"}, "eight nodes at once are no wave that trips the breaker"
+    assert {one.remedy for one in noted} == {"none"}
+    paper.add("n9", "zap")
+    paper.fault("n9", "trend.heat", "gpu2")
+    paper.settle("n9")
+    paper.pass_all("n9")
+    assert ("zap", "test", "immediate") in moves(paper.step()), "it holds nobody back"
