@@ -159,7 +159,13 @@ class Ledger:
 
 
 def grown(
-    home: Path, before: EvidenceDocument | None, now: EvidenceDocument, *, keep: bool = True, ledger: bool = True
+    home: Path,
+    before: EvidenceDocument | None,
+    now: EvidenceDocument,
+    *,
+    keep: bool = True,
+    ledger: bool = True,
+    lifetime: bool = False,
 ) -> int:
     """Return how much link_downed grew, with `before` as the evidence of the last pass."""
     if before and keep:
@@ -171,7 +177,7 @@ def grown(
     judged = trial(shelf)
     counter = EvidenceView(judged, "n0003", ("probe", "hca", "mlx5_0", "counters")).link_downed
     passes = Ledger(before.digest() if before else None) if ledger else None
-    return SinceLastPass(judged, lambda: passes)(counter)
+    return SinceLastPass(judged, lambda: passes)(counter, lifetime=lifetime)
 
 
 def test_a_counter_counts_from_the_last_pass(tmp_path):
@@ -194,6 +200,14 @@ def test_a_counter_that_restarted_counts_from_zero(tmp_path):
 def test_after_a_reboot_or_a_replacement_nothing_is_taken_off(tmp_path):
     assert grown(tmp_path / "a", evidence(3), evidence(5, boot="boot-2")) == 5
     assert grown(tmp_path / "b", evidence(3), evidence(5, guid="0x2")) == 5
+
+
+def test_a_counter_of_a_whole_life_begins_at_first_sight_and_goes_on_across_boots(tmp_path):
+    assert grown(tmp_path / "a", None, evidence(5), lifetime=True) == 0
+    assert grown(tmp_path / "b", evidence(3), evidence(5, boot="boot-2"), lifetime=True) == 2
+    assert grown(tmp_path / "c", evidence(9), evidence(5), lifetime=True) == 5, "it was reset"
+    assert grown(tmp_path / "d", evidence(3), evidence(5, guid="0x2"), lifetime=True) == 0, "another part"
+    assert grown(tmp_path / "e", None, evidence(5), ledger=False, lifetime=True) == 5, "nothing tells its growth"
 
 
 def test_only_a_number_from_evidence_can_be_counted():

@@ -52,7 +52,6 @@ def leaves(tree: Any) -> Iterator[dict[str, Any]]:
         ("ERR!", {"failed": "ERR!"}),
         ("Unknown Error", {"failed": "Unknown Error"}),
         ("[GPU requires reset]", {"failed": "GPU requires reset"}),
-        ("GPU is lost", {"failed": "GPU is lost"}),
         ("", {"failed": "nvidia-smi leaves temperature/gpu_temp empty"}),
         ("warm", {"failed": "temperature/gpu_temp: cannot make sense of 'warm'"}),
     ],
@@ -120,6 +119,19 @@ def test_a_gpu_of_which_nothing_can_be_read_is_one_leaf_and_hides_no_other():
     devices = parse_nvidia_smi(log().replace("</nvidia_smi_log>", f"{lost}</nvidia_smi_log>"))["devices"]
     assert devices["0000:61:00.0"] == {"failed": "GPU is lost"}
     assert devices[ADDRESS]["name"] == {"value": "NVIDIA H100"}
+
+
+@pytest.mark.parametrize("group", ["temperature", "ecc_errors", "pci", "processes", "clocks_event_reasons"])
+def test_a_group_that_says_the_gpu_is_lost_makes_the_gpu_lost(group):
+    assert device(f"<{group}>GPU is lost</{group}>") == {"failed": "GPU is lost"}
+
+
+def test_a_group_that_reports_an_error_makes_its_readings_failed_and_no_others():
+    gpu = device("<temperature>Unknown Error</temperature><ecc_errors>\n<volatile>ERR!</volatile>\n</ecc_errors>")
+    assert gpu["temperature"]["gpu_c"] == {"failed": "Unknown Error"}
+    assert gpu["ecc"]["volatile"]["uncorrected"] == {"failed": "ERR!"}
+    assert gpu["ecc"]["aggregate"]["uncorrected"].keys() == {"unsupported"}
+    assert gpu["name"] == {"value": "NVIDIA H100"}
 
 
 def test_what_is_said_beside_the_xml_is_kept():

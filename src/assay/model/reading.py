@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 ReadingTree = dict[str, Any]
 """A branch of an evidence document, or one leaf: an object of one key, such as `{"value": 42}`."""
 
+LOST = "is lost"
+"""What drivers and their tools say of a part that no longer answers, in the reason of a failed reading."""
 PROBE_AREAS = (
     "host", "gpu", "hca", "nic", "bond", "nvme", "aer", "pci", "memory", "file_systems", "kernel", "time", "services",
     "files", "unit_settings", "adapter_settings", "kernel_log",

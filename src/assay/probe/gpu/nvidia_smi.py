@@ -12,9 +12,9 @@ from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from assay.model.reading import ReadingTree, absent, failed, unsupported, value
+from assay.model.reading import LOST, ReadingTree, absent, failed, unsupported, value
 from assay.probe.gpu.nvidia_smi_elements import ADDRESS, DEVICE, GPU, LOG, PID, PROCESSES, SYSTEM
-from assay.probe.gpu.nvidia_smi_values import parse_whole, read_value
+from assay.probe.gpu.nvidia_smi_values import find_text, parse_whole, read_value
 from assay.probe.node_access import run_tool
 
 COMMAND = ("nvidia-smi", "-q", "-x")
@@ -84,14 +84,16 @@ def _address(gpu: Element, index: int) -> str:
 
 
 def _device(gpu: Element, index: int) -> ReadingTree:
-    """Return the branch of one GPU; one failed leaf where none of its readings has a value."""
+    """Return the branch of one GPU; one failed leaf where it is lost, or none of its readings has a value."""
     branch = _read_elements(DEVICE, gpu)
     leaves = list(_leaves(branch))
     failures = [leaf["failed"] for leaf in leaves if "failed" in leaf]
-    if failures and not any("value" in leaf for leaf in leaves):
-        return failed(failures[0])
+    processes = _processes(gpu)
+    lost = [failure for failure in (*failures, processes.get("failed", "")) if LOST in failure.casefold()]
+    if lost or (failures and not any("value" in leaf for leaf in leaves)):
+        return failed([*lost, *failures][0])
     branch["inforom"]["valid"] = unsupported("nvidia-smi mentions an InfoROM only where it is corrupted")
-    return {"index": value(index), **branch, "processes": _processes(gpu)}
+    return {"index": value(index), **branch, "processes": processes}
 
 
 def _read_elements(names: Mapping[str, Any], element: Element) -> ReadingTree:
@@ -107,6 +109,8 @@ def _leaves(tree: ReadingTree) -> list[ReadingTree]:
 
 
 def _processes(gpu: Element) -> ReadingTree:
+    if gpu.find(PROCESSES) is None and (said := find_text(gpu, PROCESSES)):
+        return read_value(PROCESSES, said, str)
     pids = [read_value(PID, process.findtext(PID), parse_whole) for process in gpu.iterfind(PROCESSES)]
     unread = [pid for pid in pids if "value" not in pid]
     if unread:

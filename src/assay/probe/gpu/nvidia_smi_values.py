@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from assay.model.reading import ReadingTree, failed, unsupported, value
+from assay.model.reading import LOST, ReadingTree, failed, unsupported, value
 
 ElementQuestion = Callable[[Element], ReadingTree]
 
@@ -18,7 +18,7 @@ FAILURE_WORDS = (
     "unknown",
     "requires reset",
     "requires restart",
-    "is lost",
+    LOST,
     "unable to",
     "insufficient",
 )
@@ -32,7 +32,7 @@ def read_value(name: str, text: str | None, convert: Callable[[str], Any]) -> Re
         return unsupported(f"nvidia-smi prints no {name}")
     if words.casefold() in UNSUPPORTED_WORDS:
         return unsupported(f"nvidia-smi says {words}")
-    if not words or any(failure in words.casefold() for failure in FAILURE_WORDS):
+    if not words or _is_failure(words):
         return failed(words or f"nvidia-smi leaves {name} empty")
     try:
         return value(convert(words))
@@ -42,7 +42,23 @@ def read_value(name: str, text: str | None, convert: Callable[[str], Any]) -> Re
 
 def read_element(path: str, convert: Callable[[str], Any] = str) -> ElementQuestion:
     """Return the question for the element at `path` below a GPU's element."""
-    return lambda gpu: read_value(path, gpu.findtext(path), convert)
+    return lambda gpu: read_value(path, find_text(gpu, path), convert)
+
+
+def find_text(gpu: Element, path: str) -> str | None:
+    """Return the text of an element; where it is missing, that of the nearest element around it that reports a failure.
+
+    `<temperature>GPU is lost</temperature>` stands in place of all temperatures.
+    """
+    if (text := gpu.findtext(path)) is not None:
+        return text
+    names = path.split("/")
+    around = (gpu.findtext("/".join(names[:depth])) for depth in range(len(names) - 1, 0, -1))
+    return next((said for said in (*around, gpu.text) if _is_failure(said)), None)
+
+
+def _is_failure(text: str | None) -> bool:
+    return text is not None and any(failure in text.casefold() for failure in FAILURE_WORDS)
 
 
 def read_first(*questions: ElementQuestion) -> ElementQuestion:
@@ -75,7 +91,7 @@ def read_active_names(prefixes: Sequence[str], names: Mapping[str, str]) -> Elem
     def ask(gpu: Element) -> ReadingTree:
         for prefix in prefixes:
             answers = {
-                ours: read_value(ours, gpu.findtext(prefix + theirs), parse_switch) for ours, theirs in names.items()
+                ours: read_value(ours, find_text(gpu, prefix + theirs), parse_switch) for ours, theirs in names.items()
             }
             if any("value" in answer for answer in answers.values()):
                 return value([name for name, answer in answers.items() if answer.get("value")])
