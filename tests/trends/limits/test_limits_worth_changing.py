@@ -18,8 +18,10 @@ from typer.testing import CliRunner
 from assay.cli.verbs.evidence.trends import trends_app
 from assay.fleet.fleet_loader import load_fleet
 from assay.ledger.store import Ledger
+from assay.model.backtest_report import LimitRecord
 from assay.model.errors import AssayError
 from assay.trends.limits.limit_diff import make_limit_diff
+from assay.trends.limits.limit_review import find_chance
 
 ROOT = Path(__file__).resolve().parents[3]
 START, DAYS = datetime(2026, 3, 1, 6, tzinfo=UTC), 90
@@ -102,6 +104,7 @@ def test_a_tighter_limit_is_suggested_with_what_it_would_have_foreseen(limits: d
     heat = limits["gpu_temperature"]
     assert 61.5 < heat["suggestion"]["value"] < 64, "above all that healthy parts reached"
     assert heat["suggestion"]["is_better"]
+    assert heat["suggestion"]["chance"] < 0.001
     record = heat["suggestion"]["record"]
     assert (record["foreseen"], record["failures"], record["wrong"], record["lead_days"]) == (3, 3, 0, 10)
     assert heat["record"]["foreseen"] == 0
@@ -159,6 +162,14 @@ def test_a_diff_keeps_everything_else(text: str, tmp_path: Path) -> None:
     assert "79.5" in changed
     assert '"seen: \\"79\\""' in changed
     assert changed.count("#") == text.count("#")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "failures", "chance"), [(3, 0, 3, 0.05**3), (1, 9, 3, 1 - 0.95**10), (0, 5, 3, 1), (2, 0, 0, 0)]
+)
+def test_what_chance_explains_is_known(right: int, wrong: int, failures: int, chance: float) -> None:
+    record = LimitRecord(failures, right + wrong, right, wrong, 0, right, None)
+    assert find_chance(record, parts=20, days=90) == pytest.approx(chance)
 
 
 def test_a_text_without_the_limit_is_refused() -> None:

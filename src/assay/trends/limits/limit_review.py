@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import ceil, floor, log10
+from math import ceil, exp, floor, lgamma, log, log1p, log10
 from typing import TYPE_CHECKING, Any, Literal
 
 from assay.model.backtest_report import LimitRecord
 from assay.trends.limits.known_limits import PRESENT, list_known_limits
 from assay.trends.limits.limit_alarms import count_alarms, declare_bounds
 from assay.trends.limits.limit_profiles import LimitProfile, profile_limits
-from assay.trends.limits.limit_tables import LimitQuestion, open_limit_tables
+from assay.trends.limits.limit_tables import HORIZON_DAYS, LimitQuestion, open_limit_tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -30,16 +30,22 @@ FAR_NOISES = 10.0
 LEAST_PARTS, LEAST_HEALTHY_DAYS = 20, 500
 ALARMS_PER_1000_NODE_DAYS = 0.01
 """What one limit may cost: a tenth of what all trends may."""
+MOST_CHANCE = 0.01
+"""Of many limits tried, some foresee failures by chance. So the chance is multiplied by their number."""
 SUGGESTED = PRESENT + 1
 LimitBehaviour = Literal["always", "in vain", "never", "works"]
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedLimit:
-    """Another value of a limit, and what it would have shown."""
+    """Another value of a limit, and what it would have shown.
+
+    `chance`: that so many of its alarms are right if the failures have nothing to do with them.
+    """
 
     value: float
     record: LimitRecord
+    chance: float
     is_better: bool
 
 
@@ -86,7 +92,7 @@ def review_limits(question: LimitQuestion) -> list[ReviewedLimit]:
     with open_limit_tables(question) as database:
         profiles = profile_limits(database, list_known_limits(database), question.today)
         reviewed = [ReviewedLimit(one, find_behaviour(one)) for one in profiles]
-        found = _try_suggestions(database, question.today, reviewed)
+        found = _try_suggestions(database, question, reviewed)
     order: Sequence[LimitBehaviour] = ("always", "in vain", "never", "works")
     return sorted(found, key=lambda one: (order.index(one.behaviour), -(one.nearest_noises or 0), one.profile.limit))
 
@@ -119,7 +125,7 @@ def suggest_value(one: ReviewedLimit) -> float | None:
 
 
 def _try_suggestions(
-    database: DuckDBPyConnection, today: int, reviewed: Sequence[ReviewedLimit]
+    database: DuckDBPyConnection, question: LimitQuestion, reviewed: Sequence[ReviewedLimit]
 ) -> list[ReviewedLimit]:
     """Return the limits, those that get a suggestion with what it would have shown."""
     values = {one.profile.limit.key: value for one in reviewed if (value := suggest_value(one)) is not None}
@@ -128,23 +134,42 @@ def _try_suggestions(
         return list(reviewed)
     bounds = [one.bound(SUGGESTED, values[one.key]) for one in asked]
     declare_bounds(database, {key for one in asked for key in one.keys}, bounds)
-    records = {(row[0], row[1]): record for row, record in count_alarms(database, today).items()}
+    records = {(row[0], row[1]): record for row, record in count_alarms(database, question.today).items()}
     return [
-        ReviewedLimit(one.profile, one.behaviour, _compare(one, values[key], records[key]))
+        ReviewedLimit(one.profile, one.behaviour, _compare(one, values[key], records[key], question.days, len(asked)))
         if (key := one.profile.limit.key) in values
         else one
         for one in reviewed
     ]
 
 
-def _compare(one: ReviewedLimit, value: float, record: LimitRecord) -> SuggestedLimit:
-    """Return the suggestion.
+def _compare(one: ReviewedLimit, value: float, record: LimitRecord, days: int, tried: int) -> SuggestedLimit:
+    """Return the suggestion, one of so many.
 
-    A tighter limit is better if it foresees more. A looser one is better if fewer alarms are wrong, in all and of
-    those that have ended.
+    A tighter limit is better if it foresees more than before, and more than chance explains. A looser one is better if
+    fewer alarms are wrong, in all and of those that have ended.
     """
-    before = one.profile.record
+    before, chance = one.profile.record, find_chance(record, one.profile.limit.parts, days)
     if one.behaviour == "never":
-        return SuggestedLimit(value, record, record.foreseen > before.foreseen)
-    is_better = record.wrong < before.wrong and record.wrong * before.right <= before.wrong * record.right
-    return SuggestedLimit(value, record, is_better)
+        is_better = record.foreseen > before.foreseen and chance * tried <= MOST_CHANCE
+    else:
+        is_better = record.wrong < before.wrong and record.wrong * before.right <= before.wrong * record.right
+    return SuggestedLimit(value, record, chance, is_better)
+
+
+def find_chance(record: LimitRecord, parts: int, days: int) -> float:
+    """Return the chance of so many right alarms among those that ended (binomial), if alarms say nothing."""
+    ended, rate = record.right + record.wrong, record.failures * HORIZON_DAYS / (parts * days)
+    if not record.right or rate >= 1:
+        return 1.0
+    if not rate:
+        return 0.0
+    logs = (
+        lgamma(ended + 1)
+        - lgamma(hits + 1)
+        - lgamma(ended - hits + 1)
+        + hits * log(rate)
+        + (ended - hits) * log1p(-rate)
+        for hits in range(record.right, ended + 1)
+    )
+    return min(1.0, sum(map(exp, logs)))
