@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,12 @@ def test_a_small_verb_starts_on_little_cpu(words: tuple[str, ...]) -> None:
     start_assay(*words)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime - before.ru_utime < 1.0  # 0.2 s on an idle machine; the bound leaves room for a busy one
+
+
+@pytest.mark.parametrize("words", [(), ("trends",), ("trends", "limits"), ("status",)], ids=" ".join)
+def test_the_short_word_for_help_is_taken_everywhere(words):
+    assert run_assay(*words, "-h").stdout == run_assay(*words, "--help").stdout
+
+
+def test_the_version_is_that_of_the_package():
+    assert run_assay("--version").stdout == f"assay {version('assay-fleet')}\n"

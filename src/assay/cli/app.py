@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -33,6 +33,9 @@ DATABASE_SIGNS = {
     "readonly database": errno.EROFS,
 }
 """What SQLite says where a file would give the error number."""
+
+
+HELP_OPTIONS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 class Verb(NamedTuple):
@@ -127,23 +130,42 @@ class LazyVerbGroup(TyperGroup):
         verb_app: typer.Typer = getattr(importlib.import_module(f"assay.cli.{verb.module}"), f"{cmd_name}_app")
         command: Any = typer.main.get_command(verb_app)
         command.name, command.short_help, command.rich_help_panel = cmd_name, verb.help, verb.group
-        _join_help_lines(command)
+        _prepare_help(command)
         return command
 
 
-def _join_help_lines(command: Any) -> None:
-    """Make each paragraph of a command's help one line, so that a terminal wraps it at its own width."""
+def _prepare_help(command: Any) -> None:
+    """Take `-h` too, and make each paragraph of the help one line, so that a terminal wraps it at its own width."""
+    command.context_settings = {**command.context_settings, **HELP_OPTIONS}
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     for subcommand in getattr(command, "commands", {}).values():
-        _join_help_lines(subcommand)
+        _prepare_help(subcommand)
 
 
-app = typer.Typer(cls=LazyVerbGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=LazyVerbGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings=HELP_OPTIONS,
+)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"assay {version('assay-fleet')}")
+        raise typer.Exit
 
 
 @app.callback(help="Run a GPU fleet by evidence.")
-def _assay() -> None:
+def _assay(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version, and exit.")
+    ] = False,
+) -> None:
     pass
 
 
