@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +63,19 @@ class PlantedReading:
 
 def keep_planted(home: Path, readings: Iterable[PlantedReading]) -> None:
     """Write a history of these readings: a file a day."""
+    kept = sorted(readings, key=lambda one: (one.at.date(), one.node))
     database = duckdb.connect()
-    for day, some in groupby(sorted(readings, key=lambda one: (one.at.date(), one.node)), lambda one: one.at.date()):
-        of_day = list(some)
-        for table, made, rows in (
-            ("outcomes", OUTCOMES, [one.rows()[0] for one in of_day]),
-            ("measurements", MEASUREMENTS, [one.rows()[1] for one in of_day if one.name]),
-        ):
-            database.execute(made)
-            appender = database.appender(table)
-            appender.append_rows(rows)
-            appender.flush()
-            folder = home / table / f"day={day}"
-            folder.mkdir(parents=True)
-            database.execute(f"COPY {table} TO '{folder / f'r{day:%Y%m%d}.parquet'}'")
-            database.execute(f"DROP TABLE {table}")
+    for table, made, rows in (
+        ("outcomes", OUTCOMES, [one.rows()[0] for one in kept]),
+        ("measurements", MEASUREMENTS, [one.rows()[1] for one in kept if one.name]),
+    ):
+        database.execute(made)
+        appender = database.appender(table)
+        appender.append_rows(rows)
+        appender.flush()
+        (home / table).mkdir(parents=True)
+        by_day = f"SELECT *, left(run_at, 10) AS day FROM {table} ORDER BY run_at, node"
+        database.execute(f"COPY ({by_day}) TO '{home / table}' (FORMAT parquet, PARTITION_BY day, OVERWRITE_OR_IGNORE)")
 
 
 @dataclass

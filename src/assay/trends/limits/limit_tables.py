@@ -73,6 +73,7 @@ def open_limit_tables(question: LimitQuestion, memory: str = "1GB") -> DuckDBPyC
         fix = "run `assay validate`"
         raise AssayError("there is no history of measurements yet", where=str(question.home), fix=fix)
     database = connect_duckdb(threads=1, memory_limit=memory)
+    database.execute("SET parquet_metadata_cache = true")  # each block opens every file again
     database.execute(_TABLES)
     rows = {"node_specs": question.specs.items(), **_list_losses(question.losses)}
     for table, some in rows.items():

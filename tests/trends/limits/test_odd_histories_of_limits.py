@@ -1,0 +1,108 @@
+"""Limits are judged right where units or limits change, parts differ, values are wild, or the future is there."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from trends.planted_history import PlantedReading, keep_planted
+
+from assay.trends.limits.limit_review import ReviewedLimit, review_limits
+from assay.trends.limits.limit_tables import LimitQuestion
+from assay.trends.missed.service_failures import ServiceLosses
+
+START, DAYS, NODES = datetime(2026, 3, 1, 6, tzinfo=UTC), 46, 34
+Change = Callable[[int, int, PlantedReading], PlantedReading]
+
+
+def list_readings(change: Change) -> Iterator[PlantedReading]:
+    """Yield a temperature a node and day, between 58 and 62 °C, changed by day and node."""
+    for number in range(DAYS):
+        for node in range(NODES):
+            value = 60 + (node * 7 + number * 11) % 5 - 2
+            one = PlantedReading(
+                START + timedelta(days=number), f"n{node:02}", name="gpu_temperature", value=value, at_most=85.0
+            )
+            yield change(number, node, one)
+
+
+def review(home: Path, readings: Iterable[PlantedReading], days: float = DAYS) -> ReviewedLimit:
+    keep_planted(home, readings)
+    return ask(home, days)
+
+
+def ask(home: Path, days: float = DAYS) -> ReviewedLimit:
+    specs = {f"n{node:02}": "hgx" for node in range(NODES)}
+    as_of = START + timedelta(days=days - 1, hours=1)
+    (one,) = review_limits(LimitQuestion(home, as_of, 90, specs, ServiceLosses([], [])))
+    return one
+
+
+def test_readings_in_another_unit_are_left_out(tmp_path: Path) -> None:
+    def change(number: int, _: int, one: PlantedReading) -> PlantedReading:
+        return one if number >= 30 else replace(one, unit="K", value=one.value + 273, at_most=358.0)
+
+    one = review(tmp_path, list_readings(change))
+    assert (one.behaviour, one.profile.days, one.profile.limit.unit) == ("never", 16 * NODES, "°C")
+
+
+def test_the_newest_limit_is_judged_on_all_days(tmp_path: Path) -> None:
+    def change(number: int, _: int, one: PlantedReading) -> PlantedReading:
+        return replace(one, value=75 if number == 10 else one.value, at_most=85 if number < 30 else 70)
+
+    one = review(tmp_path, list_readings(change))
+    assert (one.profile.limit.value, one.profile.record.alarms, one.profile.fired_days) == (70, NODES, NODES)
+
+
+def test_a_limit_that_differs_between_parts_gets_no_suggestion(tmp_path: Path) -> None:
+    alike = review(tmp_path / "alike", list_readings(lambda number, node, one: replace(one, at_most=200.0)))
+    assert alike.suggestion is not None
+    apart = review(tmp_path / "apart", list_readings(lambda number, node, one: replace(one, at_most=200.0 + node)))
+    assert apart.profile.varies
+    assert apart.suggestion is None
+
+
+@pytest.mark.parametrize("wild", [math.nan, math.inf])
+def test_values_that_are_no_numbers_do_not_count(tmp_path: Path, wild: float) -> None:
+    one = review(
+        tmp_path, list_readings(lambda number, node, one: replace(one, value=wild if node == 3 else one.value))
+    )
+    assert (one.behaviour, one.profile.parts) == ("never", NODES - 1)
+
+
+def test_measurements_of_no_node_are_judged_too(tmp_path: Path) -> None:
+    readings = [
+        PlantedReading(
+            START + timedelta(days=number), "", "leaf1", name="spread", value=9, at_most=5, pool="fabric/compute"
+        )
+        for number in range(DAYS)
+    ]
+    one = review(tmp_path, readings)
+    assert (one.behaviour, one.profile.limit.specs) == ("always", ("fabric",))
+
+
+def test_several_readings_a_day_count_as_one_day_with_the_worst_value(tmp_path: Path) -> None:
+    def repeat() -> Iterator[PlantedReading]:
+        for one in list_readings(lambda number, node, one: one):
+            yield one
+            noon = replace(one, at=one.at + timedelta(hours=6), value=90 if one.node == "n03" else one.value)
+            yield noon
+
+    one = review(tmp_path, repeat(), days=DAYS + 1)
+    assert (one.profile.days, one.profile.fired_days, one.profile.record.alarms) == (DAYS * NODES, DAYS, 1)
+
+
+def test_later_days_change_no_earlier_answer(tmp_path: Path) -> None:
+    hot = list_readings(lambda number, node, one: replace(one, value=99 if number > 38 else one.value, at_most=200.0))
+    keep_planted(tmp_path / "all", hot)
+    for folder in sorted((tmp_path / "all" / "measurements").iterdir())[:36]:
+        shutil.copytree(folder, tmp_path / "then" / "measurements" / folder.name)
+    for folder in sorted((tmp_path / "all" / "outcomes").iterdir())[:36]:
+        shutil.copytree(folder, tmp_path / "then" / "outcomes" / folder.name)
+    assert ask(tmp_path / "all", days=36).as_json() == ask(tmp_path / "then", days=36).as_json()
+    assert ask(tmp_path / "all").as_json() != ask(tmp_path / "then").as_json()
