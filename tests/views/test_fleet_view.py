@@ -10,9 +10,10 @@ from lifecycle.conftest import Paper, catalog, policy, profiles  # noqa: F401 â€
 
 from assay.lifecycle.rollouts.rollout_history import RolloutHistory
 from assay.model.fleet import Fleet
+from assay.model.text_lists import sort_naturally
 from assay.model.timestamps import format_time
 from assay.views.fleet_news import build_fleet_news
-from assay.views.fleet_view import FleetFilter, build_fleet_view, list_cells, sort_naturally
+from assay.views.fleet_view import FleetFilter, build_fleet_view, list_cells
 from assay.views.node.node_standing import STANDING_LETTERS, STANDING_WORDS, STANDINGS, find_standing
 
 

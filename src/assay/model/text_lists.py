@@ -7,6 +7,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
+_DIGITS = re.compile(r"(\d+)")
+
+
+def sort_naturally(name: str) -> list[tuple[int, str]]:
+    """Return a key by which `r2` comes before `r10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
 
 
 def fold_names(names: Iterable[str]) -> list[str]:

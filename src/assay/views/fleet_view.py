@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +10,8 @@ from assay.lifecycle.node_state import NodeState
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.text_lists import sort_naturally
 from assay.views.node.node_standing import STANDINGS, Standing, find_standing
-
-_DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +146,3 @@ def group_by_site(cells: Iterable[NodeOnMap]) -> dict[str, tuple[RackOnMap, ...]
 def _count_standings(cells: Iterable[NodeOnMap]) -> dict[Standing, int]:
     counts = Counter(cell.standing for cell in cells)
     return {standing: counts[standing] for standing in STANDINGS if counts[standing]}
-
-
-def sort_naturally(name: str) -> list[tuple[int, str]]:
-    """Return a key by which `r2` comes before `r10`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]

@@ -10,6 +10,7 @@ from copy import copy
 import pytest
 from browser import measure_overflow, needs_browser
 
+from assay.fabric.weekly.error_heat_map import SHADES, HeatMapCell, draw_error_heat_maps
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
 from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
@@ -146,3 +147,39 @@ def test_the_json_names_places_and_reasons(aged):
     place = {"device": "n0011 mlx5_6", "label": "R6", "rack": "r03", "u": 24, "node": "n0011"}
     assert place.items() <= flap["port"].items()
     assert (flap["rail"], flap["far"]["device"]) == (6, "leaf-su01-r6")
+
+
+def drawn_cells(maps) -> list[HeatMapCell]:
+    return [cell for one in maps.maps for row in one.rows for cell in row.cells]
+
+
+def test_every_port_is_in_the_heat_maps_and_the_worst_is_darkest(week):
+    def wear(world, number):
+        plant_port_facts(world, "n0004/mlx5_3", counters={"SymbolErrorCounter": 121_000 * number})
+        plant_port_facts(world, "spine-02[12]", counters={"SymbolErrorCounter": 27 * number})
+
+    one = evaluated(week, wear, scans=3)
+    maps = draw_error_heat_maps(one.ports)
+    cells = drawn_cells(maps)
+    assert len(cells) == len(one.ports), "a cell for each port, those of the adapters too"
+    worst = max(port.summary.errors for port in one.ports)
+    assert [cell.description.partition(" (")[0] for cell in cells if cell.shade == SHADES] == ["n0004 mlx5_3 port R3"]
+    assert max(cell.shade for cell in cells if "spine-02" in cell.description) <= 2, "54 errors are not dark"
+    assert maps.shades[-1] == f"to {worst:,}"
+    page = render_weekly_page(one)
+    assert page.count("<rect") >= len(one.ports)
+    assert ">R3</text>" in page, "the map of the adapters names its columns"
+
+
+@pytest.mark.parametrize("end", ["n0004/mlx5_3", "leaf-su01-r3[4]", "spine-02[12]"])
+def test_in_the_map_of_a_large_fabric_the_worst_port_is_darkest_wherever_it_is(week, end, monkeypatch):
+    monkeypatch.setattr("assay.fabric.weekly.error_heat_map.MAX_SWITCHES_BY_PORT", 0)
+
+    def wear(world, number):
+        plant_port_facts(world, end, counters={"SymbolErrorCounter": 9000 * number})
+        plant_port_facts(world, "leaf-su01-r6[7]", counters={"SymbolErrorCounter": 2 * number})
+
+    cells = drawn_cells(draw_error_heat_maps(evaluated(week, wear, scans=3).ports))
+    (dark,) = [cell for cell in cells if cell.shade == SHADES]
+    assert f"{end.partition('/')[0].partition('[')[0]} " in dark.description
+    assert {cell.shade for cell in cells if "leaf-su01-r6" in cell.description.partition(":")[0]} == {1}
