@@ -90,7 +90,7 @@ def _draw_by_port(ports: Iterable[PortWeek], most: int) -> Iterator[HeatMap]:
         yield _draw_map("Errors by switch and port", switches, most, rows)
     if nodes:
         wide = any(len(column) > 2 for _, column in nodes)
-        label_every = 8 if wide else 1
+        label_every = 8 if wide else 2
         yield _draw_map("Errors by node and adapter", nodes, most, NODES_A_BLOCK, label_every)
 
 
