@@ -66,6 +66,29 @@ def logs() -> Read:
     return read
 
 
+def packed_logs() -> Read:
+    from assay.observe.logs.log_file import UNPACKING_ERRORS, unpack_text
+
+    def read(content: bytes) -> None:
+        with contextlib.suppress(*UNPACKING_ERRORS):
+            source = unpack_text(io.BytesIO(content))
+            while source.read(65536):
+                pass
+
+    return read
+
+
+def log_lines() -> Read:
+    from assay.observe.logs.line_envelope import read_envelope, split_line
+
+    def read(content: bytes) -> None:
+        line = content.decode(errors="replace")
+        _keepable(split_line(line, NOW))
+        _keepable(read_envelope(line, len(line), NOW).make_message(""))
+
+    return read
+
+
 def kmsg() -> Read:
     from assay.probe.kernel_log import parse_kernel_record
 
@@ -299,8 +322,14 @@ READERS = {
     "logs": Reader(
         logs,
         "assay.observe.logs",
-        ["dmesg.txt", "kmsg.txt", "syslog.txt", "sel.txt", "journal.json", "redfish-log.json"],
+        [
+            *("dmesg.txt", "kmsg.txt", "syslog.txt", "sel.txt", "journal.json", "redfish-log.json"),
+            *("journal-export.txt", "journal-verbose.txt", "journal-pretty.json", "loki.json"),
+            *("dmesg-e.txt", "dmesg-colour.txt", "rfc5424.txt", "cri.txt", "bug-report.txt"),
+        ],
     ),
+    "packed-logs": Reader(packed_logs, "assay.observe.logs.log_file", ["dmesg.zst", "dmesg.xz", "dmesg.txt"]),
+    "log-lines": Reader(log_lines, "assay.observe.logs.line_envelope", ["rfc5424.txt", "cri.txt", "dmesg.txt"]),
     "kmsg": Reader(kmsg, "assay.probe.kernel_log", ["kmsg.txt"]),
     "nvidia-smi": Reader(nvidia_smi, "assay.probe", ["../../recordings/nvidia-smi-q-x.xml"]),
     "load-tools": Reader(

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from log_spellings.envelopes import ENVELOPES
+from log_spellings.events import LINES
+from log_spellings.json_envelopes import JSON_ENVELOPES
 
 from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.evidence.faults import collect_log_faults
@@ -71,6 +74,26 @@ def test_a_xid_among_any_junk_is_found(junk, data):
     read = faults(b"\n".join(lines))
     if read is not None:  # enough junk of another form may make it another log
         assert ("gpu.xid.79" in {one["fault"] for one in read[0]}) or not read[1]
+
+
+ENVELOPED = [envelope.write(LINES[:3]).replace("79", "13").encode() for envelope in (*ENVELOPES, *JSON_ENVELOPES)]
+
+
+@given(st.sampled_from(ENVELOPED), st.binary(max_size=40).filter(lambda junk: not set(junk) & set(b"\r\n")), st.data())
+def test_a_xid_behind_any_junk_in_any_log_is_never_no_fault(log, junk, data):
+    """The line may break the log, so that it is refused; but it is never left out in silence."""
+    lines = log.split(b"\n")
+    lines.insert(data.draw(st.integers(0, len(lines))), junk + XID)
+    content = b"\n".join(lines)
+    source, stream = (
+        LogReader(io.BytesIO(content).read, CATALOG.kernel_log_matcher, NOW, "here"),
+        LogFaultCollector(CATALOG),
+    )
+    try:
+        collect_log_faults(source, stream, CATALOG)
+    except AssayError:
+        return
+    assert source.tally.uncounted or "gpu.xid.79" in {fault["fault"] for fault in stream.faults()}
 
 
 @given(st.integers(1, 64), st.lists(st.sampled_from([b"x" * 40, b"[ 1.0] " + XID, b"", b"[ 2.0] usb"]), max_size=12))

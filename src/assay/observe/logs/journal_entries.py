@@ -61,7 +61,7 @@ def _read_export(pieces: Iterable[bytes]) -> Iterator[Fields]:
     fields: Fields = {}
     for name, value in _read_fields(_Bytes(pieces)):
         if name:
-            fields[name] = value
+            _add_field(fields, name, value)
         elif fields:
             yield fields
             fields = {}
@@ -124,12 +124,17 @@ def _read_verbose(pieces: Iterable[bytes], query: LogQuery) -> Iterator[Fields]:
             fields, name = {"_BOOT_ID": head["boot"].decode(), "timestamp": _parse_heading(line, query)}, ""
         elif found := VERBOSE_FIELD.match(line):
             name = found["name"].decode()
-            fields[name] = found["value"].decode(errors="replace")
+            _add_field(fields, name, found["value"].decode(errors="replace"))
         elif line.strip():  # a further line of the field, or text between the entries
             name = name or "MESSAGE"
-            fields[name] = f"{fields.get(name, '')}\n{line.decode(errors='replace').strip()}"
+            _add_field(fields, name, line.decode(errors="replace").strip())
     if fields:
         yield fields
+
+
+def _add_field(fields: Fields, name: str, value: str) -> None:
+    """Add a field, or a further line of it: an entry may have a field several times, and a value several lines."""
+    fields[name] = f"{fields[name]}\n{value}" if name in fields else value
 
 
 def _parse_heading(line: bytes, query: LogQuery) -> str:

@@ -22,7 +22,7 @@ TEXT_AND_STAMP = 2
 ReadBytes = Callable[[int], bytes]
 StampParser = Callable[[str, datetime], ParsedStamp]
 """(a line's stamp, the time when the log was last written) → its time. Raises ValueError or OverflowError."""
-COLOURS = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ class MessageSearch:
         if others:
             return others[0]
         if self.names_fault(line):
-            return split_line(line, self.written_at)
+            message = split_line(line, self.written_at)
+            return message if self.names_fault(message.text) else LogMessage(line)
         return None
 
     def split_line(self, line: str) -> LogMessage:
@@ -48,8 +49,8 @@ class MessageSearch:
         return self.find_message(line) or split_line(unescape(line.strip()), self.written_at)
 
     def may_name_fault(self, text: str) -> bool:
-        """Whether a message begins as those of faults do, or has an XID anywhere."""
-        return self._heads.match(text) is not None or "Xid (" in text
+        """Whether a message begins as those of faults do, or names an XID anywhere."""
+        return self._heads.match(text) is not None or ("Xid (" in text and self.names_fault(text))
 
     def names_fault(self, text: str) -> bool:
         """Whether a message names a fault, announces an XID without its number, or begins to tell one."""
