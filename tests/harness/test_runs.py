@@ -216,7 +216,7 @@ def test_reconciling_finds_what_is_missing_twice_or_unknown(fleet_copy, tmp_path
 
     assert compared(*wanted) == []
     assert compared(*wanted[1:], wanted[2]) == [
-        ("error", "the check was judged twice in one run"),
+        ("error", "the check was judged twice in one run: two functions of its module have this name"),
         ("error", "lost: it stopped"),
     ]
     elsewhere = Outcome(wanted[0].check, "h100-a/n0099", "n0099", "pass")

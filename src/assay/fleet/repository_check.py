@@ -26,6 +26,8 @@ RULE_MODULES = (
     "firmware_bundles",
     "measurement_limits",
     "declared_checks",
+    "suites.meaningless_checks",
+    "suites.missing_imports",
     "known_issues_and_gates",
     "limits_and_breaker",
     "policies_and_profiles",

@@ -121,6 +121,7 @@ class SuiteSource:
     """The test functions of the suites, the limits that they read, and what they measure.
 
     `limits` are limits of node specs, `fabric_limits` of fabric designs. `broken`: files that are not Python, and why.
+    `modules`: the syntax of all others, by file.
     """
 
     tests: list[SuiteTest] = field(default_factory=list)
@@ -128,6 +129,7 @@ class SuiteSource:
     fabric_limits: list[SourceMention] = field(default_factory=list)
     measures: list[MeasureCall] = field(default_factory=list)
     broken: list[tuple[SourceMention, str]] = field(default_factory=list)
+    modules: list[tuple[str, ast.Module]] = field(default_factory=list)
 
 
 def parse_suites(tree: RepositoryTree) -> SuiteSource:
@@ -138,6 +140,7 @@ def parse_suites(tree: RepositoryTree) -> SuiteSource:
         if name.startswith("test_") and name.endswith(".py"):
             module = _parse_module(tree, file, suites)
             if module is not None:
+                suites.modules.append((file, module))
                 suites.tests += _find_tests(module, file)
                 nodes = list(ast.walk(module))
                 suites.limits += _find_limit_reads(nodes, file, "limits")
@@ -159,14 +162,23 @@ def _parse_module(tree: RepositoryTree, file: str, suites: SuiteSource) -> ast.M
 
 def _find_tests(tree: ast.Module, file: str) -> Iterator[SuiteTest]:
     module = _read_module_marks(tree)
+    yield from _find_tests_in(tree.body, file, module)
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            marks = {**module, **_read_marks(node.decorator_list)}
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            marks = {**module, **_read_module_marks(node), **_read_marks(node.decorator_list)}
+            yield from _find_tests_in(node.body, file, marks)
+
+
+def _find_tests_in(body: Iterable[ast.stmt], file: str, outer: PytestMarks) -> Iterator[SuiteTest]:
+    """Yield the test functions of a module, or of a class, whose name is no part of their ids."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            marks = {**outer, **_read_marks(node.decorator_list)}
             arguments = tuple(argument.arg for argument in (*node.args.args, *node.args.kwonlyargs))
             yield SuiteTest(f"{file}::{node.name}", file, node.lineno, node.col_offset + 1, marks, arguments)
 
 
-def _read_module_marks(tree: ast.Module) -> PytestMarks:
+def _read_module_marks(tree: ast.Module | ast.ClassDef) -> PytestMarks:
     """Return the marks in `pytestmark = …`, which may be one mark or a list."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(_is_name(target, "pytestmark") for target in node.targets):

@@ -1,7 +1,7 @@
 """Plain values that know their origin: a reading its path in the evidence, a spec's value its file and line.
 
-Lists and mappings of evidence refuse changes, since many checks read them, and each must see all of them. Whatever
-reads them sees a `list` and a `dict`. Copies (`list(x)`, `copy.deepcopy(x)`) are plain ones.
+Lists and mappings of evidence refuse changes, since many checks read them, and each must see all of them. Readers see a
+`list` and a `dict`. Copies (`list(x)`, `copy.deepcopy(x)`) are plain ones.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ Where allure-pytest runs, its tests get the same labels and measurements as assa
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Generator
 
 import pytest
@@ -88,6 +90,13 @@ class OrdinaryItemHooks:
         if CONTEXT_KEY not in item.stash:
             return
         refuse_excusing_marks(item)
+        if inspect.iscoroutinefunction(getattr(item, "function", None)):
+            raise UnjudgeableCheck("is `async def`, which pytest does not await; write `def`")
+        if hasattr(item, "callspec") and item.callspec.params.keys() != {"subject"}:
+            raise UnjudgeableCheck(
+                "has a parametrize of its own, but a check gives one outcome for each subject; "
+                "write a function for each value, or a loop with `measure(…, place=…)`"
+            )
         if not hasattr(item, "callspec"):
             raise UnjudgeableCheck(
                 "has no argument that is a subject: node, gpu, hca, nic, nvme, psu, link, rack, fabric, switch or rail"
@@ -101,7 +110,9 @@ class OrdinaryItemHooks:
         if context is None:
             return (yield)
         try:
-            result = yield
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pytest.PytestReturnNotNoneWarning)
+                result = yield
         except CHECK_EXCEPTIONS as raised:
             raise convert_exception(raised) from None
         else:

@@ -25,6 +25,7 @@ from assay.harness.items.terminal_report import ItemPhase, ItemVerdict, PassProg
 from assay.harness.judging.current_check import CurrentCheck
 from assay.harness.judging.evidence_cache import EvidenceCache, UnjudgeableCheck
 from assay.harness.judging.verdict import (
+    RETURN_REASON,
     CheckContext,
     convert_exception,
     find_pass_objection,
@@ -164,8 +165,8 @@ def judge_item(item: SlimItem, context: CheckContext, output: io.StringIO | None
             refuse_added_marks(item.added_marks)
         arguments = item.check.recipe.make_arguments(context)
         when = "call"
-        item.check.function(**arguments)
-        error = find_pass_objection(context)
+        returned = item.check.function(**arguments)
+        error = find_pass_objection(context) if returned is None else UnjudgeableCheck(RETURN_REASON)
     except SESSION_ENDING:
         raise
     except BaseException as raised:  # SystemExit too: a check that exits has not passed

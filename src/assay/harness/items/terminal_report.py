@@ -88,11 +88,11 @@ def is_one_line_output(config: pytest.Config) -> bool:
 
 
 def suppress_tracebacks(config: pytest.Config) -> None:
-    """Switch off pytest's own failure sections, since `print_problems` prints each problem."""
+    """Switch off pytest's own failure sections, since `print_problems` prints each problem. Warnings stay."""
     config.option.tbstyle = "no"
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
-        reporter.reportchars = ""
+        reporter.reportchars = "w" if "w" in reporter.reportchars else ""
 
 
 def print_problems(reporter: pytest.TerminalReporter, outcomes: list[Outcome]) -> None:

@@ -20,7 +20,8 @@ from assay.harness.judging.evidence_cache import (
 from assay.model.errors import AssayError
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
-from assay.model.text_lists import escape_surrogates
+from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE
+from assay.model.text_lists import escape_surrogates, suggest_nearest
 
 
 @dataclass(slots=True)
@@ -98,16 +99,23 @@ MAX_REASON_LENGTH = 500
 EMPTY_SKIP_REASONS = ("", "unconditional skip", "Skipped")
 
 
+RETURN_REASON = "returned a value, which pytest ignores; write `assert` before it"
 SKIPPING_KINDS = ("unsupported", NOT_ASKED_FOR)
 """Readings that nobody could have taken here: the check is no error, and does not pass."""
 
 
 def convert_exception(error: BaseException) -> BaseException:
-    """Return the exception that counts: a skip needs a reason, xfail is refused, an unsupported reading skips."""
+    """Return the exception that counts: a skip needs a reason, xfail is refused, an unsupported reading skips.
+
+    Its message is text that can be written, for every plugin that writes it.
+    """
+    error.args = tuple(escape_surrogates(part) if isinstance(part, str) else part for part in error.args)
     if isinstance(error, pytest.xfail.Exception):
         return UnjudgeableCheck("xfail does not exist here; a known issue is data, not code")
     if isinstance(error, pytest.skip.Exception) and str(error).strip() in EMPTY_SKIP_REASONS:
         return UnjudgeableCheck("skipped without a reason")
+    if isinstance(error, pytest.PytestReturnNotNoneWarning):
+        return UnjudgeableCheck(RETURN_REASON)
     if isinstance(error, ReadingUnavailable) and error.kind in SKIPPING_KINDS:
         return pytest.skip.Exception(format_reason(error))
     return error
@@ -138,7 +146,10 @@ def find_phase_verdict(error: BaseException | None, when: str) -> CheckVerdict:
 
 def format_reason(error: BaseException) -> str:
     """Return the reason in one line: an assertion's message, a reading's path and reason, else type and message."""
-    if isinstance(error, ReadingUnavailable):
+    if isinstance(error, pytest.FixtureLookupError):
+        known = (*SUBJECT_KIND_OF_FIXTURE, "measure", "since_last_pass")
+        text = f"fixture {error.argname!r} not found. {suggest_nearest(error.argname or '', known)}"
+    elif isinstance(error, ReadingUnavailable):
         text = f"{error.where}: {error.kind}: {error.reason}" if error.where else error.reason
     elif isinstance(
         error, AssertionError | UnjudgeableCheck | AssayError | pytest.fail.Exception | pytest.skip.Exception

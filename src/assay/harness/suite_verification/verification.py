@@ -79,7 +79,7 @@ def _run_sessions(
     """Yield the verdicts of each session, started with the largest. Sessions share nothing but the fleet."""
     by_size = sorted(sittings, key=lambda one: len(one.documents) + len(one.expected), reverse=True)
     progress(0, len(by_size))
-    if not jobs:
+    if not jobs or not by_size:
         yield from map(run_recording_session, by_size)
         return
     context = multiprocessing.get_context("spawn")

@@ -16,7 +16,7 @@ from typing import Any
 RUN_FILE_VERSION = 2
 UPGRADED_VERSION = 1
 """The version of older files, which are upgraded when they are opened."""
-TWICE_REASON = "the check was judged twice in one run"
+TWICE_REASON = "the check was judged twice in one run: two functions of its module have this name"
 """The text with id 1, so that every statement can refer to it."""
 
 

@@ -27,6 +27,11 @@ from assay.results.store.schema import (
     upgrade_run_file,
 )
 
+_DIFFERS_FROM_ADDED = (
+    f"outcome.verdict != {VERDICTS.index('error')} OR excluded.verdict != outcome.verdict"
+    " OR outcome.reason IS NOT excluded.reason"
+)
+"""Two errors of one reason are one: a check that is refused may be refused several times."""
 _MERGE_STATEMENTS = (
     f"""
     INSERT INTO outcome
@@ -34,7 +39,8 @@ _MERGE_STATEMENTS = (
     FROM part.outcome o JOIN temp.of_subject s ON s.old = o.subject JOIN temp.of_check_ c ON c.old = o.check_
     LEFT JOIN temp.of_text r ON r.old = o.reason LEFT JOIN temp.of_text k ON k.old = o.known
     LEFT JOIN temp.of_document d ON d.old = o.document
-    WHERE true ON CONFLICT DO UPDATE SET verdict = {VERDICTS.index("error")}, reason = 1
+    WHERE true
+    ON CONFLICT DO UPDATE SET verdict = {VERDICTS.index("error")}, reason = 1 WHERE {_DIFFERS_FROM_ADDED}
     """,
     """
     INSERT OR IGNORE INTO measurement
@@ -119,7 +125,7 @@ BATCH_OUTCOMES, BATCH_AGE_S = 1000, 1.0
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 _INSERTS = {
     "outcome": f"""INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET verdict = {_CODES["error"]}, reason = 1""",
+      ON CONFLICT DO UPDATE SET verdict = {_CODES["error"]}, reason = 1 WHERE {_DIFFERS_FROM_ADDED}""",
     "measurement": "INSERT OR IGNORE INTO measurement VALUES (?, ?, ?, ?, ?)",
     "artefact": "INSERT OR IGNORE INTO artefact VALUES (?, ?, ?, ?, ?)",
 }
