@@ -15,8 +15,8 @@ class LogMessage(NamedTuple):
     """One message of a log.
 
     `at`: seconds on the log's own clock, None without one. `stamp`: the same time as the log prints it. `uptime_s`:
-    seconds since boot, if the log says so. `part`: the part that an event log names. `message_id`: the MessageId of a
-    Redfish entry. `host`, `boot`, `program`: who wrote the message, in which boot, "" if the log does not say.
+    seconds since boot, if the log says so. `part`: the part that an event log names. `message_id`, `severity`: those of
+    a Redfish entry. `host`, `boot`, `program`: who wrote the message, in which boot, "" if the log does not say.
     `seq`: the kernel's number of the message.
     """
 
@@ -26,6 +26,7 @@ class LogMessage(NamedTuple):
     uptime_s: float | None = None
     part: str = ""
     message_id: str = ""
+    severity: str = ""
     host: str = ""
     boot: str = ""
     program: str = ""

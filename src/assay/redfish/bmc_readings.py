@@ -39,7 +39,7 @@ def read_bmc_tree(
     """
     reader = _BmcReader(bmc, systems, now)
     read_branch(reader.manager)  # first, since quirks may depend on its version
-    branches = {"log": lambda: read_all_logs(bmc, reader.systems, before), **reader.branches()}
+    branches = {"log": lambda: read_all_logs(bmc, reader.systems, before, now().isoformat()), **reader.branches()}
     read = bmc.reads.gather(partial(read_branch, branch) for branch in branches.values())
     tree: ReadingTree = dict(zip(branches, read, strict=True))
     log = tree.pop("log")

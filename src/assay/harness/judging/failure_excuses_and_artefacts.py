@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache
 from assay.harness.judging.verdict import CheckContext
-from assay.lifecycle.faults.sightings import match_sel_event, read_last_log_lines, read_log_lines
+from assay.lifecycle.faults.bmc_event_faults import match_sel_event
+from assay.lifecycle.faults.sightings import read_last_log_lines, read_log_lines
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
@@ -127,7 +128,7 @@ def _event_lines(outcome: Outcome, evidence: EvidenceDocument, catalog: FaultCat
     for event in entries if has_rules or counted else entries[-MAX_QUOTED_LINES:]:
         message, severity = str(event.get("message", "")), str(event.get("severity", ""))
         message_id = str(event.get("message_id", ""))
-        means_fault = has_rules and catalog and match_sel_event(catalog, message_id, message) == outcome.fault
+        means_fault = has_rules and catalog and match_sel_event(catalog, message_id, message, severity) == outcome.fault
         if (message and message in outcome.reason) or severity in counted or means_fault:
             yield f"sel {event.get('id', '')} {event.get('at', '')} {severity} {message}"
 

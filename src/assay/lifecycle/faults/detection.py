@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from assay.lifecycle.decisions.evidence_validity import counts_in_stay
+from assay.lifecycle.faults.bmc_event_faults import drop_told_by_host, find_sel_sightings
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.lifecycle.faults.driver_verdicts import discount_overridden
 from assay.lifecycle.faults.flooding import group_sightings
@@ -17,7 +18,6 @@ from assay.lifecycle.faults.sightings import (
     find_boot_time,
     find_check_sightings,
     find_kernel_sightings,
-    find_sel_sightings,
     map_parts_by_pci,
 )
 from assay.lifecycle.node_state import NUMBERED_SOURCES, FaultRecord, NodeState, list_boots
@@ -76,9 +76,10 @@ def detect_faults(
     sightings = list(find_check_sightings(catalog, counting))
     if evidence is not None:
         parts = map_parts_by_pci(spec)
-        kernel = find_kernel_sightings(catalog, evidence, parts, spec.nvme.count)
+        kernel = list(find_kernel_sightings(catalog, evidence, parts, spec.nvme.count))
         sightings += discount_overridden(catalog, drop_secondary_sightings(catalog, node, node_state, kernel))
-        sightings += _drop_before_boot(find_sel_sightings(catalog, evidence), evidence, node_state)
+        by_bmc = _drop_before_boot(find_sel_sightings(catalog, evidence), evidence, node_state)
+        sightings += drop_told_by_host(by_bmc, [one.fault_class for one in kernel], node_state.faults)
         sightings += find_alert_sightings(evidence, parts)
     return count_sightings(catalog, node, node_state, sightings, policy.intake.node.open_faults)
 

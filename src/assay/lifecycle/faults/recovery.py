@@ -88,7 +88,7 @@ def find_quiet_recoveries(
     return [
         FaultClearance(fault.id, f"not seen again for {format_duration(quiet)}")
         for fault in _list_open_faults(node_state)
-        if fault.marks and fault.marks.keys() <= LOG_PATHS.keys()
+        if fault.marks and {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
         for quiet in _measure_quiet_time(catalog, fault, evidence)
     ]
 
@@ -147,7 +147,12 @@ def _measure_quiet_time(catalog: FaultCatalog, fault: FaultRecord, evidence: Evi
     rule = catalog.find_class(fault.fault_class)
     if rule is None or rule.recover_hours is None:
         return []
-    if any(evidence.read(*LOG_PATHS[source]).kind != "value" for source in fault.marks):
+    if any(evidence.read(*LOG_PATHS[_kind(source)]).kind != "value" for source in fault.marks):
         return []
     quiet = evidence.at - parse_time(fault.last_seen)
     return [quiet] if quiet >= timedelta(hours=rule.recover_hours) else []
+
+
+def _kind(source: str) -> str:
+    """Return the kind of a source: a BMC's event logs have a source each, `sel LOG`."""
+    return source.partition(" ")[0]

@@ -51,7 +51,7 @@ def read_last_log_lines(evidence: EvidenceDocument, most: int) -> Iterator[Mappi
 
 
 def read_bmc_events(evidence: EvidenceDocument) -> Iterator[Mapping[str, Any]]:
-    """Yield every entry of the BMC's event log: `id`, `at` ("" without a time), `message`, perhaps `message_id`."""
+    """Yield every entry of the BMC's event log: `id`, `at`, `message`, perhaps `message_id`, `log`, `seen`."""
     events = evidence.read("bmc", "events")
     if events.kind == "value" and isinstance(events.value, list):
         yield from filter(_is_event, events.value)
@@ -85,7 +85,7 @@ def _is_event(event: Any) -> bool:
         isinstance(event, dict)
         and isinstance(event.get("id"), str)
         and isinstance(event.get("message", ""), str)
-        and (event.get("at") == "" or is_plausible_time(event.get("at")))
+        and isinstance(event.get("at"), str)
     )
 
 
@@ -143,29 +143,20 @@ def find_kernel_sightings(
         for mention in catalog.kernel_log_matcher.find_faults(text):
             at = format_time(line.get("at") or start + timedelta(seconds=line["t_s"]))
             code, part = find_nvlink_code(catalog, mention, text), _resolve_part(mention, parts, drives)
-            shown = text if len(text) <= MAX_DETAIL_LENGTH else f"{text[:MAX_DETAIL_LENGTH]}…"
+            shown = shorten(text)
             detail, counts = (f"{shown} [{code}]", code.needs_action) if code else (shown, True)
             yield FaultSighting(mention.name, part, at, detail, source, mark, uptime_s, counts)
+
+
+def shorten(text: str) -> str:
+    """Return a text that is no longer than a detail may be; the whole stays in the evidence."""
+    return text if len(text) <= MAX_DETAIL_LENGTH else f"{text[:MAX_DETAIL_LENGTH]}…"
 
 
 def find_nvlink_code(catalog: FaultCatalog, mention: FaultMention, text: str) -> NvlinkCode | None:
     """Return the NVLink sub-code in a message, None if it has none."""
     fault = catalog.find_class(mention.name)
     return decode_nvlink_xid(text, fault.units) if fault and fault.units else None
-
-
-def find_sel_sightings(catalog: FaultCatalog, evidence: EvidenceDocument) -> Iterator[FaultSighting]:
-    """Yield the sightings in the BMC's event log, each of the first class that matches the entry."""
-    for event in sorted(read_bmc_events(evidence), key=_event_mark):
-        text = event.get("message", "")
-        if name := match_sel_event(catalog, str(event.get("message_id", "")), text):
-            yield FaultSighting(name, "", format_time(event["at"]), text, "sel", _event_mark(event))
-
-
-def match_sel_event(catalog: FaultCatalog, message_id: str, message: str) -> str:
-    """Return the first class that matches an entry of a BMC's event log, "" if none does."""
-    rules = catalog.classes.items()
-    return next((name for name, rule in rules if rule.sel and rule.sel.matches(message_id, message)), "")
 
 
 def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutcome]) -> Iterator[FaultSighting]:
@@ -175,7 +166,7 @@ def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutco
         outcome, at = recorded.outcome, format_time(recorded.measured_at)
         part = outcome.subject.split("/", 2)[2] if outcome.subject.count("/") > 1 else ""
         if outcome.verdict == "fail" and outcome.fault:
-            yield FaultSighting(outcome.fault, part, at, outcome.reason, "check", at)
+            yield FaultSighting(outcome.fault, part, at, shorten(outcome.reason), "check", at)
         if outcome.verdict in ("pass", "fail"):
             for name, detail in _out_of_bounds(bounds, outcome):
                 yield FaultSighting(name, part, at, detail, "check", at)
@@ -197,10 +188,6 @@ def _resolve_part(mention: FaultMention, parts: Mapping[str, str], drives: int |
     return parts.get(named.lower(), named if mention.part and len(named) <= MAX_PART_LENGTH else UNKNOWN_PART)
 
 
-def _event_mark(event: Mapping[str, Any]) -> str:
-    return f"{format_time(parse_time(event['at']))}|{str(event['id']).rjust(12, '0')}"
-
-
 def _out_of_bounds(bounds: Iterable[tuple[str, MeasurementThreshold]], outcome: Outcome) -> Iterator[tuple[str, str]]:
     """Yield class and detail of each measurement that exceeds the threshold of a class."""
     for name, bound in bounds:
@@ -216,7 +203,9 @@ def find_alert_sightings(evidence: EvidenceDocument, parts: Mapping[str, str]) -
     for alert in filter(_is_alert, listed):
         at = format_time(alert["at"])
         part = parts.get(alert["part"].lower(), alert["part"])
-        yield FaultSighting(alert["fault"], part, at, alert["detail"], ALERT_SOURCE, f"{at}|{alert['fingerprint']}")
+        yield FaultSighting(
+            alert["fault"], part, at, shorten(alert["detail"]), ALERT_SOURCE, f"{at}|{alert['fingerprint']}"
+        )
 
 
 def _is_alert(alert: Any) -> bool:

@@ -30,23 +30,34 @@ Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "tria
 class SelPattern(StrictModel):
     """Entries of a BMC's event log, by MessageId, by text, or by both.
 
+    - `critical_key`: a regular expression for the last part of the MessageId. A critical entry matches by that alone.
+    - `severity`: all entries of this severity that no other class matches.
+
     `message_id`: the end of the entry's MessageId. `message`: a regular expression for its text.
     """
 
     message_id: str | None = None
     message: RegexText | None = None
+    critical_key: RegexText | None = None
+    severity: Literal["Critical"] | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> SelPattern:
-        if self.message_id is None and self.message is None:
-            raise ValueError("give message_id, message, or both")
+        by_entry = self.message_id is not None or self.message is not None or self.critical_key is not None
+        if by_entry == (self.severity is not None):
+            raise ValueError("give message_id, message or critical_key; or only severity")
         return self
 
-    def matches(self, message_id: str, message: str) -> bool:
-        """Whether an event log entry matches. The pattern's `message_id` may omit the registry prefix."""
+    def matches(self, message_id: str, message: str, severity: str = "") -> bool:
+        """Whether an entry matches by what it says. The pattern's `message_id` may omit the registry prefix."""
+        key = message_id.rpartition(".")[2]
+        if severity == "Critical" and self.critical_key is not None and re.fullmatch(self.critical_key, key):
+            return True
         if self.message_id is not None and not message_id.endswith(self.message_id):
             return False
-        return self.message is None or re.search(self.message, message) is not None
+        if self.message is None:
+            return self.message_id is not None
+        return re.search(self.message, message) is not None
 
 
 class MeasurementThreshold(StrictModel):

@@ -95,6 +95,7 @@ def _parse_redfish_entry(entry: Any) -> tuple[LogMessage, bool] | None:
         at.isoformat() if at else None,
         part=replace_unencodable(_part(entry) or (sensor if isinstance(sensor, str) else "")),
         message_id=replace_unencodable(message_id) if isinstance(message_id, str) else "",
+        severity="Critical" if "Critical" in (entry.get("Severity"), entry.get("MessageSeverity")) else "",
     )
     return message, "OK" in (entry.get("Severity"), entry.get("MessageSeverity"))
 

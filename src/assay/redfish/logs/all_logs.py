@@ -39,10 +39,11 @@ class _Log(NamedTuple):
 
 
 def read_all_logs(
-    bmc: RedfishSession, systems: Callable[[], list[Resource]], before: LogsBefore = NEVER_READ
+    bmc: RedfishSession, systems: Callable[[], list[Resource]], before: LogsBefore = NEVER_READ, now: str = ""
 ) -> ReadingTree:
     """Return `events`, the new entries of all logs, and `event_log`: cursors, counts by severity, and each log's own.
 
+    `now` is our time. Entries that are new since an earlier reading have it as `seen`, for BMCs whose clocks are wrong.
     Counts are of all entries that ever came. They are failed while one log cannot be read. Raises AssayError where the
     BMC has no event log.
     """
@@ -57,10 +58,10 @@ def read_all_logs(
     read = bmc.reads.gather(
         partial(read_branch, partial(read_new_entries, bmc, log.entries, cursors[log.name])) for log in logs
     )
-    return _merge({log.name: entries for log, entries in zip(logs, read, strict=True)} | lost, cursors, before)
+    return _merge({log.name: entries for log, entries in zip(logs, read, strict=True)} | lost, cursors, before, now)
 
 
-def _merge(read: Mapping[str, Any], cursors: Mapping[str, EventLogCursor], before: LogsBefore) -> ReadingTree:
+def _merge(read: Mapping[str, Any], cursors: Mapping[str, EventLogCursor], before: LogsBefore, now: str) -> ReadingTree:
     """Return the readings of all logs. `read` has, by name, the new entries of a log or a leaf with the reason."""
     known = {_identity(event) for event in before.events}
     events: list[Event] = []
@@ -70,7 +71,8 @@ def _merge(read: Mapping[str, Any], cursors: Mapping[str, EventLogCursor], befor
         if not isinstance(entries, list):
             logs[name] = entries
             continue
-        own = [{**parse_log_entry(entry), "log": name} for entry in entries]
+        seen = now if name in before.cursors else ""
+        own = [{**parse_log_entry(entry), "log": name, "seen": seen} for entry in entries]
         new = [event for event in own if _identity(event) not in known]
         known |= {_identity(event) for event in own}
         events += new

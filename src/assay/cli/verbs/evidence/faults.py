@@ -100,15 +100,16 @@ def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
 
 def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: FaultCatalog) -> None:
     """Add every fault in the messages of a log to the collector. What cannot be counted is noted in the log's tally."""
-    from assay.lifecycle.faults.sightings import find_nvlink_code, match_sel_event
+    from assay.lifecycle.faults.bmc_event_faults import find_event_fault
+    from assay.lifecycle.faults.sightings import find_nvlink_code
     from assay.lifecycle.faults.split_messages import SplitMessages
     from assay.model.specs.kernel_log_and_xid_patterns import is_truncated_xid
 
     split: defaultdict[str, SplitMessages] = defaultdict(SplitMessages)
     for read in log.messages():
         if log.is_bmc_log:
-            if name := match_sel_event(catalog, read.message_id, read.text):
-                collector.add(name, read.part, read)
+            if found := find_event_fault(catalog, read.message_id, read.text, read.severity):
+                collector.add(found[0], found[1] or read.part, read)
             continue
         message = split[read.host].complete(read)
         mentions = catalog.kernel_log_matcher.find_faults(message.text)

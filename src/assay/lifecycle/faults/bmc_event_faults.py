@@ -1,0 +1,114 @@
+"""Finds faults in the entries of a BMC's event logs: by the classes' patterns, and XIDs that the BMC heard of.
+
+The BMC of an HGX board repeats what the GPU's driver last said, also when the host is dead:
+
+    … GPU_SXM_4 Driver Event Message has detected errors of type '[Wed Dec 6 17:31:51 UTC 2023][1][00] XID 79 …'
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from assay.lifecycle.faults.sightings import (
+    MAX_PART_LENGTH,
+    FaultSighting,
+    is_plausible_time,
+    read_bmc_events,
+    shorten,
+)
+from assay.lifecycle.node_state import FaultRecord
+from assay.model.evidence import EvidenceDocument
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.timestamps import format_time, parse_time
+
+HOST_SOURCES = {"kernel", "nvml"}
+EARLIEST_CLOCK = "2015-01-01T00:00:00+00:00"
+"""No BMC that is set right says an earlier time: HMCs without a clock begin in 1970."""
+DRIVER_MESSAGE = re.compile(
+    r"\b(?P<part>\w{1,64}) Driver Event Message\b.*?'\[(?P<at>[^\]]{8,40})\]\[\d+\]\[(?P<flags>[0-9a-f]+)\] "
+    r"(?P<kind>S?XID) (?P<number>\d{1,6})\b(?P<text>[^']*)"
+)
+MAX_READ_LENGTH = 1500
+"""Characters of a message that are read."""
+_DRIVER_TIME = "%a %b %d %H:%M:%S UTC %Y"
+
+
+def find_sel_sightings(catalog: FaultCatalog, evidence: EvidenceDocument) -> Iterator[FaultSighting]:
+    """Yield the sightings in the BMC's event logs: of each entry, its XID, or the first class that matches it.
+
+    Each log has a source of its own, since it has a clock of its own. An entry whose time is nonsense has the time when
+    it was first seen, `seen`; without that, it is as old as the log, and no sighting.
+    """
+    for event in sorted(read_bmc_events(evidence), key=_sort_key):
+        message, severity = event.get("message", "")[:MAX_READ_LENGTH], str(event.get("severity", ""))
+        found = find_event_fault(catalog, str(event.get("message_id", "")), message, severity)
+        at = _find_time(event)
+        if found is not None and at is not None:
+            (name, part), log = found, str(event.get("log", ""))
+            mark = f"{format_time(at)}|{event['id'].rjust(12, '0')}"
+            yield FaultSighting(name, part, format_time(at), shorten(message), f"sel {log}" if log else "sel", mark)
+
+
+def find_event_fault(catalog: FaultCatalog, message_id: str, message: str, severity: str) -> tuple[str, str] | None:
+    """Return the fault that an entry names, and the part ("" if not given): its XID, or the first class that matches.
+
+    An entry that reports OK names none. Only the beginning of a message counts: regular expressions take long over a
+    megabyte of it.
+    """
+    message = message[:MAX_READ_LENGTH]
+    if found := _find_driver_message(message):
+        return found
+    name = "" if severity == "OK" else match_sel_event(catalog, message_id, message, severity)
+    return (name, "") if name else None
+
+
+def match_sel_event(catalog: FaultCatalog, message_id: str, message: str, severity: str = "") -> str:
+    """Return the first class that matches an entry of a BMC's event log, "" if none does.
+
+    A class that only names a severity matches last.
+    """
+    rules = [(name, rule.sel) for name, rule in catalog.classes.items() if rule.sel]
+    matching = (name for name, sel in rules if sel.severity is None and sel.matches(message_id, message, severity))
+    return next(matching, "") or next((name for name, sel in rules if sel.severity and sel.severity == severity), "")
+
+
+def drop_told_by_host(
+    sightings: Iterable[FaultSighting], by_host: Iterable[str], faults: Iterable[FaultRecord]
+) -> Iterator[FaultSighting]:
+    """Yield the sightings without XIDs that the host reports too, now (`by_host`: classes) or in its open `faults`."""
+    known = {*by_host, *(fault.fault_class for fault in faults if fault.is_open and set(fault.marks) & HOST_SOURCES)}
+    yield from (one for one in sightings if not (one.part and one.fault_class in known))
+
+
+def _find_driver_message(message: str) -> tuple[str, str] | None:
+    """Return the XID or SXID in an entry, and the part; None in an entry without one.
+
+    Number 0 is no error. Flags mark lines that continue the one before.
+    """
+    found = DRIVER_MESSAGE.search(message)
+    if found is None or int(found["flags"], 16) or not int(found["number"]):
+        return None
+    kind = "gpu.xid" if found["kind"] == "XID" else "nvswitch.sxid"
+    return f"{kind}.{int(found['number'])}", found["part"][:MAX_PART_LENGTH]
+
+
+def _find_time(event: Mapping[str, Any]) -> datetime | None:
+    """Return when an entry was made: by the driver, by the BMC's clock if that is set, else when it was first seen."""
+    if found := DRIVER_MESSAGE.search(event.get("message", "")[:MAX_READ_LENGTH]):
+        with contextlib.suppress(ValueError):
+            at = datetime.strptime(" ".join(found["at"].split()), _DRIVER_TIME).replace(tzinfo=UTC)
+            if at > parse_time(EARLIEST_CLOCK):
+                return at
+    for text in (event.get("at"), event.get("seen")):
+        if is_plausible_time(text) and parse_time(EARLIEST_CLOCK) < parse_time(str(text)):
+            return parse_time(str(text))
+    return None
+
+
+def _sort_key(event: Mapping[str, Any]) -> tuple[str, str]:
+    at = _find_time(event)
+    return format_time(at) if at else "", str(event["id"]).rjust(12, "0")
