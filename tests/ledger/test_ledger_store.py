@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from assay.ledger.connection import parse_ledger_url
+from assay.ledger.errors import LedgerError
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
@@ -216,3 +217,11 @@ def test_the_newest_is_what_a_look_through_the_whole_history_finds(tmp_path, tol
     for subject in ("a/n1", "a/n2"):
         assert ledger.last_pass("suites/p.py::test_heat", subject) == passed.get(subject)
     ledger.close()
+
+
+def test_a_ledger_that_nobody_began_is_not_made_by_reading(tmp_path):
+    file = tmp_path / ".assay" / "ledger.sqlite"
+    with pytest.raises(LedgerError, match="there is no ledger yet") as told:
+        Ledger.open_for_reading(file)
+    assert "assay reconcile --once" in told.value.fix
+    assert not file.parent.exists()

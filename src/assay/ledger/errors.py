@@ -66,6 +66,12 @@ def describe_storage(where: str) -> str:
     return ""
 
 
+def make_no_ledger_error(where: str) -> LedgerError:
+    """Return the error for a ledger that nobody has begun."""
+    fix = "run: assay reconcile --once. Or name another ledger: ASSAY_LEDGER"
+    return LedgerError("there is no ledger yet: nothing was recorded", where=where, fix=fix)
+
+
 def make_no_read_error(where: str, why: str) -> LedgerError:
     """Return the error for a ledger's file that this user cannot read."""
     return LedgerError(f"the ledger cannot be read: {why}", where=where, fix="check who owns the file and its folder")
