@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from assay.model.specs.trend_rules import PositionDetector
@@ -26,6 +27,9 @@ class PositionGroup(NamedTuple):
     batch: str
     position: str
     rack: str = ""
+
+
+_TRAITS = attrgetter(*PositionGroup._fields)
 
 
 class PositionHazard(NamedTuple):
@@ -60,8 +64,8 @@ class _Count:
     days: float = 0.0
     failures: int = 0
 
-    def add(self, days: float, failures: int, *, is_there: bool) -> None:
-        self.parts, self.days, self.failures = self.parts + is_there, self.days + days, self.failures + failures
+    def add(self, days: float, failures: int, parts: int = 0) -> None:
+        self.parts, self.days, self.failures = self.parts + parts, self.days + days, self.failures + failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,8 @@ class PositionHazards:
 
     def find(self, stay: PartStay) -> float:
         """Return how many times as often as usual parts fail where this one is; 1 where nothing is known."""
-        known = self.by_group.get(_name_group(stay, stay.rack)) or self.by_group.get(_name_group(stay, ""))
+        group = PositionGroup._make(_TRAITS(stay))
+        known = self.by_group.get(group) or self.by_group.get(group._replace(rack=""))
         return known.times if known else 1.0
 
     def rank_nodes(self, stays: Iterable[PartStay]) -> dict[str, float]:
@@ -97,19 +102,19 @@ def rank_positions(
     stays: Iterable[PartStay], failures: FailureTimes, today: float, rules: PositionDetector
 ) -> PositionHazards:
     """Return the hazards of the last days, by kind, SKU, delivery and position, and by rack below that."""
-    counts: dict[PositionGroup, _Count] = defaultdict(_Count)
+    racks: dict[tuple[str, ...], _Count] = defaultdict(_Count)
     for stay in stays:
         begun, until = max(stay.since, today - rules.days), min(stay.until, today)
         if until <= begun:
             continue
         failed = sum(begun < at <= until for at in failures.list_within(stay))
-        for rack in {"", stay.rack}:
-            counts[_name_group(stay, rack)].add(until - begun, failed, is_there=stay.until > today)
+        racks[_TRAITS(stay)].add(until - begun, failed, parts=stay.until > today)
+    counts: dict[PositionGroup, _Count] = defaultdict(_Count)
+    for traits, count in racks.items():
+        group = PositionGroup(*traits)
+        for one in {group, group._replace(rack="")}:
+            counts[one].add(count.days, count.failures, count.parts)
     return PositionHazards(_shrink_all(counts, rules.prior))
-
-
-def _name_group(stay: PartStay, rack: str) -> PositionGroup:
-    return PositionGroup(stay.kind, stay.sku, stay.batch, stay.position, rack)
 
 
 def _shrink_all(counts: Mapping[PositionGroup, _Count], prior: float) -> dict[PositionGroup, PositionHazard]:
@@ -128,5 +133,5 @@ def _find_usual(counts: Sequence[tuple[str, _Count]]) -> dict[str, float]:
     """Return failures a day of all parts of each kind."""
     sums: dict[str, _Count] = defaultdict(_Count)
     for kind, one in counts:
-        sums[kind].add(one.days, one.failures, is_there=False)
+        sums[kind].add(one.days, one.failures)
     return {kind: one.failures / one.days for kind, one in sums.items()}

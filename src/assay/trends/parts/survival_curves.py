@@ -77,26 +77,30 @@ def estimate_survival(lives: Iterable[Life]) -> SurvivalCurve:
 
 
 def _find_last(lives: Sequence[Life]) -> float:
-    changes = sorted([(life.left, -1) for life in lives] + [(life.entered, 1) for life in lives])
+    """Return the last age at which enough parts were at risk."""
     at_risk, last = 0, 0.0
-    for days, change in changes:
+    for days, change in sorted(_count_changes(lives).items()):
         last = days if at_risk >= LEAST_AT_RISK else last
         at_risk += change
     return last
 
 
+def _count_changes(lives: Sequence[Life]) -> Counter[float]:
+    """Return by how many lives more are at risk just after each age."""
+    changes = Counter(life.entered for life in lives)
+    changes.subtract(life.left for life in lives)
+    return changes
+
+
 def list_risk_steps(lives: Iterable[Life]) -> Iterator[RiskStep]:
     """Yield the ages at which parts failed. Who enters at an age is at risk just after it; who leaves, still at it."""
-    entered, left, failed = Counter[float](), Counter[float](), Counter[float]()
-    for life in lives:
-        entered[life.entered] += 1
-        left[life.left] += 1
-        failed[life.left] += life.failed
+    known = list(lives)
+    failed = Counter(life.left for life in known if life.failed)
     at_risk = 0
-    for days in sorted(entered.keys() | left.keys()):
+    for days, change in sorted(_count_changes(known).items()):
         if failed[days]:
             yield RiskStep(days, failed[days], at_risk)
-        at_risk += entered[days] - left[days]
+        at_risk += change
 
 
 def _find_band(share: float, spread: float) -> tuple[float, float]:

@@ -6,7 +6,8 @@ Below 1, the hazard falls with age; at 1, it stays; above 1, it rises.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from assay.trends.parts.survival_curves import Life
@@ -41,7 +42,7 @@ def estimate_shape(lives: Iterable[Life]) -> WeibullShape | None:
     if len(failed) < LEAST_FAILURES:
         return None
     longest = max(life.left for life in known)
-    scaled = [(life.entered / longest, life.left / longest) for life in known]
+    scaled = Counter((life.entered / longest, life.left / longest) for life in known)
     mean_log = sum(failed) / len(failed) - math.log(longest)
     log_shape = 0.0
     for _ in range(ROUNDS):
@@ -57,11 +58,14 @@ def estimate_shape(lives: Iterable[Life]) -> WeibullShape | None:
     return None
 
 
-def _find_slopes(scaled: Sequence[tuple[float, float]], shape: float, mean_log: float) -> tuple[float, float]:
-    """Return first and second derivative, by log shape, of the profile log-likelihood of one failure."""
+def _find_slopes(scaled: Mapping[tuple[float, float], int], shape: float, mean_log: float) -> tuple[float, float]:
+    """Return first and second derivative, by log shape, of the profile log-likelihood of one failure.
+
+    `scaled`: how many lives there are from one age to another, as parts are bought together.
+    """
     total = first = second = 0.0
-    for entered, left in scaled:
-        for age, sign in ((left, 1.0), (entered, -1.0)):
+    for (entered, left), count in scaled.items():
+        for age, sign in ((left, count), (entered, -count)):
             if age > 0:
                 weight, log_age = sign * age**shape, math.log(age)
                 total, first = total + weight, first + weight * log_age
