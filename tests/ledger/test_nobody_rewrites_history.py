@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from assay.ledger.hash_chain import HASHED_FIELDS, HASHED_OUTCOME_FIELDS
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, SuiteRun
@@ -204,3 +205,23 @@ def test_whatever_is_written_in_whatever_pieces_is_whole(tmp_path: Path, lines, 
         entries = entries[size:]
     assert ledger.verify() == []
     ledger.close()
+
+
+@pytest.mark.parametrize("table", ["run", "outcome", "text", "entry", "measurement"])
+def test_a_column_that_a_later_version_adds_breaks_no_chain(history, table):
+    added = tamper(history, f'ALTER TABLE "{table}" ADD COLUMN later INTEGER NOT NULL DEFAULT 7')
+    assert added == []
+
+
+def test_the_hashed_fields_of_this_version_are_frozen():
+    """Whoever changes one of these breaks every ledger that exists: make a new version of the schema instead."""
+    assert HASHED_FIELDS == {
+        "entry": ("id", "at", "kind", "node", "body"),
+        "run": (
+            "id", "at", "phases", "nodes", "spec_commit", "dirty", "suite_hash", "who", "texts", "outcomes", "digest",
+        ),
+    }  # fmt: skip
+    assert HASHED_OUTCOME_FIELDS == (
+        "seq", "run", "measured_s", "check", "subject", "node", "verdict", "reason", "fault", "phases", "active",
+        "evidence", "evidence_at", "basis", "judged_by", "micros",
+    )  # fmt: skip

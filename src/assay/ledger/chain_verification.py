@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, except_, select
 
 from assay.ledger import outcomes, tables
-from assay.ledger.hash_chain import HASHED_FIELDS, ChainName, RunDigest, hash_line
+from assay.ledger.hash_chain import HASHED_FIELDS, HASHED_OUTCOME_FIELDS, ChainName, RunDigest, hash_line
 from assay.ledger.schema_upgrade import select_hashed_columns
 
 ROWS_PER_FETCH = 2000
@@ -23,8 +23,8 @@ def find_chain_problems(connection: Connection) -> Iterator[str]:
     yield from _check_chain(connection, "entry", _no_problems)
     texts, told, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
     parts = _RunContents(
-        _Rows(_stream_rows(connection, select(tables.texts).order_by(texts.seq))),
-        _Rows(_stream_rows(connection, select(tables.outcomes).order_by(told.seq))),
+        _Rows(_stream_rows(connection, select(texts.seq, texts.key, texts.long).order_by(texts.seq))),
+        _Rows(_stream_rows(connection, select(*(told[name] for name in HASHED_OUTCOME_FIELDS)).order_by(told.seq))),
         _Rows(
             _stream_rows(connection, select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq))
         ),

@@ -43,8 +43,15 @@ class HashChain:
 
 HASHED_FIELDS: dict[ChainName, tuple[str, ...]] = {
     "entry": ("id", "at", "kind", "node", "body"),
-    "run": tuple(column.name for column in tables.runs.columns if column.name not in ("seq", "hash")),
-}
+    "run": (
+        "id", "at", "phases", "nodes", "spec_commit", "dirty", "suite_hash", "who", "texts", "outcomes", "digest"
+    ),
+}  # fmt: skip
+HASHED_OUTCOME_FIELDS = (
+    "seq", "run", "measured_s", "check", "subject", "node", "verdict", "reason", "fault", "phases", "active",
+    "evidence", "evidence_at", "basis", "judged_by", "micros",
+)  # fmt: skip
+"""By name, so that a new column changes no hash of older lines. Schema 4 had no `basis` and no `judged_by`."""
 
 _get_hashed_fields = {of: itemgetter(*fields) for of, fields in HASHED_FIELDS.items()}
 

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert, select
 
 from assay.ledger import tables
-from assay.ledger.hash_chain import RunDigest
+from assay.ledger.hash_chain import HASHED_OUTCOME_FIELDS, RunDigest
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, find_text_numbers, split_batches
 from assay.ledger.outcome_dates import OutcomeDates
 from assay.ledger.tables import insert_or_update
@@ -25,7 +25,7 @@ TEXT_COLUMNS = ("check", "subject", "node", "reason", "fault", "evidence", "evid
 """Fields of an outcome that are kept as the number of their text. `basis` and `phases` are encoded first."""
 _get_texts = attrgetter(*TEXT_COLUMNS)
 _get_text_columns = itemgetter(*TEXT_COLUMNS)
-_columns = itemgetter(*tables.outcomes.columns.keys())
+_get_hashed_fields = itemgetter(*HASHED_OUTCOME_FIELDS)
 NEWEST_COLUMNS = ("check", "subject", "verdict", "node", "measured_s", "outcome")
 """Columns of `select_newest`."""
 NODES_AT_ONCE = 50
@@ -45,7 +45,7 @@ def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int
         rows = [_row(outcome, numbers, number + at, run, dates) for at, outcome in enumerate(some, 1)]
         number += len(rows)
         connection.execute(insert(tables.outcomes), rows)
-        digest.outcomes(map(_columns, rows))
+        digest.outcomes(map(_get_hashed_fields, rows))
         measured = [row for told, outcome in zip(rows, some, strict=True) for row in _measured(told, outcome, numbers)]
         if measured:
             connection.execute(insert(tables.measurements), measured)

@@ -12,10 +12,11 @@ from sqlalchemy import Connection, inspect, text
 
 from assay.ledger import tables
 from assay.ledger.errors import SCHEMA_VERSION
+from assay.ledger.hash_chain import HASHED_OUTCOME_FIELDS
 from assay.ledger.interned_texts import NO_TEXT
 
 ADDED_COLUMNS = ("basis", "judged_by")
-_ADDED_PLACES = tuple(tables.outcomes.columns.keys().index(name) for name in ADDED_COLUMNS)
+_ADDED_PLACES = tuple(HASHED_OUTCOME_FIELDS.index(name) for name in ADDED_COLUMNS)
 
 
 def upgrade_schema(connection: Connection) -> None:
