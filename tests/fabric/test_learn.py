@@ -141,7 +141,7 @@ def assay(monkeypatch, capsys):
 
 def test_a_learnt_design_needs_no_inventory_to_be_compared(assay, tmp_path):
     (tmp_path / "dump").write_text(load_recording("compute"))
-    code, out, _ = assay("learn", "--from", tmp_path / "dump", "--name", "hall1")
+    code, out, _ = assay("learn", "--from", tmp_path / "dump", "--name", "hall1", "--fleet", tmp_path)
     assert code == 0
     (tmp_path / "hall1.yaml").write_text(out)
     design = ("--design", tmp_path / "hall1.yaml", "--fleet", tmp_path)
@@ -151,7 +151,7 @@ def test_a_learnt_design_needs_no_inventory_to_be_compared(assay, tmp_path):
 
 def test_a_design_s_file_may_be_called_anything(assay, tmp_path, monkeypatch):
     (tmp_path / "dump").write_text(load_recording("compute"))
-    (tmp_path / "known-good").write_text(assay("learn", "--from", tmp_path / "dump")[1])
+    (tmp_path / "known-good").write_text(assay("learn", "--from", tmp_path / "dump", "--fleet", tmp_path)[1])
     monkeypatch.chdir(tmp_path)
     for file in ("known-good", tmp_path / "known-good"):
         assert assay("compare", "--design", file, "--from", "dump")[0] == 0

@@ -25,16 +25,34 @@ def learn(
     ],
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "learned",
     stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="The tool's stderr.")] = None,
+    inventory: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the nodes with their adapters' GUIDs here, and the design as rules."),
+    ] = None,
+    fleet: FleetDir = Path(),
 ) -> None:
-    """Draft a FabricDesign from a discovery, on stdout: every cable by GUID and port.
+    """Draft a FabricDesign from a discovery, on stdout: the pattern that most cables follow, and what breaks it.
+
+    With the nodes in the inventory, or with --inventory, the draft is rules. Else it lists every cable.
 
     Exit codes: 0 drafted; 2 the discovery is partial or unreadable.
     """
     from assay.fabric.drafts.design_draft import draft_from_discovery
+    from assay.fabric.drafts.judged_design import judge_discovery
+    from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
     from assay.fabric.readers.format_detection import read_topology
+    from assay.model.gc_pause import pause_gc
 
-    discovery = read_topology(read_dump(dump), read_dump(stderr) if stderr else "")
-    print(draft_from_discovery(discovery, name).as_yaml(), end="")  # noqa: T201
+    with pause_gc():
+        discovery = read_topology(read_dump(dump), read_dump(stderr) if stderr else "")
+        known = _load_fleet_or_empty(fleet)
+        judged = None if discovery.partial else judge_discovery(discovery, name, known)
+    if inventory and judged:
+        inventory.write_text(draft_inventory(judged))
+    if judged and (inventory or judged.nodes.keys() <= known.nodes.keys()):
+        print(draft_rules(judged, discovery), end="")  # noqa: T201
+    else:
+        print(draft_from_discovery(discovery, name, judged).as_yaml(), end="")  # noqa: T201
 
 
 def import_cabling_sheet(

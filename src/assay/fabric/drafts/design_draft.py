@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.drafts.host_recognition import find_hosts, sort_naturally
+from assay.fabric.drafts.judged_design import JudgedDesign
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import DeviceKind
 from assay.model.text_lists import format_count
@@ -31,6 +33,7 @@ class DraftDevice:
     u: int = 0
     review: str = ""
     node: str = ""
+    box: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +86,29 @@ class DesignDraft:
         without_guid = [device for device in self.devices if not device.guid]
         if with_guid:
             yield "devices:"
-            yield from map(_format_device, with_guid)
+            yield from map(format_device, with_guid)
         if without_guid:
             yield "# review: the GUIDs of these are not known; write them, and remove the #"
             yield from ([] if with_guid else ["# devices:"])
-            yield from (f"# {_format_device(device)}" for device in without_guid)
+            yield from (f"# {format_device(device)}" for device in without_guid)
         yield "cables:"
-        yield from map(_format_cable, self.cables)
+        yield from map(format_cable, self.cables)
 
 
-def _format_device(device: DraftDevice) -> str:
+def format_device(device: DraftDevice) -> str:
+    """Return a device as an item of a YAML list."""
     fields = [f'guid: "{device.guid or "0x"}"', f"name: {quote_yaml(device.name)}"]
     fields += [f"kind: {device.kind}"] if device.kind != "switch" else []
     fields += [f"ports: {device.ports}"] if device.ports else []
     fields += [f"node: {quote_yaml(device.node)}"] if device.node else []
+    fields += [f"box: {quote_yaml(device.box)}"] if device.box else []
     fields += [f"rack: {quote_yaml(device.rack)}"] if device.rack else []
     fields += [f"u: {device.u}"] if device.u else []
     return f"  - {{{', '.join(fields)}}}{f' # review: {device.review}' if device.review else ''}"
 
 
-def _format_cable(cable: DraftCable) -> str:
+def format_cable(cable: DraftCable) -> str:
+    """Return a cable as an item of a YAML list."""
     text = f"{cable.a} - {cable.b}{f' {cable.rate}' if cable.rate else ''}"
     text += f" {cable.length_m:g}m" if cable.length_m else ""
     return f"  - {text if is_plain_yaml(text) else quote_yaml(text)}{f' # {cable.hint}' if cable.hint else ''}"
@@ -129,14 +135,21 @@ def find_most_frequent(texts: Iterable[str]) -> str:
     return max(counts, key=lambda text: counts[text], default="")
 
 
+def list_exceptions(judged: JudgedDesign) -> list[str]:
+    """Return what breaks the pattern, a line each, after a line that counts it."""
+    found = judged.exceptions
+    counts = f"{judged.comparison.matching} of {judged.comparison.expected} cables follow the pattern"
+    return [
+        f"{counts}, {format_count(len(found), 'exception')}",
+        *(f"{one.kind}: {judged.explain(one)}" for one in found),
+    ]
+
+
 MAX_PORTS = 4096
-ADAPTER = re.compile(r"(\S+) (?:mlx\d+_\d+|hfi\d+_\d+|HCA-\d+)")
-"""How adapters announce themselves: the host's name, then their own."""
-NO_HOST = "localhost"
 
 
-def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
-    """Return the draft of a design with every discovered cable.
+def draft_from_discovery(discovery: FabricDiscovery, name: str, judged: JudgedDesign | None = None) -> DesignDraft:
+    """Return the draft of a design with every cable of the pattern that most follow; without one, as discovered.
 
     Raises AssayError for a partial discovery: the design would lack for ever what the discovery lacks.
     """
@@ -147,19 +160,22 @@ def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
             fix="discover again; `assay fabric compare` with any design lists every problem",
         )
     inside = {guid for guid, device in discovery.devices.items() if device.description == AGGREGATION_NODE}
-    cables = [cable for cable in discovery.cables if not {cable.a.guid, cable.b.guid} & inside]
+    found = judged.list_cables() if judged else discovery.cables
+    cables = [cable for cable in found if not {cable.a.guid, cable.b.guid} & inside]
     rate = find_most_frequent(cable.rate for cable in cables)
     devices = {guid: device for guid, device in discovery.devices.items() if guid not in inside}
-    draft = DesignDraft(name, f"Every cable as it was discovered: {len(devices)} devices, {len(cables)} cables", rate)
-    draft.devices = _draft_devices(devices, cables)
-    draft.cables = [_draft_cable(cable, devices, rate) for cable in cables]
-    draft.review = ["this is the cabling as found, right or not; add racks, units and lengths"]
+    how = "by the pattern that most follow" if judged else "as it was discovered"
+    draft = DesignDraft(name, f"Every cable {how}: {len(devices)} devices, {len(cables)} cables", rate)
+    draft.devices = make_devices(devices, cables)
+    draft.cables = [make_cable(cable, devices, rate) for cable in cables]
+    draft.review = list_exceptions(judged) if judged else ["this is the cabling as found, right or not"]
+    draft.review += ["add racks, units and lengths"]
     if other_rates := sum(1 for cable in draft.cables if cable.rate):
         draft.review.append(f"{format_count(other_rates, 'cable')} with another rate than {rate}: is that intended?")
     return draft
 
 
-def _draft_devices(devices: dict[str, DiscoveredDevice], cables: list[DiscoveredCable]) -> list[DraftDevice]:
+def make_devices(devices: dict[str, DiscoveredDevice], cables: list[DiscoveredCable]) -> list[DraftDevice]:
     """Return the devices, switches first, by name."""
     highest_port: dict[str, int] = {}
     for port in (port for cable in cables for port in (cable.a, cable.b)):
@@ -167,33 +183,27 @@ def _draft_devices(devices: dict[str, DiscoveredDevice], cables: list[Discovered
     if (highest := max(highest_port.values(), default=0)) > MAX_PORTS:
         raise AssayError(f"no device has a port {highest}", fix="discover again")
     name_count = Counter(device.name for device in devices.values())
-    hosts = _find_hosts(device.name for device in devices.values() if device.kind == "hca")
+    hosts = find_hosts(devices.values(), {})
+    chips = Counter(device.system for device in devices.values() if device.kind == "switch" and device.system)
     return [
         DraftDevice(
             guid, device.name, device.kind, min(max(device.ports, highest_port.get(guid, 1)), MAX_PORTS),
             review=f"{name_count[device.name]} devices announce this name" if name_count[device.name] > 1 else "",
-            node=hosts.get(device.name, "") if device.kind == "hca" else "",
+            node=hosts[guid].host if guid in hosts else "",
+            box=f"{device.name} {device.system}" if device.kind == "switch" and chips[device.system] > 1 else "",
         )
         for guid, device in sorted(devices.items(), key=_find_sort_key)
     ]  # fmt: skip
 
 
-def _find_hosts(names: Iterable[str]) -> dict[str, str]:
-    """Return the host of each adapter by its name, except hosts of which two adapters announce the same name."""
-    count = Counter(names)
-    hosts = {name: match[1] for name in count if (match := ADAPTER.fullmatch(name))}
-    ambiguous = {hosts[name] for name, times in count.items() if times > 1 and name in hosts} | {NO_HOST}
-    return {name: host for name, host in hosts.items() if host not in ambiguous}
-
-
 def _find_sort_key(entry: tuple[str, DiscoveredDevice]) -> tuple[bool, list[tuple[int, str]], str]:
     """Sort switches first, then by name, with numbers as numbers: mlx5_2 before mlx5_10."""
     guid, device = entry
-    parts = re.findall(r"([0-9]{1,9})|([^0-9]+|[0-9]+)", device.name)
-    return device.kind == "hca", [(int(number or 0), text) for number, text in parts], guid
+    return device.kind == "hca", sort_naturally(device.name), guid
 
 
-def _draft_cable(cable: DiscoveredCable, devices: dict[str, DiscoveredDevice], rate: str) -> DraftCable:
+def make_cable(cable: DiscoveredCable, devices: dict[str, DiscoveredDevice], rate: str) -> DraftCable:
+    """Return a discovered cable as a draft, with the names of its ends as a hint."""
     a, b = (f"{port.guid}/{port.number}" for port in (cable.a, cable.b))
     hint = " – ".join(
         replace_unprintable(devices[port.guid].name) for port in (cable.a, cable.b) if port.guid in devices

@@ -1,0 +1,289 @@
+"""Infers the rules of a rail-optimised fat tree from a discovery, by majority: a few wrong cables change nothing.
+
+Hosts vote for the unit that they are in and for the leaf port that is theirs; adapters vote for the rail of their leaf;
+cables between switches vote for the order of spines and cores, and for the number of cables between two switches. A
+switch or an adapter that the pattern needs and that nobody saw gets a GUID of its own (`UNSEEN`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from assay.fabric.discovery import FabricDiscovery
+from assay.fabric.drafts.host_recognition import HostAdapter, sort_naturally
+from assay.fabric.drafts.majority_votes import find_mode, find_usual_range, join_groups, vote
+from assay.model.fabric.ports_and_cables import PortId
+
+UNSEEN = 0xFFFF_FFFF_0000_0000
+"""The GUIDs of what nobody saw count from here. IEEE assigns no GUID like these."""
+MIN_RAILS_OF_HOST = 0.6
+"""The part of the rails that a host must have to be a node of the tree: one dead leaf must not end that."""
+
+
+class NoPattern(Exception):
+    """The cabling has not the pattern that the rules of a design can describe."""
+
+
+@dataclass
+class SwitchTier:
+    """The switches of a tier in the order of the rules, and the ports to the tier above and below."""
+
+    guids: list[str] = field(default_factory=list)
+    down: range = range(0)
+    up: range = range(0)
+    per_pair: int = 1
+
+
+Joints = Mapping[tuple[str, str], list[tuple[int, int]]]
+"""The ports of the cables between a lower and an upper switch."""
+
+
+class FatTreeInference:
+    """The inferred tree. Raises NoPattern where there is none."""
+
+    def __init__(self, discovery: FabricDiscovery, hosts: Mapping[str, HostAdapter]) -> None:
+        self.discovery = discovery
+        self.unseen = UNSEEN
+        self.peers: dict[str, list[tuple[int, PortId]]] = defaultdict(list)
+        for a, b, _ in discovery.cables:
+            self.peers[a.guid].append((a.number, b))
+            self.peers[b.guid].append((b.number, a))
+        self.slots = _find_slots(hosts)
+        self.adapters = self._take_adapters(hosts)
+        self.units = self._find_units()
+        self.places = self._find_places()
+        self.leaves, self.spines, self.cores = SwitchTier(), SwitchTier(), SwitchTier()
+        self.by_rail, self.pod, self.planes = False, 0, False
+        self._arrange()
+
+    @cached_property
+    def hosts(self) -> dict[str, dict[int, str]]:
+        """The adapters of each host of the tree, by rail."""
+        found: dict[str, dict[int, str]] = defaultdict(dict)
+        for guid, (host, rail) in self.adapters.items():
+            found[host][rail] = guid
+        return found
+
+    def _take_adapters(self, hosts: Mapping[str, HostAdapter]) -> dict[str, tuple[str, int]]:
+        rails = {slot: rail for rail, slot in enumerate(self.slots)}
+        known = {g: (a.host, rails[a.slot]) for g, a in hosts.items() if a.slot in rails and g in self.peers}
+        count = Counter(host for host, _ in known.values())
+        return {g: own for g, own in known.items() if count[own[0]] >= MIN_RAILS_OF_HOST * len(rails)}
+
+    def _find_units(self) -> list[list[str]]:
+        """Return each unit's leaves in rail order, "" for one that nobody saw. Leaves of a unit share their hosts."""
+        rails: dict[str, Counter[int]] = defaultdict(Counter)
+        of_host: dict[str, list[str]] = defaultdict(list)
+        for guid, (host, rail) in self.adapters.items():
+            for _, far in self.peers[guid]:
+                if self._is_leaf(far.guid):
+                    rails[far.guid][rail] += 1
+                    of_host[host].append(far.guid)
+        together = Counter((a, b) for leaves in of_host.values() for a in set(leaves) for b in set(leaves) if a < b)
+        size = {leaf: sum(count.values()) for leaf, count in rails.items()}
+        pairs = [pair for pair, times in together.items() if times * 2 > max(size[leaf] for leaf in pair)]
+        units = []
+        for group in join_groups(size, pairs):
+            by_rail = {rails[leaf].most_common(1)[0][0]: leaf for leaf in sorted(group, key=lambda one: size[one])}
+            if 2 * len(group) < len(self.slots):
+                continue  # a switch with a stray adapter is no unit
+            if len(by_rail) < len(group):
+                raise NoPattern("two leaves of one unit have the same rail")
+            units.append([by_rail.get(rail, "") for rail in range(len(self.slots))])
+        if not units:
+            raise NoPattern("no host is cabled to a switch")
+        return units
+
+    def _is_leaf(self, guid: str) -> bool:
+        """Return whether a switch has more adapters than the switches around it. A stray adapter makes no leaf."""
+        around = [self.adapter_count[far.guid] for _, far in self.peers[guid] if far.guid not in self.adapters]
+        return 2 * self.adapter_count[guid] * len(around) >= sum(around)
+
+    @cached_property
+    def adapter_count(self) -> Counter[str]:
+        """The number of adapters at each switch."""
+        return Counter(far.guid for guid in self.adapters for _, far in self.peers[guid])
+
+    def _find_places(self) -> dict[str, tuple[int, int]]:
+        """Return the unit and the leaf port of each host, by the majority of its cables."""
+        unit_of = {leaf: number for number, unit in enumerate(self.units) for leaf in unit if leaf}
+        found: dict[str, tuple[int, int]] = {}
+        claims: dict[tuple[int, int], tuple[int, str]] = {}
+        for host, adapters in self.hosts.items():
+            ends = [(unit_of[far.guid], far.number) for guid in adapters.values() for _, far in self.peers[guid]
+                    if far.guid in unit_of]  # fmt: skip
+            if ends:
+                place, votes = Counter(ends).most_common(1)[0]
+                claims[place] = max(claims.get(place, (0, "")), (votes, host))
+        for place, (_, host) in claims.items():
+            found[host] = place
+        return found
+
+    def _arrange(self) -> None:
+        lower = {leaf for unit in self.units for leaf in unit if leaf}
+        ports = [port for _, port in self.places.values()]
+        self.leaves.down = range(min(ports), max(ports) + 1)
+        to_spines = self._join(lower)
+        if not to_spines:
+            raise NoPattern("no switch joins the leaves")
+        spines = {spine for _, spine in to_spines}
+        to_cores = self._join(spines, without=lower)
+        rail_of = {leaf: rail for unit in self.units for rail, leaf in enumerate(unit) if leaf}
+        rails_of_spine: dict[str, Counter[int]] = defaultdict(Counter)
+        for (leaf, spine), cables in to_spines.items():
+            rails_of_spine[spine][rail_of[leaf]] += len(cables)
+        self.by_rail = len(self.slots) > 1 and all(
+            rails.most_common(1)[0][1] * 2 > sum(rails.values()) for rails in rails_of_spine.values()
+        )
+        self.spines.per_pair = find_mode(map(len, to_spines.values()))
+        self.leaves.up = find_usual_range(lp for cables in to_spines.values() for lp, _ in cables)
+        self.spines.down = find_usual_range(sp for cables in to_spines.values() for _, sp in cables)
+        self._order(to_spines, to_cores, rails_of_spine)
+
+    def _join(self, lower: Iterable[str], without: Iterable[str] = ()) -> dict[tuple[str, str], list[tuple[int, int]]]:
+        """Return the cables from the lower switches to other switches that are not below them."""
+        devices, below = self.discovery.devices, {*lower, *without}
+        found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        for guid in lower:
+            for number, far in self.peers[guid]:
+                if far.guid not in below and devices.get(far.guid) and devices[far.guid].kind == "switch":
+                    found[guid, far.guid].append((number, far.number))
+        count = Counter(upper for (_, upper), cables in found.items() for _ in cables)
+        real = {upper for upper, cables in count.items() if 1 < cables >= len(self.peers[upper]) / 4}  # no stray cable
+        return {pair: cables for pair, cables in found.items() if pair[1] in real}
+
+    def _order(self, to_spines: Joints, to_cores: Joints, rails_of_spine: Mapping[str, Counter[int]]) -> None:
+        """Put units, spines and cores into the order that the ports at their other ends have."""
+        per, rails = self.spines.per_pair, len(self.slots)
+        number = vote((spine, (lp - self.leaves.up[0]) // per) for (_, spine), c in to_spines.items() for lp, _ in c)
+        width = max(number.values()) + 1
+        spines_of: dict[str, set[str]] = defaultdict(set)
+        for leaf, spine in to_spines:
+            spines_of[leaf].add(spine)
+        rail_of = {s: count.most_common(1)[0][0] if self.by_rail else 0 for s, count in rails_of_spine.items()}
+        first = next((rail for rail in range(rails) if all(unit[rail] for unit in self.units)), -1)
+        if first < 0:
+            raise NoPattern("every rail lacks a leaf")
+        of_unit = [spines_of.get(unit[first], set()) for unit in self.units]
+        pairs = [(str(a), str(b)) for a, one in enumerate(of_unit) for b, other in enumerate(of_unit[:a])
+                 if 2 * len(one & other) > len(one)]  # fmt: skip
+        pods = join_groups(map(str, range(len(of_unit))), pairs)
+        pod_of = {int(unit): pod for pod, group in enumerate(pods) for unit in group}
+        pod_of_unit = [pod_of[unit] for unit in range(len(self.units))]
+        unit_of = {leaf: index for index, unit in enumerate(self.units) for leaf in unit if leaf}
+        places = vote((str(unit_of[leaf]), ((sp - self.spines.down[0]) // per) // (1 if self.by_rail else rails))
+                       for (leaf, _), c in to_spines.items() for _, sp in c)  # fmt: skip
+        pod_of_spine = vote((spine, pod_of_unit[unit_of[leaf]]) for leaf, spine in to_spines)
+        slots = {(pod_of_spine[s], rail_of.get(s, 0), number[s]): s for s in number}
+        groups = [(pod, rail) for pod in range(len(pods)) for rail in (range(rails) if self.by_rail else (0,))]
+        if to_cores:
+            groups = self._order_cores(to_cores, slots, groups, width)
+        pod_order = list(dict.fromkeys(pod for pod, _ in groups))
+        self.spines.guids = [
+            slots.get((*group, place), "") or self._unseen() for group in groups for place in range(width)
+        ]
+        order = sorted(range(len(self.units)), key=lambda u: (pod_order.index(pod_of_unit[u]), places.get(str(u), u)))
+        self.pod = max(Counter(pod_of_unit).values()) if len(pods) > 1 or to_cores else 0
+        self.units = [self.units[unit] for unit in order]
+        self.places = {host: (order.index(unit), port) for host, (unit, port) in self.places.items()}
+        self.leaves.guids = [leaf or self._unseen() for unit in self.units for leaf in unit]
+
+    def _order_cores(
+        self, to_cores: Joints, slots: dict[tuple[int, int, int], str], groups: list[tuple[int, int]], width: int
+    ) -> list[tuple[int, int]]:
+        """Put the cores into order, and return the groups of spines in theirs."""
+        per = self.cores.per_pair = find_mode(map(len, to_cores.values()))
+        self.spines.up = find_usual_range(sp for cables in to_cores.values() for sp, _ in cables)
+        place_of = {spine: place for place, spine in slots.items()}
+        to_cores = {pair: cables for pair, cables in to_cores.items() if pair[0] in place_of}
+        number = vote((core, (sp - self.spines.up[0]) // per) for (_, core), c in to_cores.items() for sp, _ in c)
+        plane = vote((core, place_of[spine][2]) for spine, core in to_cores)
+        spines_of: dict[str, set[int]] = defaultdict(set)
+        for spine, core in to_cores:
+            spines_of[core].add(place_of[spine][2])
+        self.planes = width > 1 and sum(len(places) for places in spines_of.values()) < 1.5 * len(spines_of)
+        cores = {(plane[core] if self.planes else 0, number[core]): core for core in number}
+        each = max(number.values()) + 1
+        self.cores.guids = [
+            cores.get((one, n), "") or self._unseen() for one in range(width if self.planes else 1) for n in range(each)
+        ]
+        divisor = per if self.planes else per * width
+        order = vote(
+            (str(place_of[spine][:2]), (cp - 1) // divisor) for (spine, _), c in to_cores.items() for _, cp in c
+        )
+        return sorted(groups, key=lambda group: order.get(str(group), len(groups)))
+
+    def _unseen(self) -> str:
+        self.unseen += 1
+        return f"0x{self.unseen:016x}"
+
+    def list_adapters(self, host: str) -> list[str]:
+        """Return the GUIDs of a host's adapters in rail order, unseen ones included."""
+        return [self.hosts[host].get(rail) or self._unseen() for rail in range(len(self.slots))]
+
+    def list_nodes(self) -> tuple[list[str], list[str]]:
+        """Return the names at all places in order, and those of them that are gaps."""
+        host_at = {place: host for host, place in self.places.items()}
+        last = max(host_at)
+        names, gaps = [], []
+        for unit in range(len(self.units)):
+            for port in self.leaves.down:
+                host = host_at.get((unit, port))
+                if host is None and (unit, port) < last:
+                    gaps.append(host := f"free-{unit + 1}-{port}")
+                names += [host] if host else []
+        return names, gaps
+
+    def as_rules(self, name: str, rate: str, product: str, ports: int) -> dict[str, Any]:
+        """Return the design as plain data, in the form of a FabricDesign."""
+        names, gaps = self.list_nodes()
+        rules: dict[str, Any] = {
+            "kind": "FabricDesign", "name": name, "rate": rate, "nodes": names, "rails": len(self.slots),
+            "switch": {"product": product, "ports": ports},
+            "leaves": {
+                "name": "leaf of unit {unit}, rail {rail}",
+                "down": _format(self.leaves.down), "up": _format(self.leaves.up),
+                "at": self._list_switches("leaves", self.leaves.guids),
+            },
+            "spines": {
+                "name": "spine {index}", "per_pair": self.spines.per_pair, "down": _format(self.spines.down),
+                "at": self._list_switches("spines", self.spines.guids),
+            },
+        }  # fmt: skip
+        if gaps:
+            rules["gaps"] = gaps
+        if self.by_rail:
+            rules["spines"]["group"] = "rail"
+        if self.pod:
+            rules["spines"]["pod"] = self.pod
+        if self.cores.guids:
+            rules["spines"]["up"] = _format(self.spines.up)
+            rules["cores"] = {
+                "name": "core {index}", "per_pair": self.cores.per_pair,
+                "plane": "number" if self.planes else "all", "at": self._list_switches("cores", self.cores.guids),
+            }  # fmt: skip
+        return rules
+
+    def _list_switches(self, tier: str, guids: list[str]) -> list[dict[str, Any]]:
+        devices = self.discovery.devices
+        named = Counter(devices[guid].name for guid in guids if guid in devices)
+        return [
+            {"guid": guid, "rack": f"unknown {tier}", "u": number}
+            | ({"name": devices[guid].name} if guid in devices and named[devices[guid].name] == 1 else {})
+            for number, guid in enumerate(guids, start=1)
+        ]
+
+
+def _find_slots(hosts: Mapping[str, HostAdapter]) -> list[str]:
+    """Return the names of the adapters that many hosts have, in rail order. A rail may lack several leaves."""
+    count = Counter(adapter.slot for adapter in hosts.values())
+    many = max(count.values(), default=0)
+    return sorted((slot for slot, times in count.items() if times * 4 >= many), key=sort_naturally)
+
+
+def _format(ports: range) -> str:
+    return f"{ports[0]}..{ports[-1]}"

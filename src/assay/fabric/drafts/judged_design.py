@@ -1,0 +1,123 @@
+"""Judges a discovery by its own pattern: the design that most of its cables follow, and what breaks it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.fabric.comparison.compare import FabricComparison, compare_cabling
+from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
+from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
+from assay.fabric.drafts.host_recognition import HostAdapter, find_hosts
+from assay.fabric.readers.truncated_output import find_product
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.model.errors import AssayError
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fleet import Fleet
+from assay.model.node import Node
+
+MIN_SHARE = 0.75
+"""A pattern that fewer cables follow is none: then every cable is listed as found."""
+CABLE_KINDS = {"swap", "moved", "missing"}
+UNDESIGNED_KINDS = {"device-unknown", "unexpected"}
+
+
+@dataclass(frozen=True)
+class JudgedDesign:
+    """A design of rules, the nodes that it needs, and how the discovery differs from it.
+
+    `exceptions` are the differences that a person must look at. Other cables, of devices that the rules do not name,
+    are listed beside the rules.
+    """
+
+    design: FabricDesign
+    nodes: dict[str, tuple[str, ...]]
+    topology: CompiledTopology
+    comparison: FabricComparison
+
+    @property
+    def exceptions(self) -> list[CablingDiscrepancy]:
+        """What breaks the pattern."""
+        return [one for one in self.comparison.discrepancies if not self._is_beside(one)]
+
+    def _is_beside(self, one: CablingDiscrepancy) -> bool:
+        """Return whether it is only about devices that the rules do not name."""
+        if one.kind not in UNDESIGNED_KINDS:
+            return False
+        return any(end.guid not in self.topology.devices for pair in one.cables if pair.observed
+                   for end in pair.observed.ends)  # fmt: skip
+
+    def list_cables(self) -> list[DiscoveredCable]:
+        """Return the cables of the pattern between devices that were seen, then those of devices beside it."""
+        designed = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in self.topology.cables
+                    if not (is_unseen(cable.a.guid) or is_unseen(cable.b.guid))]  # fmt: skip
+        return [*designed, *self.list_cables_beside()]
+
+    def list_cables_beside(self) -> list[DiscoveredCable]:
+        """Return the cables of devices that the rules do not name."""
+        beside = (one for one in self.comparison.discrepancies if self._is_beside(one))
+        seen = (pair.observed for one in beside for pair in one.cables if pair.observed)
+        return [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in seen]
+
+    def explain(self, one: CablingDiscrepancy) -> str:
+        """Return an exception in a line, with what the others here do."""
+        return f"{one.summary}{self._describe_others(one)}"
+
+    def _describe_others(self, one: CablingDiscrepancy) -> str:
+        expected = next((pair.expected for pair in one.cables if pair.expected), None)
+        if expected is None or one.kind not in CABLE_KINDS:
+            return ""
+        adapter, switch = sorted(expected.ends, key=lambda end: not end.node)
+        if not adapter.node or switch.node:
+            return ""
+        slot = adapter.device.partition(" ")[2]
+        wrong = {end.node for other in self.exceptions if other.kind in CABLE_KINDS for pair in other.cables
+                 if pair.expected and switch.guid in (pair.expected.a.guid, pair.expected.b.guid)
+                 for end in pair.expected.ends}  # fmt: skip
+        others = [row for row in self.topology.rows[switch.guid[2:]]
+                  if (device := self.topology.devices[f"0x{row[1]}"]).node and device.node not in wrong]  # fmt: skip
+        return f" ({len(others)} nodes here have {slot or 'this rail'} on {switch.device}, this one has not)"
+
+
+def judge_discovery(discovery: FabricDiscovery, name: str, fleet: Fleet) -> JudgedDesign | None:
+    """Return the design that most cables of a whole discovery follow, None without such a pattern."""
+    inventory = {guid: HostAdapter(node.name, f"mlx5_{rail}") for node in fleet.nodes.values()
+                 for rail, guid in enumerate(node.hca_guids) if guid in discovery.devices}  # fmt: skip
+    hosts = find_hosts(discovery.devices.values(), inventory)
+    try:
+        tree = FatTreeInference(discovery, hosts)
+        rules = tree.as_rules(name, _find_rate(discovery), *_find_model(discovery, tree.leaves.guids))
+        design = FabricDesign.model_validate(rules)
+        known = fleet.nodes
+        nodes = {n: known[n].hca_guids if n in known else tuple(tree.list_adapters(n)) for n in design.node_names()}
+        topology = compile_topology(design, _make_fleet(design, nodes))
+    except (NoPattern, AssayError, ValueError, LookupError, StopIteration):
+        return None
+    comparison = compare_cabling(topology, discovery)
+    judged = JudgedDesign(design, nodes, topology, comparison)
+    return judged if comparison.matching >= MIN_SHARE * comparison.expected else None
+
+
+def is_unseen(guid: str) -> bool:
+    """Return whether a GUID stands for a device that nobody saw."""
+    return int(guid, 16) > UNSEEN
+
+
+def _make_fleet(design: FabricDesign, nodes: dict[str, tuple[str, ...]]) -> Fleet:
+    made = {name: Node(name, "", "", "", 0, "", "", "", guids) for name, guids in nodes.items()}
+    return Fleet(Path(), made, designs={design.name: design})
+
+
+def _find_rate(discovery: FabricDiscovery) -> str:
+    return Counter(cable.rate for cable in discovery.cables if cable.rate).most_common(1)[0][0]
+
+
+def _find_model(discovery: FabricDiscovery, leaves: list[str]) -> tuple[str, int]:
+    """Return the product and the number of ports of most leaves. A port for an aggregation node is none of them."""
+    known = [discovery.devices[guid] for guid in leaves if guid in discovery.devices]
+    inside = any(device.description == AGGREGATION_NODE for device in discovery.devices.values())
+    ports = Counter(device.ports for device in known).most_common(1)[0][0]
+    return find_product(known[0].description) or "unknown", ports - (1 if inside and ports % 2 else 0)

@@ -1,0 +1,38 @@
+"""Majorities: what most of many observations say, so that a few wrong ones change nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+
+def join_groups(members: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
+    """Return the groups that the pairs join."""
+    group_of = {member: {member} for member in members}
+    for a, b in pairs:
+        if group_of[a] is not group_of[b]:
+            group_of[a] |= group_of[b]
+            for member in group_of[b]:
+                group_of[member] = group_of[a]
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+def vote(ballots: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the number that most ballots have for each name."""
+    count: dict[str, Counter[int]] = defaultdict(Counter)
+    for name, number in ballots:
+        count[name][number] += 1
+    return {name: numbers.most_common(1)[0][0] for name, numbers in count.items()}
+
+
+def find_mode(numbers: Iterable[int]) -> int:
+    """Return the most frequent number."""
+    return Counter(numbers).most_common(1)[0][0]
+
+
+def find_usual_range(ports: Iterable[int]) -> range:
+    """Return the range of ports that are used nearly everywhere, without single strays."""
+    count = Counter(ports)
+    usual = find_mode(count.values())
+    known = [port for port, times in count.items() if times * 2 > usual]
+    return range(min(known), max(known) + 1)

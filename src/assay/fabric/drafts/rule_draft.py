@@ -1,0 +1,76 @@
+"""Drafts a FabricDesign as rules: some lines for a fabric of any size, and a `# review:` for all that breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.fabric.discovery import DiscoveredCable, FabricDiscovery
+from assay.fabric.drafts.design_draft import (
+    SCHEMA,
+    format_cable,
+    format_device,
+    list_exceptions,
+    make_cable,
+    make_devices,
+    quote_yaml,
+)
+from assay.fabric.drafts.judged_design import JudgedDesign, is_unseen
+from assay.model.fabric.design_cables_and_partitions import format_node_list
+from assay.model.fabric.switch_settings import CoreTier, LeafTier, SpineTier
+
+
+def draft_rules(judged: JudgedDesign, discovery: FabricDiscovery) -> str:
+    """Return the draft as a YAML document. It needs the nodes in the inventory: see `draft_inventory`."""
+    return "\n".join(_format_lines(judged, discovery)) + "\n"
+
+
+def draft_inventory(judged: JudgedDesign) -> str:
+    """Return the nodes with the GUIDs of their adapters, as a part of an inventory."""
+    lines = ["# review: racks, units, serial numbers and BMCs are not known from the fabric", "hosts:"]
+    for name, guids in judged.nodes.items():
+        known = ", ".join(f'"{guid}"' for guid in guids)
+        lines.append(f"  {quote_yaml(name)}: {{hca_guids: [{known}]}}")
+        lines += [f"  # review: nobody saw {sum(map(is_unseen, guids))} of its adapters"] * any(map(is_unseen, guids))
+    return "\n".join(lines) + "\n"
+
+
+def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery) -> Iterator[str]:
+    design = judged.design
+    yield SCHEMA
+    yield from (f"# review: {quote_comment(line)}" for line in list_exceptions(judged))
+    yield from ("kind: FabricDesign", f"name: {design.name}", f"nodes: {format_node_list(design.nodes)}")
+    if design.gaps:
+        yield f"gaps: {format_node_list(design.gaps)}"
+    yield from (f"rails: {design.rails}", f"rate: {design.rate}")
+    model = design.switch
+    assert model is not None, "the rules name a switch model"
+    yield f"switch: {{product: {quote_yaml(model.product)}, ports: {model.ports}}} # review: how are ports labelled?"
+    for name, tier in design.tiers:
+        yield f"{name}: # review: racks and units"
+        yield from _format_tier(tier)
+    if beside := judged.list_cables_beside():
+        yield from _format_beside(judged, discovery, beside)
+
+
+def _format_tier(tier: LeafTier | SpineTier | CoreTier) -> Iterator[str]:
+    for field, value in tier.model_dump(exclude={"at"}, exclude_defaults=True).items():
+        yield f"  {field}: {quote_yaml(value) if isinstance(value, str) else value}"
+    yield "  at:"
+    for switch in tier.at:
+        name = f"name: {quote_yaml(switch.name)}, " if switch.name else ""
+        review = " # review: nobody saw it; write its GUID" if is_unseen(switch.guid) else ""
+        yield f'    - {{guid: "{switch.guid}", {name}rack: {quote_yaml(switch.rack)}, u: {switch.u}}}{review}'
+
+
+def _format_beside(judged: JudgedDesign, discovery: FabricDiscovery, cables: list[DiscoveredCable]) -> Iterator[str]:
+    names = {port.guid for cable in cables for port in cable[:2]} - judged.topology.devices.keys()
+    devices = {guid: discovery.devices[guid] for guid in names if guid in discovery.devices}
+    yield "devices: # beside the rules"
+    yield from map(format_device, make_devices(devices, cables))
+    yield "cables:"
+    yield from (format_cable(make_cable(cable, dict(discovery.devices), judged.design.rate)) for cable in cables)
+
+
+def quote_comment(text: str) -> str:
+    """Return a text for a comment, on one line."""
+    return " ".join(text.split())

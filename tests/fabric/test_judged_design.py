@@ -1,0 +1,161 @@
+"""What is learnt is the pattern that most cables follow, and exactly what breaks it."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+import yaml
+from fat_trees import as_built, fat_tree, in_reach
+from superpods import fleet_of, superpod
+
+from assay.cli.app import main
+from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
+from assay.fabric.drafts.host_recognition import HostAdapter, find_hosts
+from assay.fabric.drafts.judged_design import judge_discovery
+from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
+from assay.fabric.topology.design_compiler import compile_topology
+from assay.lab.fabric.ibnetdiscover import format_net_file
+from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fabric.ports_and_cables import PortId
+from assay.model.fleet import Fleet
+
+NOBODY = Fleet(Path(), {})
+
+
+def pod(units):
+    design = superpod(units)
+    return compile_topology(design, fleet_of(design))
+
+
+def planted(plan, rng, swaps=5, missing=4, dead="leaf-su01-r3"):
+    """A fabric with a dead leaf, exchanged plugs and lost cables; what a comparison with its true design tells."""
+    gone = {guid for guid, device in plan.devices.items() if device.name == dead}
+    cables = [cable for cable in as_built(plan) if not {cable.a.guid, cable.b.guid} & gone]
+    for _ in range(swaps):
+        a, b = rng.sample(range(len(cables)), 2)
+        cables[a], cables[b] = cables[a]._replace(b=cables[b].b), cables[b]._replace(b=cables[a].b)
+    for cable in rng.sample(cables, missing):
+        cables.remove(cable)
+    return in_reach(plan, cables)
+
+
+def faults(discrepancies):
+    """Each exception by the switch ports where it is. An adapter whose only cable is lost was not seen by anybody."""
+    return Counter(
+        (one.kind, frozenset(end.port_id for pair in one.cables if pair.expected for end in pair.expected.ends
+                             if not end.node and one.kind != "device-missing"))
+        for one in discrepancies
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(lambda: pod(2), id="two units"),
+        pytest.param(lambda: pod(8), id="eight units"),
+        pytest.param(lambda: pod(16), id="three tiers, a group a rail"),
+        pytest.param(lambda: fat_tree(units=3, nodes=6, rails=4, spines=3, pair=2), id="a small tree"),
+        pytest.param(lambda: fat_tree(units=1, nodes=5, rails=3, spines=2, pods=2, cores=2), id="pods with cores"),
+    ],
+)
+def test_a_clean_fabric_is_rules_without_an_exception(plan):
+    topology = plan()
+    judged = judge_discovery(in_reach(topology, as_built(topology)), "learned", NOBODY)
+    assert (judged.comparison.verdict, judged.exceptions) == ("match", [])
+    assert len(judged.topology.cables) == len(topology.cables)
+
+
+@pytest.mark.parametrize("units", [2, 8, 16])
+@pytest.mark.parametrize("seed", range(3))
+def test_planted_faults_are_exactly_the_exceptions(units, seed):
+    plan = pod(units)
+    seen = planted(plan, Random(seed))
+    judged = judge_discovery(seen, "learned", NOBODY)
+    assert faults(judged.exceptions) == faults(compare_cabling(plan, seen).discrepancies)
+
+
+def test_an_exception_says_what_the_others_do():
+    plan = pod(2)
+    cables = as_built(plan)
+    cables[0], cables[1] = cables[0]._replace(b=cables[1].b), cables[1]._replace(b=cables[0].b)
+    judged = judge_discovery(in_reach(plan, cables), "learned", NOBODY)
+    (one,) = judged.exceptions
+    assert judged.explain(one).endswith("(31 nodes here have mlx5_0 on leaf-su01-r0, this one has not)")
+
+
+def test_the_rules_are_a_design_and_what_nobody_saw_is_marked():
+    plan = pod(2)
+    seen = planted(plan, Random(1), swaps=1, missing=1)
+    judged = judge_discovery(seen, "learned", NOBODY)
+    text = draft_rules(judged, seen)
+    design = FabricDesign.model_validate(yaml.safe_load(text))
+    assert len(text.splitlines()) < 70, "a design of rules is short"
+    assert design.nodes == ["n0001..n0064"]
+    assert text.count("# review: nobody saw it; write its GUID") == 1
+    assert sum(line.startswith(("# review: swap", "# review: missing", "# review: device-missing"))
+               for line in text.splitlines()) == 3  # fmt: skip
+    assert draft_inventory(judged).count("hca_guids") == 64
+
+
+def test_other_devices_stand_beside_the_rules():
+    plan = pod(2)
+    leaf = next(device for device in plan if device.name == "leaf-su02-r1")
+    storage = DiscoveredDevice("0x00000000000000fd", "hca", 2, "storage-1 mlx5_0")
+    cables = [cable for cable in as_built(plan) if cable.a.guid not in _adapters(plan, "n0064")]
+    cables.append(DiscoveredCable(PortId(storage.guid, 1), PortId(leaf.guid, 32), "4xNDR"))
+    seen = in_reach(plan, cables, [storage])
+    judged = judge_discovery(seen, "learned", NOBODY)
+    assert judged.exceptions == []
+    listed = yaml.safe_load(draft_rules(judged, seen))
+    assert [device["name"] for device in listed["devices"]] == ["storage-1 mlx5_0"]
+    assert len(listed["cables"]) == 1
+
+
+def _adapters(plan, node):
+    return {guid for guid, device in plan.devices.items() if device.node == node}
+
+
+def test_a_cabling_without_a_pattern_is_none():
+    plan = fat_tree()
+    cables = as_built(plan)
+    ends = [cable.b for cable in cables]
+    Random(3).shuffle(ends)
+    mixed = [cable._replace(b=end) for cable, end in zip(cables, ends, strict=True)]
+    assert judge_discovery(in_reach(plan, mixed), "learned", NOBODY) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("n1 mlx5_10", ("n1", "mlx5_10")), ("n2 HCA-1", ("n2", "HCA-1")),
+        ("gpu-7f3a mlx5_ib3", ("gpu-7f3a", "mlx5_ib3")),
+        ("node17 ibp24s0", ("node17", "ibp24s0")), ("node17:ibP2p1s0", ("node17", "ibP2p1s0")),
+        ("MT4129 ConnectX7   Mellanox Technologies", None), ("localhost HCA-3", None),
+    ],
+)  # fmt: skip
+def test_a_host_is_known_by_what_its_adapters_announce(name, known):
+    device = DiscoveredDevice("0x00000000000000a1", "hca", 1, name)
+    assert find_hosts([device], {}).get(device.guid) == (HostAdapter(*known) if known else None)
+
+
+def test_two_ports_of_one_card_are_in_one_host_and_the_inventory_wins():
+    cards = [DiscoveredDevice(f"0x{n:016x}", "hca", 1, "Mellanox ConnectX-6", "0x00000000000000aa") for n in (1, 2)]
+    assert {one.host for one in find_hosts(cards, {}).values()} == {"host-0x00000000000000aa"}
+    listed = {cards[0].guid: HostAdapter("n9", "mlx5_0")}
+    assert find_hosts(cards, listed)[cards[0].guid].host == "n9"
+
+
+def test_the_verb_writes_rules_and_the_nodes_that_they_need(tmp_path, monkeypatch, capsys):
+    plan = pod(2)
+    seen = in_reach(plan, as_built(plan))
+    (tmp_path / "dump").write_text(format_net_file(seen.devices, seen.cables))
+    words = ["learn", "--from", tmp_path / "dump", "--fleet", tmp_path, "--inventory", tmp_path / "nodes.yml"]
+    monkeypatch.setattr(sys, "argv", ["assay", "fabric", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    assert yaml.safe_load(capsys.readouterr().out)["rails"] == 8
+    assert len(yaml.safe_load((tmp_path / "nodes.yml").read_text())["hosts"]) == 64
