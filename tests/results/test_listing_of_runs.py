@@ -16,15 +16,15 @@ def test_a_line_says_when_by_whom_of_what_and_how_it_came_out(keep, judged):
         keep(judged({"heat n1": "pass"}), phases=("zap",)),
         keep(judged({"heat n1": "fail", "heat n2": "pass"}), dirty=True, ended=""),
     ]
-    assert list(format_run_list_text(files, 20)) == [
+    assert list(format_run_list_text(files, 20, pytest.fail)) == [
         "20261121T000000.000-abcdef  2026-11-21 00:00 UTC  ines       c0ffee000000  1 node, zap: 1 passed",
         (
             "20261121T010000.000-abcdef  2026-11-21 01:00 UTC  ines       c0ffee000000+changes  "
             "2 nodes, every phase: 1 passed, 1 failed, has not ended"
         ),
     ]
-    assert list(format_run_list_text(files, 1))[1:] == ["… and 1 older; `--most 2` lists them all"]
-    document = json.loads("".join(format_run_list_json(files, 1)))
+    assert list(format_run_list_text(files, 1, pytest.fail))[1:] == ["… and 1 older; `--most 2` lists them all"]
+    document = json.loads("".join(format_run_list_json(files, 1, pytest.fail)))
     assert (len(document["runs"]), document["of"], document["runs"][0]["counts"]["pass"]) == (1, 2, 1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -91,7 +90,7 @@ def check_gates(
 
     Raises AssayError for a file that is no run, and for a run that has not ended.
     """
-    with StoredRun.open(run) as stored:
+    with StoredRun.open_whole(run) as stored:
         if not stored.has_ended:
             fix = f"wait for it; if it was killed, resume it: assay validate --resume {run.parent.name}"
             raise AssayError(f"the run {run.parent.name} has not ended", fix=fix)
@@ -118,7 +117,7 @@ def find_previous_run(run: Path, runs: Sequence[Path]) -> Path | None:
         selection = _selection(stored)
     for earlier in reversed(list_earlier_runs(runs, run)):
         # a damaged run is passed over
-        with suppress(AssayError, sqlite3.DatabaseError), StoredRun.open(earlier) as stored:
+        with suppress(AssayError), StoredRun.open_whole(earlier) as stored:
             if stored.has_ended and _selection(stored) == selection:
                 return earlier
     return None

@@ -90,7 +90,10 @@ def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> N
 
 
 def _open_history(workspace: Workspace) -> OutcomeHistory:
-    return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now())
+    def tell(error: AssayError) -> None:
+        typer.echo(f"left out: {error}", err=True)
+
+    return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell)
 
 
 def _print_json(document: dict[str, object]) -> None:

@@ -151,7 +151,7 @@ def rejudge_run(
     Raises AssayError where the run was not judged by a commit, or where there is nothing to judge. `progress` receives
     the progress.
     """
-    with StoredRun.open(file) as stored:
+    with StoredRun.open_whole(file) as stored:
         manifest, documents, about = RunManifest.read(stored), stored.documents(), stored.about
     with tempfile.TemporaryDirectory(prefix="assay-rejudge-") as scratch:
         home = Path(scratch)

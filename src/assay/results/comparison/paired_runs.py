@@ -40,7 +40,7 @@ class PairedRuns:
         self.ended: dict[str, bool] = {}
         self.connection = sqlite3.connect("", isolation_level=None, uri=True)  # "": a temporary file
         for side, path in zip(PAIR_SIDES, (new, old), strict=True):
-            with StoredRun.open(path) as stored:
+            with StoredRun.open_whole(path) as stored:
                 self.runs[side], self.ended[side] = stored.run, stored.has_ended
             self.connection.execute(f"ATTACH ? AS {side}", (f"file:{quote(str(path.resolve()))}?mode=ro",))
         for side, other in zip(PAIR_SIDES, reversed(PAIR_SIDES), strict=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from assay.model.errors import AssayError
 from assay.model.outcome import SuiteRun
 from assay.model.text_lists import format_count
 from assay.model.timestamps import format_minute
@@ -20,6 +21,7 @@ from assay.results.run_summary import VERDICT_PHRASES, RunSummary
 from assay.results.store.reader import StoredRun
 
 MAX_TEXT_LINES = 60
+SkippedRun = Callable[[AssayError], None]
 
 
 def format_text(summary: RunSummary) -> Iterator[str]:
@@ -56,10 +58,9 @@ class RunListing:
     deciding: int
 
 
-def format_run_list_text(runs: Sequence[Path], limit: int) -> Iterator[str]:
-    """Yield the first `limit` runs, a line each, and how many more there are."""
-    for path in runs[:limit]:
-        listing = _read_listing(path)
+def format_run_list_text(runs: Sequence[Path], limit: int, skipped: SkippedRun) -> Iterator[str]:
+    """Yield the first `limit` runs, a line each, and how many more there are. `skipped` receives damaged ones."""
+    for listing in _read_listings(runs[:limit], skipped):
         run = listing.run
         counts = [f"{count} {VERDICT_PHRASES[verdict]}" for verdict, count in listing.counts.items() if count]
         commit = (run.spec_commit[:12] or "no commit") + ("+changes" if run.dirty else "")
@@ -72,14 +73,22 @@ def format_run_list_text(runs: Sequence[Path], limit: int) -> Iterator[str]:
         yield f"… and {len(runs) - limit} older; `--most {len(runs)}` lists them all"
 
 
-def format_run_list_json(runs: Sequence[Path], limit: int) -> Iterator[str]:
-    """Yield the first `limit` runs as one JSON document; `of` is the number of all."""
-    document = {"runs": [asdict(_read_listing(path)) for path in runs[:limit]], "of": len(runs)}
+def format_run_list_json(runs: Sequence[Path], limit: int, skipped: SkippedRun) -> Iterator[str]:
+    """Yield the first `limit` runs as one JSON document; `of` is the number of all, damaged ones too."""
+    document = {"runs": [asdict(listing) for listing in _read_listings(runs[:limit], skipped)], "of": len(runs)}
     yield json.dumps(document, ensure_ascii=False)
 
 
+def _read_listings(runs: Iterable[Path], skipped: SkippedRun) -> Iterator[RunListing]:
+    for path in runs:
+        try:
+            yield _read_listing(path)
+        except AssayError as error:
+            skipped(error)
+
+
 def _read_listing(path: Path) -> RunListing:
-    with StoredRun.open(path) as stored:
+    with StoredRun.open_whole(path) as stored:
         summary = RunSummary(stored)
         counts = {verdict: summary.counts[verdict] for verdict in VERDICT_PHRASES}
         return RunListing(stored.run, summary.ended, counts, summary.deciding.total())

@@ -42,7 +42,7 @@ def append_run(run: Path, home: Path) -> None:
     import duckdb
 
     try:
-        with StoredRun.open(run) as stored:
+        with StoredRun.open_whole(run) as stored:
             if not stored.has_ended:
                 raise AssayError("the run has not ended", where=str(run), fix="resume it: assay validate --resume")
             if _has_run(home, stored.run):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -89,10 +89,13 @@ class HistoryExtent:
 
 
 class OutcomeHistory:
-    """The history in `home`, queried at the time `now`. Days are UTC and count completely."""
+    """The history in `home`, queried at the time `now`. Days are UTC and count completely.
 
-    def __init__(self, home: Path, now: datetime) -> None:
-        self.home, self.now = home, now
+    `skipped` receives the error of each damaged file, which is left out then; without it, the first one is raised.
+    """
+
+    def __init__(self, home: Path, now: datetime, skipped: Callable[[AssayError], None] | None = None) -> None:
+        self.home, self.now, self._skipped, self._damaged = home, now, skipped, set[str]()
         self._database = connect_duckdb(temp_directory="")  # queries write nothing
         self._database.execute("SET parquet_metadata_cache = true")
         self._database.execute(_FILTERED_ROWS)
@@ -129,7 +132,8 @@ class OutcomeHistory:
                 return self._database.execute(sql, used).fetchall()
             except (OSError, duckdb.Error) as error:
                 if not left or (files and all(Path(file).exists() for file in files)):
-                    raise self._read_error(files, error) from error
+                    self._leave_out_damaged(files, error)
+                    return self.fetch(sql, query, days=days, table=table, **values)
         raise AssertionError("the last try returns or raises")
 
     def _files(self, table: str, days: int) -> list[str]:
@@ -138,19 +142,31 @@ class OutcomeHistory:
             str(file.path)
             for day in parquet_files.list_day_folders(self.home, table, since)
             for file in parquet_files.list_parquet_files(day)
+            if str(file.path) not in self._damaged
         ]
 
-    def _read_error(self, files: list[str], error: Exception) -> AssayError:
-        """Return the error of the first file that cannot be read by itself, else DuckDB's."""
+    def _leave_out_damaged(self, files: list[str], error: Exception) -> None:
+        """Leave out the files that cannot be read by themselves. Raises AssayError where there is none."""
+        damaged = [file for file in files if not self._is_readable(file)]
+        if not damaged:
+            raise AssayError(f"history cannot be queried: {error}", where=str(self.home)) from error
+        fix = "delete it: the next run writes it again from reports/runs, if the run is still there"
+        for file in damaged:
+            problem = AssayError("this file of history cannot be read", where=file, fix=fix)
+            if self._skipped is None:
+                raise problem from error
+            self._skipped(problem)
+        self._damaged.update(damaged)
+
+    def _is_readable(self, file: str) -> bool:
+        """Return whether every value of a file can be decoded."""
         import duckdb
 
-        for file in files:
-            try:
-                self._database.execute("SELECT count(COLUMNS(*)) FROM read_parquet($file)", {"file": file}).fetchall()
-            except duckdb.Error:
-                fix = "delete it: the next run writes it again from reports/runs, if the run is still there"
-                return AssayError("this file of history cannot be read", where=file, fix=fix)
-        return AssayError(f"history cannot be queried: {error}", where=str(self.home))
+        try:
+            self._database.execute("SELECT max(hash(COLUMNS(*))) FROM read_parquet($file)", {"file": file}).fetchall()
+        except duckdb.Error:
+            return False
+        return True
 
 
 def query_outcomes(

@@ -11,7 +11,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement
 from assay.results.report.latest_outcomes_database import ON_TRIAL_PASSING, PASSING, fold_run, open_latest_tables
 from assay.results.store.reader import StoredRun
@@ -111,11 +110,8 @@ class LatestOutcomes:
 
     def add_run(self, path: Path) -> None:
         """Merge the run at `path`. Raises AssayError, and changes nothing, for a file that cannot be read."""
-        with StoredRun.open(path) as stored:
-            try:
-                fold_run(self.connection, stored)
-            except sqlite3.DatabaseError as error:
-                raise AssayError(f"is no run that can be read: {error}", where=str(path)) from None
+        with StoredRun.open_whole(path) as stored:
+            fold_run(self.connection, stored)
 
     def list_reported_runs(self) -> list[ReportedRun]:
         """Return the merged runs, oldest first."""

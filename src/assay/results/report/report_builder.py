@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -132,8 +131,6 @@ def list_ended_runs(reports: Path) -> tuple[list[Path], list[str]]:
                 ended += [path] if stored.has_ended else []
         except AssayError as error:
             unread.append(str(error))
-        except sqlite3.DatabaseError as error:
-            unread.append(f"{path}: is no run that can be read: {error}")
     return ended, unread
 
 

@@ -14,7 +14,13 @@ from urllib.parse import quote
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
-from assay.results.store.schema import RUN_FILE_VERSION, UPGRADED_VERSION, deciding_condition, upgrade_run_file
+from assay.results.store.damaged_runs import damaged_run_error, find_damage
+from assay.results.store.schema import (
+    RUN_FILE_VERSION,
+    UPGRADED_VERSION,
+    deciding_condition,
+    upgrade_run_file,
+)
 
 T = TypeVar("T")
 OutcomeKey = tuple[int, int]
@@ -69,11 +75,27 @@ class StoredRun:
             raise AssayError(f"is no run of version {RUN_FILE_VERSION}", where=str(path), fix=fix)
         return cls(path, connection)
 
+    @classmethod
+    def open_whole(cls, path: Path) -> StoredRun:
+        """Open a run's file whose pages and values were looked through. Raises AssayError for a damaged one."""
+        stored = cls.open(path)
+        try:
+            problem = find_damage(stored.connection)
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            problem = str(error) or type(error).__name__
+        if problem:
+            stored.close()
+            raise damaged_run_error(path, problem)
+        return stored
+
     def __enter__(self) -> StoredRun:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        """Close the file. Raises AssayError where SQLite found that it is damaged."""
         self.close()
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
+            raise damaged_run_error(self.path, str(error)) from error
 
     def close(self) -> None:
         """Close the file."""

@@ -153,7 +153,7 @@ def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, fo
     from assay.results.store.reader import StoredRun
     from assay.results.store.run_lookup import find_run
 
-    with StoredRun.open(find_run(workspace.reports_dir, name)) as stored:
+    with StoredRun.open_whole(find_run(workspace.reports_dir, name)) as stored:
         refuse_unknown_names(stored.connection, outcome_filter)
         remark = _describe_age(workspace, stored.run, max_age)
         summary = RunSummary(stored, outcome_filter, workspace.root, remark, workspace.clock.now())
@@ -182,11 +182,15 @@ def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filt
         raise AssayError(f"{option} is for one run", fix="leave it out, or leave out --compare and --against")
     new = find_run(workspace.reports_dir, name)
     earlier = list_earlier_runs(list_runs(workspace.reports_dir), new)
-    old = find_run(workspace.reports_dir, against) if against else find_comparable_run(earlier, new)
+    old = find_run(workspace.reports_dir, against) if against else find_comparable_run(earlier, new, _tell_skipped)
     with compare_runs(old, new, outcome_filter) as comparison:
         differences = collect_differences(comparison, earlier, workspace.root)
         _print_lines(format_comparison(differences))
         return find_comparison_state(differences) if form == "nagios" else int(comparison.worse > 0)
+
+
+def _tell_skipped(error: AssayError) -> None:
+    typer.echo(f"left out: {error}", err=True)
 
 
 def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
@@ -198,7 +202,7 @@ def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
     runs = list(reversed(list_runs(workspace.reports_dir)))
     if not runs:
         raise AssayError(f"there is no run in {workspace.reports_dir / 'runs'}", fix="run `assay validate` first")
-    _print_lines((format_run_list_json if form == "json" else format_run_list_text)(runs, most))
+    _print_lines((format_run_list_json if form == "json" else format_run_list_text)(runs, most, _tell_skipped))
 
 
 def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, frozenset[str]]:
