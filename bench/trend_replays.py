@@ -27,7 +27,7 @@ SERVERS, FIRST_WEEK, WEEK, TESTED = 400, 28, 7, 5
 HALF_LIFE = 14.0
 TITAN_FROM, TITAN_EVERY, TITAN_AHEAD = datetime(2015, 5, 1, tzinfo=UTC).timestamp() / DAY_S, 60, 60
 LEAST_PRECISION, LEAST_LIFT_5, LEAST_LIFT_1_PERCENT = 0.12, 5.0, 7.5
-"""Of the field note: what a count with a half-life of 14 days, and batch × position × cabinet, reached."""
+"""What a count with a half-life of 14 days, and delivery × position × cabinet, reached before these detectors."""
 
 
 class Ranked(NamedTuple):
@@ -53,7 +53,7 @@ def measurements(_: Path) -> Iterator[Measurement]:
 def judge_probation(trace: NodeTrace) -> Iterator[Measurement]:
     """Each week, test the first five nodes on probation, and see how many fail within 7 and 30 days.
 
-    Beside it stands the best of the field note: each node's failures, of which each loses half its weight in 14 days.
+    Beside it stands a count: each node's failures, of which each loses half its weight in 14 days.
     """
     outages = list_outages(trace)
     last = int(max(one.at for one in trace.failures))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from trends.parts.planted_parts import PlantedParts
 from typer.testing import CliRunner
 
 from assay.cli.verbs.evidence.trends import trends_app
@@ -22,7 +23,9 @@ from assay.model.load.burn_in_spec import BurnIn
 from assay.model.load.burn_in_window import BurnInWindow
 from assay.trends.parts.acceptance_ranks import AcceptanceReport, judge_acceptances
 from assay.trends.parts.acceptance_readings import Acceptance, list_acceptances
+from assay.trends.parts.part_risks import list_odd_nodes
 from assay.trends.parts.part_stays import FailedPart, FailureTimes, PartStay
+from assay.trends.peers.measurement_tables import TrendFiles, open_tables
 
 SPEC = BurnIn.model_validate(
     {"kind": "BurnIn", "name": "day", "owner": "o", "sources": ["s"], "description": "d",
@@ -130,6 +133,19 @@ def test_without_the_spec_no_change_is_told() -> None:
 @pytest.mark.parametrize("outcome", ["failed", "incomplete", "stopped", "none"])
 def test_a_burn_in_that_did_not_end_well_accepts_nothing(outcome: burn.BurnInOutcome) -> None:
     assert not list(list_acceptances("n1", list_entries("n1", list_windows(), outcome), {"day": SPEC}))
+
+
+def test_nodes_with_an_odd_burn_in_are_known_for_the_order_of_tests(tmp_path: Path) -> None:
+    ledger, planted = Ledger.open(tmp_path / "ledger.sqlite"), PlantedParts(tmp_path)
+    for number in range(10):
+        ledger.append(*list_entries(f"n{number}", list_windows(1 if number == 4 else -1)))
+        for gpu in range(4):
+            planted.hold(f"n{number}", f"gpu{gpu}", 0)
+    holders, failures = (Path(word.partition("=")[2]) for word in planted.write())
+    for days, first in ((30, ["n4"]), (100, [])):
+        as_of = START + timedelta(days=days)
+        with open_tables(TrendFiles(None, holders, failures), as_of) as database:
+            assert list_odd_nodes(database, ledger, {"day": SPEC}, as_of)[:1] == first
 
 
 def test_the_command_ranks_what_the_ledger_has(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from assay.model.timestamps import parse_time
 ANSWER_FILE = Path("trends") / "answer.json"
 """In the folder of reports."""
 POSITION_TIMES = "position_times"
-"""By node, how many times as often as usual parts fail at the worst of its positions."""
+"""By node, how many times as often as usual parts fail at the worst of its positions; 1 after an odd burn-in."""
 
 
 def read_answer(reports: Path) -> dict[str, Any]:

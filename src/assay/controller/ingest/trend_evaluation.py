@@ -22,7 +22,7 @@ from assay.model.specs.trend_rules import TrendRules
 from assay.observe.evidence_store import write_atomically
 from assay.results.history.parquet_files import MEASUREMENTS_TABLE, history_folder, list_day_folders
 from assay.starter.shipped_specs import find_trend_rules
-from assay.trends.parts.part_risks import find_ledger_risks, rank_risky_nodes
+from assay.trends.parts.part_risks import find_ledger_risks, list_odd_nodes, rank_risky_nodes
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.measurement_tables import DAY_S
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
@@ -70,7 +70,8 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
         courses = read_courses(database, answer.warnings, int(now.timestamp() // DAY_S))
         open_ones = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS)).open
         fates = read_part_fates(context, database, rules, open_ones, now)
-        risky = rank_risky_nodes(database, now, rules.positions)
+        odd = dict.fromkeys(list_odd_nodes(database, context.ledger, context.fleet.burn_ins, now), 1.0)
+        risky = odd | rank_risky_nodes(database, now, rules.positions)
     with context.hold_fault_lock():
         evaluation = _record(context, rules, answer, fates, now)
     in_service = [name for name, state in context.policy.states.items() if state.in_service]

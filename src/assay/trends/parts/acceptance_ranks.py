@@ -115,11 +115,17 @@ def judge_acceptances(
     parts = [part for one in first.values() if (part := _follow(one, held, failures, today))]
     ranked = _rank_all(parts)
     compared = [_compare(measure, ranked) for measure in MEASURES]
-    odd = [one for one in ranked if one.odd and today - one.acceptance.ended < EARLY_DAYS and not one.life.failed]
+    odd = [one for one in ranked if one.odd and _is_new(one, today)]
     odd.sort(key=lambda one: (-len(one.odd), -max(one.ranks.values()), one.acceptance.node, one.acceptance.subject))
     failed = sum(one.life.failed for one in ranked)
     deliveries = len({one.delivery for one in ranked})
     return AcceptanceReport(len(ranked), deliveries, failed, tuple(one for one in compared if one), tuple(odd))
+
+
+def _is_new(part: AcceptedPart, today: float) -> bool:
+    """Whether a part was accepted within 90 days, and is there."""
+    age = today - part.acceptance.ended
+    return age < EARLY_DAYS and part.life.left >= age and not part.life.failed
 
 
 def _follow(

@@ -16,7 +16,7 @@ from assay.lifecycle.service_absences import ServiceAbsence, list_absences
 from assay.model.entries.burn_in_entries import BurnInEndedEntry
 from assay.model.entries.operator_entries import CertifiedEntry
 from assay.model.load.burn_in_spec import BurnIn
-from assay.model.timestamps import parse_time
+from assay.model.timestamps import NEVER, parse_time
 from assay.trends.missed.service_failures import ABSENCE_KINDS, find_cause
 from assay.trends.parts.acceptance_readings import Acceptance, list_acceptances
 from assay.trends.parts.part_stays import FailedPart, PartStay, days_of
@@ -46,9 +46,15 @@ def read_return_states(ledger: Ledger, as_of: datetime) -> list[NodeState]:
     return list(project_node_states(entries).values())
 
 
-def read_acceptances(ledger: Ledger, specs: Mapping[str, BurnIn], as_of: datetime) -> Iterator[Acceptance]:
-    """Yield what parts read in the burn-ins that ended well up to a moment. `specs`: what the fleet declares."""
-    nodes = sorted({entry.node for entry in ledger.entries(kinds=[BurnInEndedEntry.kind])})
+def read_acceptances(
+    ledger: Ledger, specs: Mapping[str, BurnIn], as_of: datetime, since: datetime = NEVER
+) -> Iterator[Acceptance]:
+    """Yield what parts read in the burn-ins of the nodes where one ended between two moments.
+
+    `specs`: the burn-ins that the fleet declares.
+    """
+    ended = ledger.entries(kinds=[BurnInEndedEntry.kind])
+    nodes = sorted({entry.node for entry in ended if since <= parse_time(entry.at) <= as_of})
     for names in split_batches(nodes, NODES_AT_ONCE):
         for node, entries in ledger.entries_by_node(names, BURN_IN_KINDS).items():
             yield from list_acceptances(node, [one for one in entries if parse_time(one.at) <= as_of], specs)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state import NodeState
+from assay.model.load.burn_in_spec import BurnIn
 from assay.model.specs.trend_rules import PositionDetector, ReturnDetector, TrendRules
 from assay.model.timestamps import parse_time
+from assay.trends.parts.acceptance_ranks import EARLY_DAYS, judge_acceptances
 from assay.trends.parts.ledger_stays import (
     list_outages,
     list_returns,
     make_failures,
     make_stays,
+    read_acceptances,
     read_return_states,
 )
 from assay.trends.parts.part_stays import FailureTimes, days_of
@@ -80,6 +83,18 @@ def rank_ledger_positions(ledger: Ledger, as_of: datetime, rules: PositionDetect
     """Return the hazards of positions by the ledger."""
     failures = FailureTimes.collect(make_failures(list_failures(ledger, as_of)))
     return rank_positions(make_stays(list_fleet_holders(ledger, as_of)), failures, days_of(as_of), rules)
+
+
+def list_odd_nodes(
+    database: DuckDBPyConnection, ledger: Ledger, specs: Mapping[str, BurnIn], as_of: datetime
+) -> list[str]:
+    """Return the nodes with parts whose burn-in within 90 days was odd in their delivery, the oddest first."""
+    accepted = list(read_acceptances(ledger, specs, as_of, as_of - timedelta(days=EARLY_DAYS)))
+    if not accepted:
+        return []
+    failures = FailureTimes.collect(read_table_failures(database))
+    report = judge_acceptances(accepted, read_table_stays(database), failures, days_of(as_of))
+    return list(dict.fromkeys(part.acceptance.node for part in report.tested_first))
 
 
 def rank_risky_nodes(database: DuckDBPyConnection, as_of: datetime, rules: PositionDetector) -> dict[str, float]:

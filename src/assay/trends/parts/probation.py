@@ -1,7 +1,7 @@
 """Nodes that came back from a repair lately: for some days they are tested first while they are idle.
 
 Time since the return says more than a lasting label: a third of repairs do not hold for two weeks, and what has held
-that long is as good as others (field note, § 3).
+that long is as good as others (the public InfiniteHBD trace, docs/trends.md).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from assay.trends.parts.part_stays import FailedPart
 from assay.trends.parts.shrunken_hazard import shrink_hazard
 
 BANDS = (0.0, 1.0, 3.0, 7.0, 14.0, 30.0, 60.0, 120.0, math.inf)
-"""Days since the return, from one to the next (field note, § 3)."""
+"""Days since the return, from one to the next: the bands in which the hazard of the InfiniteHBD trace changes."""
 SAME_OUTAGE_DAYS = 1.0
 """Failures of a node that come so soon after each other are one."""
 
@@ -115,11 +115,11 @@ def follow_returns(
         for one, after in zip(own, [*own[1:], None], strict=True):
             end = min(last, after.at) if after else last
             place = bisect_right(times, one.at)
-            is_left: ReturnEnd = "returned" if after else "gone" if last < today else ""
+            ended: ReturnEnd = "returned" if after else "gone" if last < today else ""
             if place < len(times) and times[place] <= end:
                 followed.append(FollowedReturn(one, times[place] - one.at, "failed"))
             else:
-                followed.append(FollowedReturn(one, max(0.0, end - one.at), is_left))
+                followed.append(FollowedReturn(one, max(0.0, end - one.at), ended))
     return sorted(followed)
 
 

@@ -6,7 +6,7 @@ A group that was hardly watched is as usual; one that was watched for long speak
 from __future__ import annotations
 
 PRIOR_FAILURES = 5.0
-"""How many failures of its own a group needs to count as much as what is usual (field note, § 3)."""
+"""How many failures of its own a group needs to count as much as what is usual."""
 
 
 def shrink_hazard(failures: float, days: float, usual: float, prior: float = PRIOR_FAILURES) -> float:
