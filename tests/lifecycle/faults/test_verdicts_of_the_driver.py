@@ -91,7 +91,11 @@ def test_numbers_that_no_table_knows_are_never_silent(tell):
     assert actions(tell(xid(100, 173), xid(100, 99999))) == {"gpu.xid.unknown": "ticket"}
     switch = "[  100.0] nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 31999, {}, Link 03 x"
     assert actions(tell(switch.format("Fatal"))) == {"nvswitch.sxid.unknown.fatal": "ticket"}
-    assert actions(tell(switch.format("Non-fatal"))) == {"nvswitch.sxid.unknown": "none"}
+    assert actions(tell("[  100.0] nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 31999, SOE x")) == {
+        "nvswitch.sxid.unknown.fatal": "ticket"
+    }
+    for mild in ("Non-fatal", "Severity 0 Engine instance 01", "Data {0x0}"):
+        assert actions(tell(switch.format(mild))) == {"nvswitch.sxid.unknown": "none"}
 
 
 LOST = (

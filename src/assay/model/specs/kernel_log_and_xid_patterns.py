@@ -47,7 +47,7 @@ class KernelLogPattern(StrictModel):
 XID_PREFIX = "NVRM: Xid"
 _XID_NUMBER = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d{1,6})\b"
-    r"|SXid \((?:PCI:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b(?P<fatal>, Fatal\b)?"
+    r"|SXid \((?:PCI:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b(?P<mild>, (?:Non-fatal|Severity|Data)\b)?"
 )
 UNKNOWN_XID = "gpu.xid.unknown"
 UNKNOWN_SXID = "nvswitch.sxid.unknown"
@@ -131,7 +131,7 @@ class KernelLogMatcher:
 
     def _xid_mention(self, number: re.Match[str], text: str) -> FaultMention:
         if number["xid"] is None:
-            unknown = UNKNOWN_FATAL_SXID if number["fatal"] else UNKNOWN_SXID
+            unknown = UNKNOWN_SXID if number["mild"] else UNKNOWN_FATAL_SXID
             return FaultMention(self._name_number(f"nvswitch.sxid.{int(number['sxid'])}", unknown), number["switch"])
         for name, regex in self._verdicts.get(int(number["xid"]), ()):
             if regex.search(text, number.end()):

@@ -148,7 +148,7 @@ class KernelLineSearch:
     def read_line(self, line: bytes) -> LogMessage | None:
         """Return the message of a line, None where it names no fault and only faults are wanted."""
         if self._form and line.startswith(self._form.further):
-            return None
+            return self._messages.find_message(line.decode(errors="replace"))
         message = self._form.parse_line(line, self._messages.written_at) if self._form else None
         if message and (self._wants_all or self._messages.may_name_fault(message.text)):
             return message
