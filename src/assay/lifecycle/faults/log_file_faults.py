@@ -60,6 +60,7 @@ class LogFaultCollector:
 
     def __init__(self, catalog: FaultCatalog) -> None:
         self._catalog = catalog
+        self._verdicts = {name: rule.verdict for name, rule in catalog.classes.items() if rule.verdict}
         self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
         self._faults: dict[tuple[str, str, str], LogFault] = {}
 
@@ -75,8 +76,8 @@ class LogFaultCollector:
             correlator.record(name, place, at)
         fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
         fault.see(message, at, code)
-        if verdict := self._catalog.find_verdict(name):
-            self._override(fault, place, verdict.overrides_seconds)
+        if name in self._verdicts:
+            self._override(fault, place, self._verdicts[name].overrides_seconds)
 
     def _override(self, verdict: LogFault, place: str, seconds: float) -> None:
         """Mark the earlier XIDs of the GPU, on which the driver's own verdict came."""

@@ -103,6 +103,9 @@ class KernelLogMatcher:
             head: [(name, regex) for name, line, regex in compiled if head.startswith(tuple(line.begins))]
             for head in self.begins
         }
+        self._by_head[XID_PREFIX] = [  # an XID is told by its number: what begins as any line of the driver does is not
+            (name, regex) for name, line, regex in compiled if XID_PREFIX in line.begins
+        ]
         self._by_word = [
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]

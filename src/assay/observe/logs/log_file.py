@@ -57,7 +57,7 @@ def open_log(name: str) -> Iterator[tuple[ByteSource, datetime]]:
     """
     where = "standard input" if name == "-" else name
     try:
-        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:
+        with sys.stdin.buffer if name == "-" else Path(name).open("rb", buffering=0) as file:
             written = datetime.now(UTC) if name == "-" else datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
             yield unpack_text(cast("BinaryIO", file)), written
     except UNPACKING_ERRORS as error:

@@ -105,15 +105,15 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
     from assay.lifecycle.faults.split_messages import SplitMessages
     from assay.model.specs.kernel_log_and_xid_patterns import is_truncated_xid
 
-    split: defaultdict[str, SplitMessages] = defaultdict(SplitMessages)
+    matcher, split = catalog.kernel_log_matcher, defaultdict[str, SplitMessages](SplitMessages)
     for read in log.messages():
         if log.is_bmc_log:
             if found := find_event_fault(catalog, read.message_id, read.text, read.severity):
                 collector.add(found[0], found[1] or read.part, read)
             continue
         message = split[read.host].complete(read)
-        mentions = catalog.kernel_log_matcher.find_faults(message.text)
-        if is_truncated_xid(message.text) or (mentions and not message.is_of_kernel):
+        mentions = matcher.find_faults(message.text)
+        if not message.is_of_kernel if mentions else is_truncated_xid(message.text):
             log.tally.note_uncounted(message.text)
             continue
         for mention in mentions:
