@@ -60,6 +60,8 @@ def age(world, number):
 
 
 PLANTED = {
+    ("n0011 mlx5_6 port R6", "repeated", "down_scans"),
+    ("spine-02 port 6/2", "repeated", "error_scans"),
     ("n0004 mlx5_3 port R3", "outlier", "module temperature"),
     ("leaf-su01-r2 port 4/1", "drift", "received light"),
     ("n0011 mlx5_6 port R6", "flap", "downs a day"),

@@ -116,7 +116,7 @@ def evaluate(
 ) -> None:
     """Evaluate the stored scans of a week: the ports that stand out, ranked.
 
-    Exit codes: 0 no port stands out; 1 some do; 2 there is no scan.
+    Exit codes: 0 no port stands out; 1 some do, or nothing could be judged; 2 there is no scan.
     """
     from assay.controller.schedules.weekly_fabric import record_fabric_week
     from assay.fabric.topology.topology_cache import select_design
@@ -135,7 +135,7 @@ def evaluate(
         print(json.dumps(format_weekly_json(evaluation), indent=1))  # noqa: T201
     else:
         print(format_weekly_text(evaluation))  # noqa: T201
-    raise typer.Exit(1 if evaluation.ranked else 0)
+    raise typer.Exit(1 if evaluation.ranked or evaluation.week.doubt else 0)
 
 
 @fabric_app.command()

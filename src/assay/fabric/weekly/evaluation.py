@@ -16,6 +16,7 @@ from assay.fabric.weekly.findings import (
     find_over_limits,
 )
 from assay.fabric.weekly.peer_comparison import METRICS, PEER_SCORE, Limits, PeerDeviation, compare_with_peers
+from assay.fabric.weekly.repeated_events import CHANCE_LIMIT, find_repeated_events
 from assay.fabric.weekly.transceiver_batches import TransceiverBatch, compute_hypergeometric_tail, group_by_batch
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
 from assay.model.fabric.ports_and_cables import Cable, PortId
@@ -24,6 +25,7 @@ WORST_PORTS = 10
 JUDGED_LIMITS = (
     PEER_SCORE,
     FLAP_LIMIT,
+    CHANCE_LIMIT,
     *(metric.distance_limit for metric in METRICS),
     *(reading.drift_limit for reading in READINGS),
 )
@@ -96,6 +98,7 @@ def evaluate_fabric_week(
     ports = list_port_weeks(cables, rails, week)
     deviations = {metric.key: compare_with_peers(ports, metric, limits) for metric in METRICS}
     findings = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, limits)]
+    findings += find_repeated_events(ports, week.complete_scans, limits)
     findings += [finding for of_metric in deviations.values() for finding in find_outliers(of_metric, ports, limits)]
     ranked = _rank_ports(findings)
     missing_limits = [name for name in JUDGED_LIMITS if name not in limits]

@@ -11,7 +11,7 @@ from assay.fabric.weekly.compared_readings import MIN_BER, READINGS
 from assay.fabric.weekly.peer_comparison import PEER_SCORE, Limits, PeerDeviation, format_figure
 from assay.fabric.weekly.week import PortWeek
 
-FindingKind = Literal["limit", "outlier", "drift", "flap"]
+FindingKind = Literal["limit", "outlier", "drift", "flap", "repeated"]
 FLAP_LIMIT = "link_downed_a_day"
 MAX_OUTLIER_WEIGHT = 10.0
 

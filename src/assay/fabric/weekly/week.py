@@ -36,6 +36,7 @@ class PortWeekSummary:
     """The readings of one port over a week. Counters are of the whole week, the module as it was read last.
 
     - `downs_a_day`: the most link downs within any 24 hours.
+    - `down_scans`, `error_scans`: before how many of the scans the link went down, or counted errors.
     - `stuck_counter`: a counter that was at its maximum before the week, so that nothing shows in it, or "".
     - `ber`: the bit error ratio that the link is judged by, under its name (`symbol`, `effective`).
     - `rx`, `tx`: the weakest and the strongest lane in dBm, empty if not read.
@@ -44,6 +45,8 @@ class PortWeekSummary:
     errors: int = 0
     symbol_errors: int = 0
     downs_a_day: int = 0
+    down_scans: int = 0
+    error_scans: int = 0
     stuck_counter: str = ""
     ber: Mapping[str, float] = field(default_factory=dict)
     rx: tuple[float, ...] = ()

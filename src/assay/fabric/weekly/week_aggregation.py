@@ -121,6 +121,7 @@ class _WeekAggregator:
         self._columns: dict[str, list[array[float]]] = {reading.key: [] for reading in READINGS}
         self._newest_facts: dict[int, PortFacts] = {}
         self._errors: defaultdict[int, int] = defaultdict(int)
+        self._error_scans: defaultdict[int, int] = defaultdict(int)
         self._symbol_errors: defaultdict[int, int] = defaultdict(int)
         self._downs: defaultdict[int, list[tuple[datetime, int]]] = defaultdict(list)
         self._stuck_counters: dict[int, str] = {}
@@ -168,7 +169,9 @@ class _WeekAggregator:
             number = self._number_of.get(port)
             if number is None:
                 continue
-            self._errors[number] += sum(growth.find_growth(name).count for name in ERRORS)
+            errors = sum(growth.find_growth(name).count for name in ERRORS)
+            self._errors[number] += errors
+            self._error_scans[number] += bool(errors)
             self._symbol_errors[number] += growth.find_growth(counter_growth.SYMBOL).count
             if downs := growth.find_growth(counter_growth.DOWNED).count:
                 self._downs[number].append((scan.at, downs))
@@ -214,6 +217,8 @@ class _WeekAggregator:
         return PortWeekSummary(
             errors=self._errors.get(number, 0),
             symbol_errors=self._symbol_errors.get(number, 0),
+            down_scans=len(self._downs.get(number, ())),
+            error_scans=self._error_scans.get(number, 0),
             downs_a_day=count_most_downs_a_day(self._downs.get(number, ()), seen_downs),
             stuck_counter=self._stuck_counters.get(number, ""),
             ber={ratio.kind: ratio.ratio} if ratio else {},

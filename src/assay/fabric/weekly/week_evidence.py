@@ -30,7 +30,8 @@ WEEK_KEYS = {
 }  # fmt: skip
 """The keys of channel `week`, and the fields of FabricWeek that they hold."""
 PORT_KEYS = {
-    "errors": "errors", "symbol_errors": "symbol_errors", "downs_a_day": "downs_a_day", "stuck": "stuck_counter",
+    "errors": "errors", "symbol_errors": "symbol_errors", "downs_a_day": "downs_a_day",
+    "down_scans": "down_scans", "error_scans": "error_scans", "stuck": "stuck_counter",
     "ber": "ber", "rx": "rx", "tx": "tx", "vendor": "vendor", "part": "part", "serial": "serial",
 }  # fmt: skip
 """The keys of a port, and the fields of PortWeekSummary that they hold."""
