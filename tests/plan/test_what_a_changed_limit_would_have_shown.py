@@ -61,6 +61,7 @@ def warn(ident: str, node: str, now: float, rate_days: float, **changes: Any) ->
 def list_warnings() -> Iterator[LedgerEntry]:
     yield warn("beyond", "n0001", now=82, rate_days=10)
     yield warn("slow", "n0002", now=75, rate_days=20)
+    yield warn("far anyway", "n0004", now=70, rate_days=40)
     yield warn("ended", "n0003", now=82, rate_days=10)
     yield warn("another limit", "n0003", now=82, rate_days=10, limit=99.0)
     yield warn("another unit", "n0003", now=82, rate_days=10, unit="K")

@@ -89,8 +89,8 @@ class PlantedLedger:
         for node in nodes:
             self._add(self.start, "node.enrolled", node, {"pool": "h100-a", "state": "production"})
 
-    def fail(self, node: str, place: str, fault: str, at: datetime, hours: float, **changes: str) -> str:
-        """A fault at `at` takes the node out of service an hour later, for so many hours."""
+    def see(self, node: str, place: str, fault: str, at: datetime, **changes: str) -> str:
+        """A fault is seen; return its id."""
         subject = "/".join(filter(None, ("h100-a", node, place)))
         body = {
             "fault": f"f{len(self.entries)}", "class": fault, "subject": subject,
@@ -98,8 +98,12 @@ class PlantedLedger:
             "first_seen": format_time(at), "last_seen": format_time(at), **changes,
         }  # fmt: skip
         self._add(at, "fault", node, body)
-        self.leave(node, at + timedelta(hours=1), hours, [{"kind": "fault", "id": body["fault"], "text": fault}])
         return str(body["fault"])
+
+    def fail(self, node: str, place: str, fault: str, at: datetime, hours: float, **changes: str) -> None:
+        """A fault at `at` takes the node out of service an hour later, for so many hours."""
+        ident = self.see(node, place, fault, at, **changes)
+        self.leave(node, at + timedelta(hours=1), hours, [{"kind": "fault", "id": ident, "text": fault}])
 
     def leave(
         self, node: str, at: datetime, hours: float, because: list[dict[str, str]], rule: str = "x.yaml:1 r"

@@ -14,9 +14,10 @@ from trends.planted_history import PlantedReading, keep_planted
 
 from assay.trends.limits.limit_review import ReviewedLimit, review_limits
 from assay.trends.limits.limit_tables import LimitQuestion
-from assay.trends.missed.service_failures import ServiceLosses
+from assay.trends.missed.service_failures import ServiceFailure, ServiceLosses
 
 START, DAYS, NODES = datetime(2026, 3, 1, 6, tzinfo=UTC), 46, 34
+NO_LOSSES = ServiceLosses([], [])
 Change = Callable[[int, int, PlantedReading], PlantedReading]
 
 
@@ -37,10 +38,14 @@ def review(home: Path, readings: Iterable[PlantedReading], days: float = DAYS) -
 
 
 def ask(home: Path, days: float = DAYS) -> ReviewedLimit:
+    (one,) = ask_all(home, days, NO_LOSSES)
+    return one
+
+
+def ask_all(home: Path, days: float, losses: ServiceLosses) -> list[ReviewedLimit]:
     specs = {f"n{node:02}": "hgx" for node in range(NODES)}
     as_of = START + timedelta(days=days - 1, hours=1)
-    (one,) = review_limits(LimitQuestion(home, as_of, 90, specs, ServiceLosses([], [])))
-    return one
+    return review_limits(LimitQuestion(home, as_of, 90, specs, losses))
 
 
 def test_readings_in_another_unit_are_left_out(tmp_path: Path) -> None:
@@ -106,3 +111,21 @@ def test_later_days_change_no_earlier_answer(tmp_path: Path) -> None:
         shutil.copytree(folder, tmp_path / "then" / "outcomes" / folder.name)
     assert ask(tmp_path / "all", days=36).as_json() == ask(tmp_path / "then", days=36).as_json()
     assert ask(tmp_path / "all").as_json() != ask(tmp_path / "then").as_json()
+
+
+def test_one_failure_that_a_tighter_limit_foresees_may_be_chance(tmp_path: Path) -> None:
+    def plant() -> Iterator[PlantedReading]:
+        for one in list_readings(lambda number, node, one: one):
+            is_warm = one.node == "n00" and START + timedelta(days=10) <= one.at < START + timedelta(days=15)
+            yield replace(one, value=75 if is_warm else one.value, at_most=100)
+            yield replace(one, name="another_temperature", at=one.at + timedelta(minutes=1))
+
+    keep_planted(tmp_path, plant())
+    at = START + timedelta(days=15)
+    failure = ServiceFailure("n00", "gpu0", "gpu.xid.79", START, at, at, at + timedelta(hours=5))
+    found = {one.profile.limit.name: one.suggestion for one in ask_all(tmp_path, DAYS, ServiceLosses([], [failure]))}
+    heat = found["gpu_temperature"]
+    assert heat is not None
+    assert (heat.record.foreseen, heat.record.right, heat.record.wrong) == (1, 1, 0)
+    assert heat.chance == pytest.approx(30 / (NODES * 90)), "below 0.01, but two limits were tried"
+    assert not heat.is_better

@@ -148,6 +148,20 @@ def test_a_sign_after_the_failure_foresees_nothing(ledger: Ledger, tmp_path: Pat
     assert tell(find(tmp_path, ledger))["n01"] == "then"
 
 
+def test_an_order_of_people_is_a_failure_while_a_fault_of_hardware_is_open(history: Path, tmp_path: Path) -> None:
+    planted = PlantedLedger(START - timedelta(days=30))
+    planted.enrol("n11")
+    planted.see("n11", "gpu0", "gpu.xid.79", day(30))
+    for number in (31, 60):
+        planted.leave("n11", day(number), 24, [], rule="x.yaml:1 person")
+    opened = Ledger.open(tmp_path / "ledger.sqlite")
+    opened.append(*planted.in_order())
+    report = find(history, opened)
+    opened.close()
+    assert [(one.failure.seen_at, one.failure.left_at) for one in report.judged] == [(day(30), day(31))]
+    assert report.others == 1, "the fault was not seen again after the node came back"
+
+
 def test_the_command_says_it_in_lines_and_as_data(history: Path, ledger: Ledger, fleet_with: Path) -> None:
     shutil.copytree(history, fleet_with / "reports" / "history")
     words = ["missed", "--fleet", str(fleet_with), "--as-of", day(90).isoformat()]
