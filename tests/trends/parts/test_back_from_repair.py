@@ -10,8 +10,8 @@ from trends.parts.planted_parts import PlantedParts, moment
 from trends.planted_history import PlantedLedger
 
 from assay.ledger.store import Ledger
-from assay.starter.shipped_specs import find_trend_rules
-from assay.trends.parts.part_risks import find_ledger_risks, read_ledger_history
+from assay.model.specs.trend_rules import ReturnDetector
+from assay.trends.parts.part_risks import read_ledger_history
 from assay.trends.parts.part_stays import FailedPart
 from assay.trends.parts.service_returns import ServiceReturn, follow_returns, measure_return_hazard, merge_outages
 from assay.trends.parts.soak_costs import measure_soaks
@@ -155,8 +155,8 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_the_ledger_says_who_came_back_from_a_repair(ledger: Ledger) -> None:
-    risks = find_ledger_risks(ledger, SERVES, moment(24), find_trend_rules(None))
-    (one,) = risks.as_json()["probation"]
+    (found,) = read_ledger_history(ledger, SERVES, moment(24)).list_probation(ReturnDetector())
+    one = found.as_json()
     assert (one["node"], one["subject"], one["repair"], one["returns_in_30_days"]) == ("a", "gpu3", "gpu.xid.79", 2)
     assert datetime.fromisoformat(one["returned"]) == moment(21) + timedelta(hours=1)
     assert datetime.fromisoformat(one["until"]).tzinfo is UTC

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from trends.parts.planted_parts import PlantedParts, moment
 
 from assay.model.specs.trend_rules import PositionDetector
-from assay.trends.parts.part_risks import rank_risky_nodes
+from assay.starter.shipped_specs import find_trend_rules
+from assay.trends.parts.part_risks import rank_risky_nodes, rank_table_positions
 from assay.trends.parts.part_stays import FailedPart, FailureTimes, PartStay, guess_kind, list_lives
 from assay.trends.parts.part_survival import KNOWN_TRAITS, measure_survival
 from assay.trends.parts.position_hazard import rank_positions
@@ -81,7 +82,8 @@ def test_the_position_that_fails_more_often_is_named(planted: PlantedParts) -> N
 def test_nodes_with_such_a_position_are_ranked(planted: PlantedParts) -> None:
     holders, failures = (Path(word.partition("=")[2]) for word in planted.write())
     with open_tables(TrendFiles(None, holders, failures), moment(300)) as database:
-        risky = rank_risky_nodes(database, moment(300), RULES)
+        hazards = rank_table_positions(database, moment(300), find_trend_rules(None))
+        risky = rank_risky_nodes(database, hazards, moment(300))
     assert set(risky) == {f"n{number:03}" for number in range(50, 100)}, "the second delivery"
     assert min(risky.values()) >= 2
 

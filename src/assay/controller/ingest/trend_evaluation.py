@@ -22,7 +22,13 @@ from assay.model.specs.trend_rules import TrendRules
 from assay.observe.evidence_store import write_atomically
 from assay.results.history.parquet_files import MEASUREMENTS_TABLE, history_folder, list_day_folders
 from assay.starter.shipped_specs import find_trend_rules
-from assay.trends.parts.part_risks import find_ledger_risks, list_odd_nodes, rank_risky_nodes
+from assay.trends.parts.part_risks import (
+    join_risks,
+    list_odd_nodes,
+    rank_risky_nodes,
+    rank_table_positions,
+    read_ledger_history,
+)
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.measurement_tables import DAY_S
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
@@ -71,11 +77,12 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
         open_ones = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS)).open
         fates = read_part_fates(context, database, rules, open_ones, now)
         odd = dict.fromkeys(list_odd_nodes(database, context.ledger, context.fleet.burn_ins, now), 1.0)
-        risky = odd | rank_risky_nodes(database, now, rules.positions)
+        positions = rank_table_positions(database, now, rules)
+        risky = odd | rank_risky_nodes(database, positions, now)
     with context.hold_fault_lock():
         evaluation = _record(context, rules, answer, fates, now)
     in_service = [name for name, state in context.policy.states.items() if state.in_service]
-    risks = find_ledger_risks(context.ledger, in_service, now, rules)
+    risks = join_risks(read_ledger_history(context.ledger, in_service, now), positions, rules)
     advised = advise(rules, evaluation.records, answer.warnings)
     report = TrendReport(now, answer, advised, risks, evaluation.records, courses)
     plain = {**report.as_page_json(), POSITION_TIMES: risky}

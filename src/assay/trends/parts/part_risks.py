@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state import NodeState
 from assay.model.load.burn_in_spec import BurnIn
-from assay.model.specs.trend_rules import PositionDetector, ReturnDetector, TrendRules
+from assay.model.specs.trend_rules import ReturnDetector, TrendRules
 from assay.model.timestamps import parse_time
 from assay.trends.parts.acceptance_ranks import EARLY_DAYS, judge_acceptances
 from assay.trends.parts.ledger_stays import (
     list_outages,
     list_returns,
-    make_failures,
-    make_stays,
     read_acceptances,
     read_return_states,
 )
@@ -32,7 +30,6 @@ from assay.trends.parts.service_returns import (
     merge_outages,
 )
 from assay.trends.parts.table_stays import read_node_spans, read_table_failures, read_table_returns, read_table_stays
-from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -67,22 +64,18 @@ class PartRisks:
 
 def find_table_risks(database: DuckDBPyConnection, as_of: datetime, rules: TrendRules) -> PartRisks:
     """Return the risks by the tables `holders` and `failures`."""
-    failures = FailureTimes.collect(read_table_failures(database))
-    positions = rank_positions(read_table_stays(database), failures, days_of(as_of), rules.positions)
-    return PartRisks(read_table_history(database, as_of).list_probation(rules.returns), positions.list_high())
+    return join_risks(read_table_history(database, as_of), rank_table_positions(database, as_of, rules), rules)
 
 
-def find_ledger_risks(ledger: Ledger, in_service: Collection[str], as_of: datetime, rules: TrendRules) -> PartRisks:
-    """Return the risks by the ledger."""
-    positions = rank_ledger_positions(ledger, as_of, rules.positions)
-    history = read_ledger_history(ledger, in_service, as_of)
+def join_risks(history: ReturnHistory, positions: PositionHazards, rules: TrendRules) -> PartRisks:
+    """Return the risks. `history`: of its own fleet, assay knows it from the ledger, else from the tables."""
     return PartRisks(history.list_probation(rules.returns), positions.list_high())
 
 
-def rank_ledger_positions(ledger: Ledger, as_of: datetime, rules: PositionDetector) -> PositionHazards:
-    """Return the hazards of positions by the ledger."""
-    failures = FailureTimes.collect(make_failures(list_failures(ledger, as_of)))
-    return rank_positions(make_stays(list_fleet_holders(ledger, as_of)), failures, days_of(as_of), rules)
+def rank_table_positions(database: DuckDBPyConnection, as_of: datetime, rules: TrendRules) -> PositionHazards:
+    """Return the hazards of positions by the tables `holders` and `failures`."""
+    failures = FailureTimes.collect(read_table_failures(database))
+    return rank_positions(read_table_stays(database), failures, days_of(as_of), rules.positions)
 
 
 def list_odd_nodes(
@@ -97,10 +90,9 @@ def list_odd_nodes(
     return list(dict.fromkeys(part.acceptance.node for part in report.tested_first))
 
 
-def rank_risky_nodes(database: DuckDBPyConnection, as_of: datetime, rules: PositionDetector) -> dict[str, float]:
+def rank_risky_nodes(database: DuckDBPyConnection, hazards: PositionHazards, as_of: datetime) -> dict[str, float]:
     """Return for each node with a high position how many times as often as usual parts fail there, by the tables."""
-    failures, today = FailureTimes.collect(read_table_failures(database)), days_of(as_of)
-    hazards = rank_positions(read_table_stays(database), failures, today, rules)
+    today = days_of(as_of)
     return hazards.rank_nodes(stay for stay in read_table_stays(database) if stay.until > today)
 
 

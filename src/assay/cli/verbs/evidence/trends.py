@@ -65,8 +65,6 @@ def trends(
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
     from assay.pages.worsening import render_worsening
-    from assay.starter.shipped_specs import find_trend_rules
-    from assay.trends.parts.part_risks import find_table_risks
     from assay.trends.peers.measurement_tables import DAY_S, TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
     from assay.trends.peers.warning_courses import read_courses
@@ -86,10 +84,9 @@ def trends(
     ):
         answer = find_trends(database, moment)
         courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
-        risks = find_table_risks(database, moment, find_trend_rules(None)) if measurements else None
-    workspace = Workspace(fleet.resolve())
-    risks = risks or _find_risks(workspace, moment)
-    known, records = read_rule_records(None if measurements else workspace, moment)
+        workspace = None if measurements else Workspace(fleet.resolve())
+        risks = _find_risks(database, workspace, moment)
+    known, records = read_rule_records(workspace, moment)
     report = TrendReport(moment, answer, advise(known, records, answer.warnings), risks, records, courses)
     if html:
         write_page(html, render_worsening(report.as_page_json()))
@@ -107,11 +104,16 @@ def _format(report: TrendReport) -> Iterator[str]:
     yield from format_records(report.judged_records)
 
 
-def _find_risks(workspace: Workspace, as_of: datetime) -> PartRisks:
+def _find_risks(database: DuckDBPyConnection, workspace: Workspace | None, as_of: datetime) -> PartRisks:
+    """Return the risks of files, or of a fleet: its ledger knows when nodes came back."""
     from assay.starter.shipped_specs import find_trend_rules
-    from assay.trends.parts.part_risks import find_ledger_risks
+    from assay.trends.parts.part_risks import find_table_risks, join_risks, rank_table_positions, read_ledger_history
 
-    return find_ledger_risks(*read_service_ledger(workspace), as_of, find_trend_rules(workspace.fleet))
+    if workspace is None:
+        return find_table_risks(database, as_of, find_trend_rules(None))
+    rules = find_trend_rules(workspace.fleet)
+    history = read_ledger_history(*read_service_ledger(workspace), as_of)
+    return join_risks(history, rank_table_positions(database, as_of, rules), rules)
 
 
 @trends_app.command()
