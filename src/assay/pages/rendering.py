@@ -17,9 +17,15 @@ def render_page(package: str, template: str, **values: object) -> str:
     """Return the HTML of a page. `template` is a file of `package`; it extends `base.html.j2`.
 
     Every value is escaped, because names and reasons come from outside. A value that the template names and
-    `values` lacks raises jinja2.UndefinedError. Filters: `number`, `quantity` and `utc`, from `assay.pages.formatting`.
+    `values` lacks raises jinja2.UndefinedError. The stylesheet is inside, or beside the page if the value `stylesheet`
+    links to it, as is better for many pages. Filters: `number`, `quantity` and `utc`, from `assay.pages.formatting`.
     """
     return _environment(package).get_template(template).render(values)
+
+
+def read_stylesheet() -> str:
+    """Return the stylesheet of all pages."""
+    return (resources.files(__package__) / "style.css").read_text(encoding="utf-8")
 
 
 @cache

@@ -1,29 +1,26 @@
 """Summarises the filtered outcomes of one run: counts by verdict and place, and groups of similar failures.
 
-Failures are similar where their reasons differ in node names and numbers only; a group is reported once.
+A group has one cause (`failure_causes`) and is reported once.
 """
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from assay.model.outcome import VERDICTS, CheckVerdict, Outcome, SuiteRun
 from assay.model.text_lists import format_count
+from assay.results.failure_causes import normalise_reason
 from assay.results.outcome_filter import NO_FILTER, FilterSql, OutcomeFilter, compile_filter
 from assay.results.stale_evidence import find_stale_evidence
 from assay.results.store.reader import StoredRun
 from assay.results.store.schema import deciding_condition
-
-_NUMBERS = re.compile(r"\b\w*(?:\d\w*|(?<=\d)[.,](?=\d))+")
-"""Numbers, and words with a digit: GUIDs, serial numbers, digests, `gpu3`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +46,6 @@ def group_failures(connection: sqlite3.Connection, filter_sql: FilterSql, limit:
     connection.create_function("normalised", 2, normalise_reason, deterministic=True)
     where, values = filter_sql.where("o", "o.verdict != 0")
     return [_make_group(row) for row in connection.execute(_FAILURE_GROUPS.format(where=where), [*values, limit])]
-
-
-def normalise_reason(reason: str | None, node: str) -> str:
-    """Return a reason with 0 for what differs between nodes: the node's name, and words with digits."""
-    return _normalise_numbers((reason or "").replace(node, "0") if node else reason or "")
-
-
-@lru_cache(4096)
-def _normalise_numbers(reason: str) -> str:
-    return _NUMBERS.sub("0", reason)
 
 
 _FAIL = VERDICTS.index("fail")

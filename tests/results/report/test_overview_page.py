@@ -8,7 +8,7 @@ import re
 from browser import measure_overflow, needs_browser, show
 
 from assay.results.report.overview_page import PoolInSync, SyncNumbers, render_overview
-from assay.results.report.overview_phrases import headline, place, reach, where
+from assay.results.report.overview_phrases import headline, place, reach, title, where
 from assay.results.report.rollout_waits import RolloutWaits
 
 LINK = "suites/production/test_network.py::test_link_is_clean"
@@ -85,14 +85,17 @@ def test_links_that_hang_on_one_switch_are_told_by_the_switch(runs):
     assert reach(cluster) == "10 of 16 nodes"
 
 
-def test_several_checks_of_one_node_are_the_node_and_strays_have_nothing_in_common(runs):
+def test_several_checks_of_one_node_are_the_node_and_one_cause_on_two_is_one_card(runs):
     heat = runs.outcome("n0001").check
     day(runs, -24, {})
     day(runs, 0, {MEMORY: ["n0002"], heat: ["n0002"]})
     (cluster,) = runs.overview().clusters
     assert (place(cluster.group), reach(cluster)) == ("n0002", "2 checks")
     day(runs, 1, {MEMORY: ["n0002", "n0016"], heat: ["n0002"]})
-    assert [place(one.group) for one in runs.overview().clusters] == ["n0002", "n0016"]
+    assert [(title(one), reach(one)) for one in runs.overview().clusters] == [
+        ("2 of 16 nodes", "no place in common"),
+        ("n0002", "1 check"),
+    ]
 
 
 def test_specs_that_broke_what_they_judge_are_told(runs):

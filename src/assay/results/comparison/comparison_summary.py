@@ -1,6 +1,6 @@
 """Summarises a comparison of two runs: groups of similar changes, flaky checks, shifted measurements, in sections.
 
-Changes are similar where they are of one kind and their reasons differ in node names and numbers only.
+Changes are similar where they are of one kind and of one cause (`failure_causes`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from assay.results.comparison.flaky_changes import (
 )
 from assay.results.comparison.measurement_shifts import MeasurementShift, find_shifts
 from assay.results.comparison.run_comparison import CHANGE_KINDS, WORSE_KINDS, ChangeKind, OutcomeChange, RunComparison
+from assay.results.failure_causes import find_cause
 from assay.results.outcome_lines import SUBJECT_WIDTH, escape_control, format_places, shorten_check, verdict_word
-from assay.results.run_summary import normalise_reason
 
 KIND_TITLES: dict[ChangeKind, str] = {
     "new_failure": "newly failing",
@@ -34,8 +34,6 @@ KIND_TITLES: dict[ChangeKind, str] = {
     "judged_again": "passing, and not known before",
     "appeared": "judged for the first time",
 }
-UNKNOWN_VERDICTS = ("error", "skip")
-"""Verdicts for which one cause often affects many checks of a node."""
 EARLIER_VERDICT_PHRASES = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "was skipped"}
 
 
@@ -91,10 +89,8 @@ def group_changes(comparison: RunComparison) -> list[ChangeGroup]:
 def _group_kind(comparison: RunComparison, kind: ChangeKind) -> list[ChangeGroup]:
     groups: dict[tuple[object, ...], ChangeGroup] = {}
     for change in comparison.changes(kind):
-        of_any_check = change.now in UNKNOWN_VERDICTS or (change.now == "pass" and change.was in UNKNOWN_VERDICTS)
-        reason = normalise_reason(change.reason or change.was_reason, change.node)
-        excuse = change.known, change.observed, change.decides
-        key = ("" if of_any_check else change.check, change.now, reason, *excuse)
+        cause = find_cause(change.check, change.now, change.reason or change.was_reason, change.node, change.was)
+        key = (cause, change.known, change.observed, change.decides)
         group = groups.get(key)
         if group is None:
             group = groups[key] = ChangeGroup(change, 0, {}, set())

@@ -1,104 +1,53 @@
-"""Clusters changes: one cluster for all checks that changed in the same place.
+"""Clusters changes: one cluster for one cause, with the places where it is; causes of one place are one cluster.
 
-`SubjectTraits` gives what a subject shares with others: place, parts, and the specs that it was judged by.
+A cause is a check and a reason (`failure_causes`). Its places are found afterwards, so that one cause in many racks is
+one cluster.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import chain
 
-from assay.fabric.topology.design_compiler import compile_topology
-from assay.model.errors import AssayError
-from assay.model.fleet import Fleet
-from assay.model.node import Node
 from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup, explain_failures
 from assay.results.report.latest_outcomes_database import FAILING, PASSING, UNKNOWN
 from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.status_changes import StatusChange
+from assay.results.report.subject_traits import SubjectTraits
 
-GUID_BATCH_DIGITS = 14
-"""Length of an adapter's GUID without the last four digits: adapters of one production batch share that prefix."""
+SEVERAL_PLACES_GROUP: TraitGroup = ("", "several places")
+"""The group of a cause that no single place explains."""
+PLACE_KINDS = ("node", "leaf", "rack")
+"""Causes in the same node, switch or rack are one cluster; causes of the same pool or spec need the same nodes too."""
 
-
-class SubjectTraits:
-    """The groups of subjects, computed once each, in order of preference.
-
-    Switches are groups only in the fabrics of `broken` nodes, since no other switch can explain anything.
-    """
-
-    def __init__(self, fleet: Fleet, broken: Iterable[str]) -> None:
-        self._fleet = fleet
-        nodes = (fleet.nodes[name] for name in broken if name in fleet.nodes)
-        self._fabrics = {node.settings.fabric or "" for node in nodes} & {*fleet.designs}
-        self._of: dict[str, tuple[TraitGroup, ...]] = {}
-        self._nodes: dict[str, tuple[TraitGroup, ...]] = {}
-        self._leaves: dict[str, Mapping[tuple[str, str], str]] = {}
-
-    def of(self, subject: str, holder: str) -> tuple[TraitGroup, ...]:
-        """Return the groups of a subject. `holder` is its node, rack or fabric."""
-        if subject not in self._of:
-            self._of[subject] = self._groups(subject, self._fleet.nodes.get(holder))
-        return self._of[subject]
-
-    def _groups(self, subject: str, node: Node | None) -> tuple[TraitGroup, ...]:
-        part = subject.split("/", 2)[2] if subject.count("/") > 1 else ""
-        if node is None:
-            scope, name = subject.split("/")[:2]
-            return (("fabric", name),) if scope == "fabric" else (("rack", name.removeprefix("rack-")), ("pool", scope))
-        if node.name not in self._nodes:
-            self._nodes[node.name] = tuple(self._node_groups(node))
-        if not part:
-            return self._nodes[node.name]
-        leaf = self._leaf(node, part)
-        own: list[TraitGroup] = [("node", node.name), *([("leaf", leaf)] if leaf else [])]
-        return (*own, *self._nodes[node.name], ("slot", part))
-
-    def _node_groups(self, node: Node) -> list[TraitGroup]:
-        """Return the groups of a node, which its parts belong to as well."""
-        spec = self._fleet.node_specs.get(node.spec)
-        groups = [("rack", node.rack), ("pool", node.pool)]
-        groups += [("firmware", spec.firmware)] if spec else []
-        groups += [("adapters", node.hca_guids[0][:GUID_BATCH_DIGITS])] if node.hca_guids else []
-        groups += [("spec", node.spec), ("profile", node.profile)]
-        return [*groups, ("site", node.site)] if self._sites > 1 else groups
-
-    @cached_property
-    def _sites(self) -> int:
-        return len({node.site for node in self._fleet.nodes.values()})
-
-    def _leaf(self, node: Node, part: str) -> str:
-        name = node.settings.fabric or ""
-        spec = self._fleet.node_specs.get(node.spec)
-        if name not in self._fabrics or spec is None or all(part != hca.name for hca in spec.hcas):
-            return ""
-        if name not in self._leaves:
-            self._leaves[name] = self._find_leaves(name)
-        return self._leaves[name].get((node.name, part), "")
-
-    def _find_leaves(self, design: str) -> Mapping[tuple[str, str], str]:
-        """Return the leaf switch of each node and adapter of a fabric; none where the design cannot be compiled."""
-        try:
-            cables = compile_topology(self._fleet.designs[design], self._fleet).cables
-        except AssayError:
-            return {}
-        return {
-            (end.node, end.device.rpartition(" ")[2]): far_end.device
-            for cable in cables
-            for end, far_end in (cable.ends, cable.ends[::-1])
-            if end.node and not far_end.node
-        }
+JudgedPopulation = Mapping[str, tuple[str, str]]
+"""The subjects that checks judged: for each its holder, and the specs that it was judged by."""
 
 
-JudgedPopulation = tuple[tuple[str, str, str], ...]
-"""The subjects that a check judged: subject, holder, and the specs that it was judged by."""
+@dataclass(frozen=True, slots=True)
+class PlaceShare:
+    """How many `holders` of the `judged` ones in a group a cause has."""
+
+    group: TraitGroup
+    holders: int
+    judged: int
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSummary:
+    """A cause within a cluster: the check, or the number of `checks` that share a reason, and one reason of all."""
+
+    check: str
+    checks: int
+    reason: str
+    holders: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeCluster:
-    """Changes that one `group` explains. `judged` is the number of holders in the group.
+    """Changes that one `group` explains, or one cause in several `places`. `judged`: the holders in the group.
 
     `sure`: the cluster is unlikely by chance. `also` are groups that explain as much.
     """
@@ -108,6 +57,7 @@ class ChangeCluster:
     judged: int
     sure: bool = True
     also: tuple[TraitGroup, ...] = ()
+    places: tuple[PlaceShare, ...] = ()
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -120,9 +70,13 @@ class ChangeCluster:
         return tuple(dict.fromkeys(change.holder for change in self.changes))
 
     @property
-    def reasons(self) -> tuple[str, ...]:
-        """The reasons of the changes, the most frequent first."""
-        return tuple(reason for reason, _ in Counter(change.reason for change in self.changes).most_common())
+    def causes(self) -> list[CauseSummary]:
+        """The causes, the widest first."""
+        found = []
+        for changes in _group_by_cause(self.changes):
+            checks, holders = {change.check for change in changes}, {change.holder for change in changes}
+            found.append(CauseSummary(changes[0].check, len(checks), changes[0].reason, len(holders)))
+        return sorted(found, key=lambda cause: (-cause.holders, -cause.checks))
 
 
 def cluster_changes(
@@ -130,59 +84,94 @@ def cluster_changes(
 ) -> list[ChangeCluster]:
     """Return the clusters, the widest first, and last the changes that have nothing in common.
 
-    Checks that changed on several holders are explained by groups; other changes are clustered by holder.
+    A cause on several holders is one cluster. Where a check has another reason on each holder, its places are
+    clusters. All other changes are clustered by holder.
     """
+    populations = _Populations(latest, traits, {change.check for change in changed})
+    causes = _group_by_cause(changed)
+    clusters = [populations.explain_cause(cause) for cause in causes if _is_spread(cause)]
+    single = [change for cause in causes if not _is_spread(cause) for change in cause]
     by_check: dict[str, list[StatusChange]] = defaultdict(list)
-    for change in changed:
+    for change in single:
         by_check[change.check].append(change)
-    spread = {check: changes for check, changes in by_check.items() if len({each.holder for each in changes}) > 1}
-    single = [change for check, changes in by_check.items() if check not in spread for change in changes]
-    clusters: dict[TraitGroup, list[ChangeCluster]] = defaultdict(list)
-    for cluster in _explain_spread_checks(latest, traits, spread):
-        clusters[cluster.group].append(cluster)
-    single += [change for cluster in clusters.pop(UNRELATED_GROUP, ()) for change in cluster.changes]
-    for cluster in _cluster_by_holder(single):
-        clusters[cluster.group].append(cluster)
-    unrelated = clusters.pop(UNRELATED_GROUP, [])
-    joined = [_join_clusters(of_group) for of_group in clusters.values()]
-    return [
-        *sorted(joined, key=lambda cluster: (-len(cluster.holders), -len(cluster.changes), cluster.group)),
-        *unrelated,
-    ]
+    single = []
+    for changes in by_check.values():
+        of_check = list(populations.explain_check(changes)) if _is_spread(changes) else []
+        clusters += of_check
+        explained = {id(change) for cluster in of_check for change in cluster.changes}
+        single += [change for change in changes if id(change) not in explained]
+    *of_holders, rest = _cluster_by_holder(single)
+    joined = _join_alike([*clusters, *of_holders])
+    widest_first = sorted(joined, key=lambda one: (-len(one.holders), -len(one.changes), one.group, one.holders))
+    return [*widest_first, *([rest] if rest.changes else [])]
 
 
-def _explain_spread_checks(
-    latest: LatestOutcomes, traits: SubjectTraits, spread: Mapping[str, list[StatusChange]]
-) -> Iterator[ChangeCluster]:
-    """Yield the clusters of checks that changed on several holders.
+def _group_by_cause(changes: Iterable[StatusChange]) -> list[list[StatusChange]]:
+    groups: dict[Hashable, list[StatusChange]] = defaultdict(list)
+    for change in changes:
+        groups[change.cause].append(change)
+    return list(groups.values())
 
-    Checks that changed on the same subjects, of the same judged population, are explained once.
-    """
-    populations = _read_populations(latest, spread)
-    alike: dict[tuple[frozenset[str], int], list[str]] = defaultdict(list)
-    for check, changes in spread.items():
-        alike[frozenset(change.subject for change in changes), hash(populations[check])].append(check)
-    sizes_of: dict[int, _PopulationSizes] = {}
-    for (_, key), checks in alike.items():
-        sizes = sizes_of.setdefault(key, _PopulationSizes(traits, populations[checks[0]]))
-        yield from _cluster_checks(traits, sizes, [spread[check] for check in checks])
+
+def _is_spread(changes: Iterable[StatusChange]) -> bool:
+    return len({change.holder for change in changes}) > 1
+
+
+class _Populations:
+    """What `checks` judged. Explains changes by the groups of what was judged; equal questions are answered once."""
+
+    def __init__(self, latest: LatestOutcomes, traits: SubjectTraits, checks: Iterable[str]) -> None:
+        self._traits = traits
+        self._of_check = _read_populations(latest, checks)
+        self._sizes: dict[frozenset[int], _PopulationSizes] = {}
+
+    def explain_cause(self, changes: Sequence[StatusChange]) -> ChangeCluster:
+        """Return one cluster, whatever the number of places."""
+        places = list(self._list_places(changes))
+        if len(places) == 1:
+            return places[0]
+        shares = tuple(PlaceShare(place.group, len(place.holders), place.judged) for place in places)
+        judged = len(self._measure({change.check for change in changes}).holders[EVERYWHERE_GROUP])
+        sure = any(place.sure for place in places)
+        return ChangeCluster(SEVERAL_PLACES_GROUP, tuple(changes), judged, sure, places=shares)
+
+    def explain_check(self, changes: Sequence[StatusChange]) -> Iterator[ChangeCluster]:
+        """Yield a cluster for each place; nothing for changes that no place explains."""
+        yield from (place for place in self._list_places(changes) if place.group != UNRELATED_GROUP)
+
+    def _list_places(self, changes: Sequence[StatusChange]) -> Iterator[ChangeCluster]:
+        sizes = self._measure({change.check for change in changes})
+        groups = {change.subject: sizes.groups(self._traits, change.subject, change.holder) for change in changes}
+        for place in explain_failures(list(groups), groups, sizes.members):
+            inside = set(place.members)
+            of_place = tuple(change for change in changes if change.subject in inside)
+            yield ChangeCluster(place.group, of_place, len(sizes.holders[place.group]), place.sure, place.also)
+
+    def _measure(self, checks: Iterable[str]) -> _PopulationSizes:
+        """Return the sizes of all that these checks judged. Most checks judge the same subjects: these count once."""
+        distinct = {hash(frozenset(self._of_check[check].items())): self._of_check[check] for check in checks}
+        key = frozenset(distinct)
+        if key not in self._sizes:
+            whole = dict(chain.from_iterable(population.items() for population in distinct.values()))
+            self._sizes[key] = _PopulationSizes(self._traits, whole)
+        return self._sizes[key]
 
 
 class _PopulationSizes:
     """The number of members, and the holders, of each group of a population."""
 
     def __init__(self, traits: SubjectTraits, population: JudgedPopulation) -> None:
-        self.specs = {subject: spec for subject, _, spec in population}
+        self.specs = {subject: spec for subject, (_, spec) in population.items()}
         self.mixed = len(set(self.specs.values())) > 1
         self.members: Counter[TraitGroup] = Counter(
             {EVERYWHERE_GROUP: len(population), UNRELATED_GROUP: len(population)}
         )
         self.holders: dict[TraitGroup, set[str]] = defaultdict(set)
-        for subject, holder, _ in population:
+        for subject, (holder, _) in population.items():
             for group in self.groups(traits, subject, holder):
                 self.members[group] += 1
                 self.holders[group].add(holder)
-        self.holders[EVERYWHERE_GROUP] = self.holders[UNRELATED_GROUP] = {holder for _, holder, _ in population}
+        self.holders[EVERYWHERE_GROUP] = self.holders[UNRELATED_GROUP] = {holder for holder, _ in population.values()}
 
     def groups(self, traits: SubjectTraits, subject: str, holder: str) -> tuple[TraitGroup, ...]:
         """Return the groups of a subject; its specs are one where members were judged by different specs."""
@@ -190,15 +179,13 @@ class _PopulationSizes:
         return (*groups, ("judged by", self.specs[subject])) if self.mixed and subject in self.specs else groups
 
 
-def _cluster_checks(
-    traits: SubjectTraits, sizes: _PopulationSizes, changed: Sequence[list[StatusChange]]
-) -> Iterable[ChangeCluster]:
-    """Yield the clusters of checks that changed on the same subjects."""
-    groups = {change.subject: sizes.groups(traits, change.subject, change.holder) for change in changed[0]}
-    for place in explain_failures(list(groups), groups, sizes.members):
-        inside = set(place.members)
-        of_place = tuple(change for changes in changed for change in changes if change.subject in inside)
-        yield ChangeCluster(place.group, of_place, len(sizes.holders[place.group]), place.sure, place.also)
+def _join_alike(clusters: Iterable[ChangeCluster]) -> list[ChangeCluster]:
+    """Return the clusters, with one for all that are in the same place, or have the same holders."""
+    alike: dict[Hashable, list[ChangeCluster]] = defaultdict(list)
+    for cluster in clusters:
+        group = cluster.group
+        alike[group if group[0] in PLACE_KINDS else (group, frozenset(cluster.holders))].append(cluster)
+    return [_join_clusters(together) for together in alike.values()]
 
 
 def _join_clusters(clusters: Sequence[ChangeCluster]) -> ChangeCluster:
@@ -206,35 +193,32 @@ def _join_clusters(clusters: Sequence[ChangeCluster]) -> ChangeCluster:
     changes = tuple(change for cluster in clusters for change in cluster.changes)
     also = [group for group in clusters[0].also if all(group in cluster.also for cluster in clusters)]
     judged, sure = max(cluster.judged for cluster in clusters), any(cluster.sure for cluster in clusters)
-    return ChangeCluster(clusters[0].group, changes, judged, sure, tuple(also))
+    return ChangeCluster(clusters[0].group, changes, judged, sure, tuple(also), clusters[0].places)
 
 
 def _cluster_by_holder(single: Sequence[StatusChange]) -> Iterator[ChangeCluster]:
-    """Yield a cluster for each holder with several changes, and one for all other changes."""
+    """Yield a cluster for each holder with several changes, and last one for all other changes, which may be empty."""
     by_holder: dict[str, list[StatusChange]] = defaultdict(list)
     for change in single:
         by_holder[change.holder].append(change)
-    rest = []
+    rest = [changes[0] for changes in by_holder.values() if len(changes) == 1]
     for holder, changes in by_holder.items():
-        if len(changes) > 1:
+        if len(changes) > 1 or len(rest) == 1:
             yield ChangeCluster(("node", holder), tuple(changes), 1)
-        else:
-            rest += changes
-    if len(rest) == 1:
-        yield ChangeCluster(("node", rest[0].holder), tuple(rest), 1)
-    elif rest:
-        yield ChangeCluster(UNRELATED_GROUP, tuple(rest), len(rest), sure=False)
+    rest = rest if len(rest) > 1 else []
+    yield ChangeCluster(UNRELATED_GROUP, tuple(rest), len(rest), sure=False)
 
 
 def _read_populations(latest: LatestOutcomes, checks: Iterable[str]) -> dict[str, JudgedPopulation]:
     """Return the judged population of each check, without skips."""
     execute = latest.connection.execute
-    populations: dict[str, list[tuple[str, str, str]]] = {name: [] for name in checks}
+    populations: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in checks}
     names = {key: name for key, name in execute("SELECT id, name FROM check_") if name in populations}
     subjects = {key: (name, holder) for key, name, holder in execute("SELECT id, name, holder FROM subject")}
     specs = {run.n: run.spec for run in latest.list_reported_runs()}
     query = f"""SELECT check_, subject, run FROM state
         WHERE check_ IN ({", ".join(map(str, names))}) AND stands IN ({PASSING}, {FAILING}, {UNKNOWN})"""
     for check, subject, run in execute(query):
-        populations[names[check]].append((*subjects[subject], specs[run]))
-    return {name: tuple(rows) for name, rows in populations.items()}
+        name, holder = subjects[subject]
+        populations[names[check]][name] = holder, specs[run]
+    return dict(populations)

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.model.fleet import Fleet
-from assay.results.report.change_clusters import ChangeCluster, SubjectTraits, cluster_changes
+from assay.results.report.change_clusters import ChangeCluster, cluster_changes
 from assay.results.report.latest_outcomes_database import FAILING, KNOWN, ON_TRIAL, ON_TRIAL_PASSING, PASSING, UNKNOWN
 from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, LatestOutcomes, ReportedRun
 from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.report.status_changes import DAY_S, StatusChange, find_baseline, find_changes, find_unchanged
+from assay.results.report.subject_traits import SubjectTraits
 
 STALE_AFTER_S = 2 * DAY_S
 TREND_RUNS = 30

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 
 from assay.model.timestamps import format_duration
 from assay.pages.drawing import draw_polyline
 from assay.pages.formatting import format_quantity
 from assay.pages.rendering import render_page
 from assay.results.report import overview_phrases
-from assay.results.report.allure_results import result_uuid
 from assay.results.report.overview_model import (
     STALE_AFTER_S,
     FleetOverview,
@@ -22,6 +19,7 @@ from assay.results.report.overview_model import (
     PoolTrend,
     group_by_pool_and_rack,
 )
+from assay.results.report.pages.page_links import NO_PAGES, PageLinks
 
 TREND_SIZE = (220, 36)
 MIN_TREND_SPAN = 1e-4
@@ -31,7 +29,7 @@ MAX_ROOMY_NODES, MIN_DENSE_NODES = 120, 2500
 
 @dataclass(frozen=True, slots=True)
 class NodeCell:
-    """One cell of the map: how many checks are not well, its CSS class, its tooltip, and the link to its result."""
+    """One cell of the map: how many checks are not well, its CSS class, its tooltip, the link to its page or ""."""
 
     name: str
     ill: int
@@ -93,8 +91,8 @@ class SyncNumbers:
     at: float
 
 
-def render_overview(overview: FleetOverview, sync: SyncNumbers | None = None) -> str:
-    """Return the HTML, in one file whose links lead to the Allure report beside it. All text is escaped.
+def render_overview(overview: FleetOverview, sync: SyncNumbers | None = None, links: PageLinks = NO_PAGES) -> str:
+    """Return the HTML, in one file whose links lead to the pages beside it. All text is escaped.
 
     Without `sync`, the page does not say how far the fleet is what its repository says.
     """
@@ -107,8 +105,8 @@ def render_overview(overview: FleetOverview, sync: SyncNumbers | None = None) ->
         overview=overview,
         sync=sync,
         words=overview_phrases,
-        link=partial(allure_link, run=overview.newest.run),
-        pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders)),
+        link=links,
+        pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders), links),
         density="roomy" if size <= MAX_ROOMY_NODES else "dense" if size >= MIN_DENSE_NODES else "",
         trends=[draw_trend(trend) for trend in overview.trends],
         trend_size=TREND_SIZE,
@@ -129,19 +127,14 @@ def _group_fixed_by_holder(overview: FleetOverview) -> list[tuple[str, list[str]
     return sorted(((holder, list(checks)) for holder, checks in found.items()), key=lambda each: -len(each[1]))
 
 
-def allure_link(holder: str, run: str) -> str:
-    """Return the relative link to a holder's result in the Allure report of a run."""
-    return f"allure/index.html#{hashlib.md5(result_uuid(holder, run).encode(), usedforsecurity=False).hexdigest()}"
-
-
 def draw_pool_maps(
-    overview: FleetOverview, by_pool: Mapping[str, Mapping[str, Sequence[HolderSummary]]]
+    overview: FleetOverview, by_pool: Mapping[str, Mapping[str, Sequence[HolderSummary]]], links: PageLinks
 ) -> list[PoolMap]:
     """Return the map, pool by pool. `by_pool` has the holders by pool and rack."""
     maps = []
     for pool, by_rack in by_pool.items():
         racks = tuple(
-            RackCells(rack, tuple(_draw_cell(overview, holder) for holder in holders))
+            RackCells(rack, tuple(_draw_cell(overview, holder, links) for holder in holders))
             for rack, holders in by_rack.items()
         )
         all_holders = [holder for holders in by_rack.values() for holder in holders]
@@ -151,9 +144,9 @@ def draw_pool_maps(
     return maps
 
 
-def _draw_cell(overview: FleetOverview, holder: HolderSummary) -> NodeCell:
+def _draw_cell(overview: FleetOverview, holder: HolderSummary, links: PageLinks) -> NodeCell:
     if holder.measured is None:
-        return NodeCell(holder.label, 0, "never", f"{holder.name}: never judged", "allure/index.html")
+        return NodeCell(holder.label, 0, "never", f"{holder.name}: never judged", "")
     age_s = overview.newest.at - holder.measured
     facts = [format_quantity(holder.failing, "failure")] if holder.failing else []
     facts += [f"{holder.unknown} cannot be judged"] if holder.unknown else []
@@ -165,8 +158,13 @@ def _draw_cell(overview: FleetOverview, holder: HolderSummary) -> NodeCell:
     well = f"{format_quantity(holder.judged, 'check')} well" if holder.judged else "nothing judged, all was skipped"
     head = f"{holder.name}: {', '.join(facts) or well}"
     lines = [head, *holder.problems, *([f"and {holder.left_out} more"] if holder.left_out else [])]
-    link = allure_link(holder.name, overview.newest.run)
-    return NodeCell(holder.label, holder.failing + holder.unknown, _find_look(holder, age_s), "\n".join(lines), link)
+    return NodeCell(
+        holder.label,
+        holder.failing + holder.unknown,
+        _find_look(holder, age_s),
+        "\n".join(lines),
+        links.node(holder.name),
+    )
 
 
 def _find_look(holder: HolderSummary, age_s: float) -> str:

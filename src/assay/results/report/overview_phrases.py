@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from assay.model.text_lists import fold_names, format_list, format_percent
 from assay.pages.formatting import format_quantity
-from assay.results.report.change_clusters import ChangeCluster
+from assay.results.report.change_clusters import SEVERAL_PLACES_GROUP, CauseSummary, ChangeCluster, PlaceShare
 from assay.results.report.cluster_statistics import EVERYWHERE_GROUP, UNRELATED_GROUP, TraitGroup
 from assay.results.report.overview_model import ExcusedChecks, FleetOverview, HolderSummary
 
@@ -46,10 +46,7 @@ def headline(overview: FleetOverview) -> str:
 def where(overview: FleetOverview) -> str:
     """Return the places of the clusters, the widest first; "" for none."""
     clusters = overview.clusters or overview.unknown_clusters
-    places = [f"{place(cluster.group)} ({reach(cluster)})" for cluster in clusters if cluster.group != UNRELATED_GROUP]
-    unrelated = sum(len(cluster.holders) for cluster in clusters if cluster.group == UNRELATED_GROUP)
-    places += [f"{format_quantity(unrelated, 'node')} with nothing in common"] if unrelated else []
-    return _list_first(places, 3)
+    return _list_first([f"{title(cluster)} ({reach(cluster)})" for cluster in clusters], 3)
 
 
 def since(overview: FleetOverview) -> str:
@@ -76,20 +73,44 @@ def place(group: TraitGroup) -> str:
     return _GROUP_TITLES[group[0]].format(group[1]) if group[0] else group[1]
 
 
+def title(cluster: ChangeCluster) -> str:
+    """Return where a cluster is: one place, or the number of its nodes."""
+    holders = len(cluster.holders)
+    if cluster.group in (SEVERAL_PLACES_GROUP, UNRELATED_GROUP):
+        total = format_quantity(cluster.judged, "node")
+        return f"{holders} of {total}" if cluster.judged > holders else format_quantity(holders, "node")
+    return place(cluster.group)
+
+
 def reach(cluster: ChangeCluster) -> str:
     """Return how many of a group's nodes a cluster has: `3 of 4 nodes`."""
     holders = len(cluster.holders)
     if cluster.group[0] == "node":
         return format_quantity(len(cluster.checks), "check")
     if cluster.group == UNRELATED_GROUP:
-        return format_quantity(holders, "node")
+        return "no place in common" if len(cluster.causes) == 1 else "nothing in common"
+    if cluster.group == SEVERAL_PLACES_GROUP:
+        return f"in {format_quantity(len(cluster.places), 'place')}"
     return f"{holders} of {format_quantity(cluster.judged, 'node')}"
+
+
+def places(shares: Sequence[PlaceShare]) -> str:
+    """Return the places of a cause: `rack r02 (4 of 4), 1 node elsewhere`."""
+    named = [f"{place(share.group)} ({share.holders} of {share.judged})" for share in shares if share.group[0]]
+    elsewhere = sum(share.holders for share in shares if not share.group[0])
+    left = [f"{format_quantity(elsewhere, 'node')} elsewhere"] if elsewhere else []
+    return ", ".join([_list_first(named, 6), *left] if named else left)
+
+
+def cause(one: CauseSummary) -> str:
+    """Return the check of a cause, or how many checks share its reason."""
+    return short(one.check) if one.checks == 1 else format_quantity(one.checks, "check")
 
 
 def certainty(cluster: ChangeCluster) -> str:
     """Return which groups explain a cluster as well, and whether chance might; "" for neither."""
     parts = [f"as well explained by {_list_first([place(group) for group in cluster.also], 2)}"] if cluster.also else []
-    if not cluster.sure and cluster.group not in (EVERYWHERE_GROUP, UNRELATED_GROUP):
+    if not cluster.sure and cluster.group not in (EVERYWHERE_GROUP, UNRELATED_GROUP, SEVERAL_PLACES_GROUP):
         parts.append("may be chance")
     return "; ".join(parts)
 
@@ -102,6 +123,11 @@ def checks(names: Sequence[str], shown: int = 3) -> str:
 def short(check: str) -> str:
     """Return the name of a check's function without `test_`."""
     return check.rpartition("::")[2].removeprefix("test_")
+
+
+def part(subject: str) -> str:
+    """Return the part of a subject, "" for the whole node: `gpu3`."""
+    return subject.split("/", 2)[2] if subject.count("/") > 1 else ""
 
 
 def trial(check: ExcusedChecks) -> str:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html.parser import HTMLParser
 from itertools import accumulate
@@ -28,6 +28,11 @@ from assay.results.report.allure_results import ReportAttachments, write_allure_
 from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.overview_model import build_overview
 from assay.results.report.overview_page import SyncNumbers, render_overview
+from assay.results.report.pages.check_pages import CheckStatuses, render_check
+from assay.results.report.pages.holder_pages import render_holder
+from assay.results.report.pages.page_folder import write_pages, write_stylesheet
+from assay.results.report.pages.page_links import PAGES_FOLDER, PageLinks
+from assay.results.report.pages.run_pages import write_run_pages
 from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.report.status_changes import DAY_S
 from assay.results.store.reader import StoredRun
@@ -103,10 +108,31 @@ def build_reports(
         reported = latest.list_reported_runs()
         if not reported:
             raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-        pages.overview.write_text(render_overview(build_overview(fleet, latest, window_s, rollout), sync))
+        links = PageLinks(newest=reported[-1].run if allure.tools else "")
+        links = replace(links, runs=_write_detail_pages(fleet, reports, latest, runs, links))
+        pages.overview.write_text(render_overview(build_overview(fleet, latest, window_s, rollout), sync, links))
         if reported[-1].run in new_points or not pages.allure.exists():
             allure.generate(reported[-1].run, plugins=_page_plugins(fleet))
     return pages
+
+
+def _write_detail_pages(
+    fleet: Fleet, reports: Path, latest: LatestOutcomes, runs: Iterable[Path], links: PageLinks
+) -> set[str]:
+    """Write the pages of all runs, nodes, racks, fabrics and checks. Return the runs with a page."""
+    folder, links = reports / PAGES_FOLDER, replace(links, home="../../")
+    write_stylesheet(reports)
+    links = replace(links, runs=write_run_pages(folder / "runs", runs, links))
+    checks = CheckStatuses(latest)
+
+    def render_holders() -> Iterator[tuple[str, str]]:
+        for holder in latest.read_holders():
+            checks.add(holder)
+            yield holder.name, render_holder(holder, fleet.nodes.get(holder.name), links)
+
+    write_pages(folder / "nodes", render_holders())
+    write_pages(folder / "checks", ((check.name, render_check(check, links)) for check in checks))
+    return set(links.runs)
 
 
 def _add_new_runs(latest: LatestOutcomes, runs: Iterable[Path], unread: list[str]) -> Iterator[Path]:

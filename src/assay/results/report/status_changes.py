@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from assay.model.outcome import VERDICTS
+from assay.results.failure_causes import FailureCause, find_cause
 from assay.results.report.latest_outcomes_database import FAILING, PASSING, UNKNOWN
 from assay.results.report.latest_outcomes_reader import LatestOutcomes, ReportedRun
 
@@ -21,6 +23,12 @@ class StatusChange:
     before: int | None
     now: int
     reason: str = ""
+
+    @property
+    def cause(self) -> FailureCause:
+        """What it shares with other changes of the same cause."""
+        node = self.holder if "/" not in self.holder else ""
+        return find_cause(self.check, VERDICTS[self.now], self.reason, node)
 
     @property
     def broke(self) -> bool:

@@ -35,7 +35,7 @@ def report(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Build the overview page (what broke and where) and the Allure report (every check, with its history by run).
+    """Build the overview (what broke and where), its pages of nodes, checks and runs, and the Allure report.
 
     The overview also shows how far each pool is what git says (`assay sync`), if the ledger can be read. Failures that
     the active rollout will remove are counted apart.

@@ -1,0 +1,76 @@
+"""Renders the page of a node, rack or fabric: every check on it that does not pass, and counts by area."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+
+from assay.model.node import Node
+from assay.pages.formatting import format_quantity
+from assay.pages.rendering import render_page
+from assay.results.report import overview_phrases
+from assay.results.report.allure_results import format_measurement
+from assay.results.report.latest_outcomes_database import (
+    FAILING,
+    KNOWN,
+    ON_TRIAL,
+    ON_TRIAL_PASSING,
+    PASSING,
+    SKIPPED,
+    UNKNOWN,
+)
+from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, StatusCount
+from assay.results.report.pages.page_folder import STYLESHEET
+from assay.results.report.pages.page_links import PageLinks
+
+MAX_OUTCOMES_SHOWN = 200
+STATUS_TITLES = {
+    FAILING: "Failed",
+    UNKNOWN: "Could not be judged",
+    KNOWN: "Known issues",
+    ON_TRIAL: "On trial",
+    SKIPPED: "Skipped",
+}
+_COLUMNS = ((PASSING, ON_TRIAL_PASSING), (FAILING,), (UNKNOWN,), (KNOWN, ON_TRIAL, SKIPPED))
+
+
+def render_holder(holder: HolderStatus, node: Node | None, links: PageLinks) -> str:
+    """Return the HTML of the page of a holder. `node` is its entry in the inventory, None for racks and fabrics."""
+    groups = [(title, _select(holder.abnormal, status)) for status, title in STATUS_TITLES.items()]
+    return render_page(
+        __package__,
+        "holder.html.j2",
+        stylesheet=STYLESHEET,
+        holder=holder,
+        node=node,
+        link=links,
+        words=overview_phrases,
+        verdict=_describe_verdict(holder),
+        ill=holder.count(FAILING, UNKNOWN),
+        groups=[(title, outcomes) for title, outcomes in groups if outcomes],
+        most=MAX_OUTCOMES_SHOWN,
+        areas=[*_count_by_area(holder.status_counts)],
+        format_measurement=format_measurement,
+    )
+
+
+def _select(outcomes: Iterable[AbnormalOutcome], status: int) -> list[AbnormalOutcome]:
+    return [outcome for outcome in outcomes if outcome.status == status]
+
+
+def _describe_verdict(holder: HolderStatus) -> str:
+    parts = [f"{holder.count(FAILING):,} failed"] if holder.count(FAILING) else []
+    parts += [f"{holder.count(UNKNOWN):,} could not be judged"] if holder.count(UNKNOWN) else []
+    passed = holder.count(PASSING, ON_TRIAL_PASSING)
+    checked = format_quantity(holder.count(), "check")
+    if not parts:
+        return f"{passed:,} of {checked} passed" if passed else f"nothing judged: {checked} skipped or excused"
+    return f"{' and '.join(parts)}, of {checked}"
+
+
+def _count_by_area(counts: Iterable[StatusCount]) -> Iterable[tuple[str, list[int]]]:
+    """Yield each area with its numbers of outcomes that passed, failed, are unknown, and all others."""
+    for area, entries in groupby(sorted(counts, key=attrgetter("area")), attrgetter("area")):
+        listed = list(entries)
+        yield area, [sum(entry.count for entry in listed if entry.status in column) for column in _COLUMNS]

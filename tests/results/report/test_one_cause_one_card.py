@@ -1,0 +1,102 @@
+"""One cause is one card, wherever it is; the report's cards and the lines of `--compare` follow one rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.results.comparison.comparison_summary import group_changes
+from assay.results.comparison.run_comparison import compare_runs
+from assay.results.failure_causes import find_cause, normalise_reason
+from assay.results.report.change_clusters import SEVERAL_PLACES_GROUP
+from assay.results.report.overview_phrases import places, reach, title, where
+
+DRIVER = "suites/zap/test_driver.py::test_driver_is_the_declared_one"
+FABRIC_MANAGER = "suites/zap/test_driver.py::test_fabric_manager_is_the_drivers"
+NODES = [f"k{number:03}" for number in range(96)]
+ROLLED = [name for number, name in enumerate(NODES) if (number // 4) % 2][:44]
+"""Eleven whole racks of four."""
+
+
+@pytest.fixture
+def large(runs):
+    """Runs of a fleet of 24 racks."""
+    node = next(iter(runs.fleet.nodes.values()))
+    nodes = {name: replace(node, name=name, rack=f"r{number // 4:02}") for number, name in enumerate(NODES)}
+    runs.fleet = replace(runs.fleet, nodes=nodes)
+    return runs
+
+
+def roll(runs, ill, checks=(DRIVER,), tell=lambda node: f"{node}: driver 570.17, expected 580.95"):
+    """Store a good run and one in which checks fail on some nodes; return both files."""
+    first = runs.run(-24, *(runs.outcome(node, check, hours=-24) for node in NODES for check in checks))
+    bad = [
+        runs.outcome(node, check, verdict="fail" if node in ill else "pass", reason=tell(node) if node in ill else "")
+        for node in NODES
+        for check in checks
+    ]
+    return first, runs.run(0, *bad)
+
+
+def test_a_bad_driver_on_44_nodes_is_one_card(large):
+    roll(large, ROLLED)
+    (card,) = large.overview().clusters
+    assert set(card.holders) == set(ROLLED)
+    assert title(card) == "44 of 96 nodes"
+
+
+def test_a_bad_driver_in_three_racks_is_one_card_with_three_places(large):
+    roll(large, ROLLED[:12])
+    (card,) = large.overview().clusters
+    assert (card.group, set(card.holders)) == (SEVERAL_PLACES_GROUP, set(ROLLED[:12]))
+    assert (title(card), reach(card)) == ("12 of 96 nodes", "in 3 places")
+    assert places(card.places) == "rack r01 (4 of 4), rack r03 (4 of 4), rack r05 (4 of 4)"
+    assert where(large.overview()) == "12 of 96 nodes (in 3 places)"
+
+
+def test_two_checks_of_one_bad_driver_on_six_nodes_are_one_card(large):
+    roll(large, NODES[2:90:16], (DRIVER, FABRIC_MANAGER))
+    (card,) = large.overview().clusters
+    assert [cause.check for cause in card.causes] == [DRIVER, FABRIC_MANAGER]
+    assert title(card) == "6 of 96 nodes"
+
+
+def test_a_cause_in_a_rack_and_on_a_stray_node_is_one_card_that_names_both(large):
+    roll(large, [*NODES[8:12], NODES[50]])
+    (card,) = large.overview().clusters
+    assert places(card.places) == "rack r02 (4 of 4), 1 node elsewhere"
+
+
+def test_a_rack_whose_nodes_each_give_another_reason_is_still_the_rack(large):
+    words = dict(zip(NODES[8:12], ("no answer", "timed out", "garbled", "refused"), strict=True))
+    roll(large, NODES[8:12], tell=words.get)
+    (card,) = large.overview().clusters
+    assert (card.group, len(card.causes)) == (("rack", "r02"), 4)
+
+
+def test_the_cards_and_the_lines_of_a_comparison_have_the_same_causes(large):
+    files = roll(large, ROLLED, (DRIVER, FABRIC_MANAGER))
+    with compare_runs(*files) as comparison:
+        lines = {(group.example.check, frozenset(group.places)) for group in group_changes(comparison)}
+    cards = large.overview().clusters
+    assert len(cards) == 1
+    assert {(cause.check, frozenset(cards[0].holders)) for cause in cards[0].causes} == lines
+
+
+@given(
+    st.lists(st.integers(0, 255), min_size=3, max_size=3),
+    st.lists(st.integers(0, 255), min_size=3, max_size=3),
+)
+def test_addresses_are_no_part_of_a_reason(one, other):
+    def said(numbers):
+        return f"{numbers[0]:04x}:{numbers[1]:02x}:{numbers[2] % 32:02x}.0 fell off"
+
+    assert normalise_reason(said(one), "") == normalise_reason(said(other), "")
+
+
+@pytest.mark.parametrize(("verdict", "check"), [("fail", DRIVER), ("error", ""), ("skip", "")])
+def test_what_cannot_be_judged_has_one_cause_for_all_checks(verdict, check):
+    assert find_cause(DRIVER, verdict, "k001: no evidence", "k001") == (check, verdict, "0: no evidence")
