@@ -1,4 +1,4 @@
-"""IntakeLimits: what `assay serve` accepts: connections of strangers, and what one node's token may write."""
+"""What comes in and what is kept: limits of `assay serve` for strangers and nodes, silent nodes, and old runs."""
 
 from __future__ import annotations
 
@@ -67,3 +67,15 @@ class SilenceLimits(StrictModel):
 
     agent_minutes: float = Field(default=5, gt=0)
     readings_minutes: float = Field(default=60, gt=0)
+
+
+class RetentionRules(StrictModel):
+    """What `assay prune` may delete. Without it, everything is kept.
+
+    `runs_days`: files of runs that are older may be deleted, with the artefacts that no other run has. `least_runs`: so
+    many of the newest runs are kept, however old they are. `source`: the reason.
+    """
+
+    runs_days: float | None = Field(default=None, gt=0)
+    least_runs: int = Field(default=20, ge=2)
+    source: str = ""

@@ -24,7 +24,7 @@ from assay.model.errors import ConflictError, FieldConflict
 from assay.model.specs.access_rules import AccessRules
 from assay.model.specs.customers.notice_rules import NoticeRules
 from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
-from assay.model.specs.intake_limits import IntakeLimits, SilenceLimits
+from assay.model.specs.intake_limits import IntakeLimits, RetentionRules, SilenceLimits
 from assay.model.specs.known_issues import ExcuseLimits
 from assay.model.specs.policy_sections import (
     AutomationLimits,
@@ -68,6 +68,7 @@ class LifecyclePolicy(SpecDocument):
     people are reminded. `excuses`: bounds of known issues. `cordons`: how cordons of others are treated. `silence`:
     when a node counts as silent. `intake`: bounds of `assay serve`. `access`: who may use its pages and API.
     `notices`: where customers are told of their nodes. `commits`: which commits are accepted.
+    `retention`: how long runs are kept.
     """
 
     kind: Literal["LifecyclePolicy"]
@@ -96,6 +97,7 @@ class LifecyclePolicy(SpecDocument):
     reopen_days: float = Field(default=30, ge=0, le=3650)
     commits: CommitTrust | None = None
     rollouts: RolloutRules = Field(default_factory=RolloutRules)
+    retention: RetentionRules = Field(default_factory=RetentionRules)
 
     @property
     def service_state(self) -> str:
