@@ -26,7 +26,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Outcome, SuiteRun
-from assay.model.secret_redaction import register_secret
+from assay.model.texts.secret_redaction import register_secret
 from assay.observe.evidence_collector import collect_evidence
 from assay.observe.serial_numbers import find_node_serials, find_part_serials
 

@@ -18,7 +18,7 @@ from assay.controller import tracing
 from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects.effect_journal import journal_intent
 from assay.controller.pass_log import records_pass
-from assay.model.secret_redaction import register_secret
+from assay.model.texts.secret_redaction import register_secret
 
 INTENT = EffectIntent("e1", "reboot", "n0001", "d1", "because")
 SECRET = "hunter2-hunter2"

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from assay.fleet import secret_lookup
 from assay.model.errors import AssayError
 from assay.model.node import Node
-from assay.model.secret_redaction import REDACTION, redact
 from assay.model.specs.node_settings import make_node_settings
+from assay.model.texts.secret_redaction import REDACTION, redact
 from assay.redfish.credentials import read_bmc_credentials
 
 SECRET = "watcher:tell-nobody-51c0"

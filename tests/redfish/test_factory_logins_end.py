@@ -23,8 +23,8 @@ from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.secret_redaction import register_secret
 from assay.model.specs.credential_reference import CredentialReference
+from assay.model.texts.secret_redaction import register_secret
 from assay.observe.evidence_store import EvidenceStore
 from assay.redfish.bmc_accounts import disable_account, give_account
 from assay.redfish.bmc_client import accepts_login, open_bmc

@@ -24,7 +24,7 @@ from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
-from assay.model.secret_redaction import redact, redact_bytes
+from assay.model.texts.secret_redaction import redact, redact_bytes
 
 CANCEL_POLL_S = 0.5
 PROGRESS_MARK = "assay: "

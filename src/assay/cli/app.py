@@ -18,8 +18,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from assay.cli.printable_output import escape_standard_streams
 from assay.model.errors import AssayError
 from assay.model.gc_pause import collect_rarely
+from assay.model.texts.printable_text import escape_line
 
 STORAGE_ERRORS = {
     errno.ENOSPC: "make room on this disk",
@@ -173,6 +175,7 @@ def _assay(
 def main() -> None:
     """Run one verb. Any error ends with a message on stderr and exit code 2, without a traceback."""
     collect_rarely()
+    escape_standard_streams()
     warnings.showwarning = partial(_print_warning, warnings.showwarning)
     try:
         app()
@@ -192,7 +195,7 @@ def _describe_storage_error(error: Exception) -> str:
         return f"a database file could not be written: {error}\n  → {STORAGE_ERRORS[DATABASE_SIGNS[sign]]}"
     if not isinstance(error, OSError) or error.errno not in STORAGE_ERRORS:
         return ""
-    where = str(error.filename or "a file")
+    where = escape_line(str(error.filename or "a file"))
     if error.errno == errno.EACCES:
         return f"{where}: {error.strerror}\n  → {STORAGE_ERRORS[error.errno]}"
     folder = next((path for path in (Path(where), *Path(where).parents) if path.is_dir()), Path())
@@ -227,7 +230,7 @@ def _print_warning(others: Callable[..., None], message: Warning | str, category
 def _redact(text: str) -> str:
     """Hide secrets: those that this process has read, and environment variables with the name of a secret."""
     from assay.fleet.secret_detection import register_environment_secrets
-    from assay.model.secret_redaction import redact
+    from assay.model.texts.secret_redaction import redact
 
     register_environment_secrets()
     return redact(text)

@@ -90,8 +90,9 @@ def print_nodes(nodes: list[dict[str, Any]], form: str) -> None:
 
 def _make_table(nodes: list[dict[str, Any]]) -> Table:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
+
+    from assay.cli.render.markup import escape
 
     table = Table("node", "pool", "state", "since", "why", box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for node in nodes:

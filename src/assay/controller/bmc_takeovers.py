@@ -14,8 +14,8 @@ from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node
-from assay.model.secret_redaction import redact
 from assay.model.specs.credential_reference import CredentialReference
+from assay.model.texts.secret_redaction import redact
 from assay.redfish.credentials import parse_user_password, read_bmc_credentials
 
 TakeoverStep = Literal["started", "done", "failed"]

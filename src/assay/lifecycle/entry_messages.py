@@ -27,6 +27,7 @@ from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, N
 from assay.model.entries.registry import UnknownEntry, decode_entry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_list
+from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import parse_time
 
 MAX_REMEMBERED_NAMES = 50_000
@@ -41,7 +42,10 @@ class EntryFormatter:
         self._names: dict[str, str] = {}
 
     def format(self, entry: LedgerEntry) -> str:
-        """Return an entry in one line."""
+        """Return an entry in one printable line."""
+        return escape_line(self._format(entry))
+
+    def _format(self, entry: LedgerEntry) -> str:
         content = decode_entry(entry)
         name = self._find_name(content)
         match content:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from assay.model.texts.printable_text import escape_line
+
 
 class AssayError(Exception):
     """What happened, `where` (file:line, node, port), and the `fix`. The CLI prints it and exits with 2."""
@@ -13,7 +15,8 @@ class AssayError(Exception):
         self.what, self.where, self.fix = what, where, fix
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        what = self.what.replace("\n", "\n  ")  # a name with a line break begins no line of its own
+        lines = [f"{escape_line(self.where)}: {what}" if self.where else what]
         if self.fix:
             lines.append(f"  → {self.fix}")
         return "\n".join(lines)

@@ -16,8 +16,8 @@ from assay.controller.context import ControllerContext
 from assay.model.entries.notice_entries import NoticesSentEntry, NoticesStartedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.secret_redaction import redact
 from assay.model.specs.customers.notice_rules import CustomerWebhook
+from assay.model.texts.secret_redaction import redact
 from assay.model.timestamps import parse_time
 from assay.tickets.delivery_backoff import PostponedDeliveries
 from assay.tickets.ticket_routes import is_in_lab, read_sink_secret

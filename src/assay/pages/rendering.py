@@ -7,6 +7,7 @@ from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from assay.model.texts.printable_text import escape_controls
 from assay.pages.formatting import format_number, format_quantity, format_utc
 
 SHARED_TEMPLATES = frozenset({"base.html.j2", "macros.html.j2", "style.css", "worsening.html.j2"})
@@ -16,9 +17,10 @@ SHARED_TEMPLATES = frozenset({"base.html.j2", "macros.html.j2", "style.css", "wo
 def render_page(package: str, template: str, **values: object) -> str:
     """Return the HTML of a page. `template` is a file of `package`; it extends `base.html.j2`.
 
-    Every value is escaped, because names and reasons come from outside. A value that the template names and
-    `values` lacks raises jinja2.UndefinedError. The stylesheet is inside, or beside the page if the value `stylesheet`
-    links to it, as is better for many pages. Filters: `number`, `quantity` and `utc`, from `assay.pages.formatting`.
+    Every value is escaped, also its control characters, because names and reasons come from outside. A value that the
+    template names and `values` lacks raises jinja2.UndefinedError. The stylesheet is inside, or beside the page if the
+    value `stylesheet` links to it, as is better for many pages. Filters: `number`, `quantity` and `utc`, from
+    `assay.pages.formatting`.
     """
     return _environment(package).get_template(template).render(values)
 
@@ -35,7 +37,16 @@ def _environment(package: str) -> Environment:
         return (folder / name).read_text(encoding="utf-8")
 
     environment = Environment(
-        loader=FunctionLoader(read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(read),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_escape_text,
     )
     environment.filters |= {"number": format_number, "quantity": format_quantity, "utc": format_utc}
     return environment
+
+
+def _escape_text(value: object) -> object:
+    return escape_controls(value) if type(value) is str else value

@@ -13,8 +13,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from assay.model.errors import AssayError
-from assay.model.secret_redaction import redact
 from assay.model.specs.node_settings import KubernetesClusterSettings
+from assay.model.texts.secret_redaction import redact
 from assay.schedulers.kubernetes_credentials import load_client_configuration, read_kubeconfig_stamp
 from assay.schedulers.kubernetes_version import ServerVersion, parse_server_version
 

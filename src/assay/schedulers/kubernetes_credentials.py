@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.model.errors import AssayError
-from assay.model.secret_redaction import register_secret
 from assay.model.specs.node_settings import KubernetesClusterSettings
+from assay.model.texts.secret_redaction import register_secret
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration

@@ -14,7 +14,7 @@ from assay.model.backoff import Backoff
 from assay.model.clock import Clock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
-from assay.model.secret_redaction import redact
+from assay.model.texts.secret_redaction import redact
 from assay.tickets.delivery_backoff import PostponedDeliveries
 from assay.tickets.sink_protocol import SinkUnavailable
 

@@ -12,7 +12,7 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError
 
-from assay.model.secret_redaction import redact
+from assay.model.texts.secret_redaction import redact
 from assay.redfish.connection.tls_connection import DeadlineHttpAdapter, make_ca_context
 from assay.tickets.sink_protocol import SinkUnavailable, TicketNotFound, TicketRefusal
 

@@ -18,8 +18,8 @@ from assay.ledger.leases_and_locks import current_process
 from assay.ledger.store import Ledger
 from assay.model.entries.ticket_entries import TicketDeliveredEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
-from assay.model.secret_redaction import redact
 from assay.model.specs.sink_settings import DigestSettings
+from assay.model.texts.secret_redaction import redact
 from assay.model.ticket import TicketRecord
 from assay.tickets.delivery_backoff import PostponedDeliveries
 from assay.tickets.digests.digest import DIGEST_KINDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assay.model.texts.printable_text import escape_controls, escape_line
 from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
 from assay.model.timestamps import format_minute
 
@@ -39,7 +40,7 @@ def find_ticket_mark(text: str) -> str:
 
 def format_ticket_title(record: TicketRecord, longest: int = 250) -> str:
     """Return the title in one line of at most `longest` characters."""
-    text = " ".join(record.ticket.title.split())
+    text = escape_line(" ".join(record.ticket.title.split()))
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
@@ -73,7 +74,7 @@ def _format_places(places: tuple[TicketPlace, ...]) -> str:
 def _format_files(text: str) -> str:
     """Return a list of `Ticket.files`: in each line a path, two spaces, and what the file is."""
     pairs = [line.partition("  ") for line in text.splitlines()]
-    return "\n".join(f"- `{path}` {_escape(what)}" for path, _, what in pairs)
+    return "\n".join(f"- `{escape_line(path)}` {_escape(what)}" for path, _, what in pairs)
 
 
 def _fence(text: str) -> str:
@@ -82,9 +83,9 @@ def _fence(text: str) -> str:
         return ""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"
+    return f"{fence}text\n{escape_controls(text)}\n{fence}"
 
 
 def _escape(text: str) -> str:
     """Return a text in which nothing is markup for Markdown or a tracker: no table, tag, link or mention."""
-    return re.sub(r"([\\`*_<>\[\]|@#])", r"\\\1", text).replace("\\@", "@\u2060")
+    return re.sub(r"([\\`*_<>\[\]|@#])", r"\\\1", escape_line(text)).replace("\\@", "@\u2060")

@@ -12,7 +12,7 @@ from real_cluster import PROGRAMS, RealCluster, now_in_cluster
 from assay.controller.joins.kubernetes_bootstrap import make_bootstrap_token
 from assay.model.errors import AssayError
 from assay.model.provisioning.provisioning_spec import KubernetesJoin
-from assay.model.secret_redaction import redact
+from assay.model.texts.secret_redaction import redact
 from assay.provisioning.identity.join_tokens import JoinRequest
 
 pytestmark = [

@@ -14,8 +14,8 @@ from kube_server import KubeFake
 from pydantic import ValidationError
 
 from assay.model.errors import AssayError
-from assay.model.secret_redaction import redact
 from assay.model.specs.node_settings import make_node_settings
+from assay.model.texts.secret_redaction import redact
 from assay.schedulers.kubernetes_adapter import KubernetesScheduler
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 

@@ -19,7 +19,7 @@ from assay.actions.rma.dossier_zip import build_zip, locate_dossier, locate_phot
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
-from assay.model.secret_redaction import redact_bytes
+from assay.model.texts.secret_redaction import redact_bytes
 from assay.observe.evidence_store import write_atomically
 from assay.pages.rendering import render_page
 from assay.redfish.credentials import read_bmc_credentials

@@ -56,7 +56,8 @@ def find_unanswered(evidence: EvidenceDocument) -> dict[str, dict[str, str]]:
 def print_collection_summary(reports: Sequence[CollectionReport], took_s: float) -> None:
     """Print a line a node, with what did not answer and why, and a summary."""
     from rich.console import Console
-    from rich.markup import escape
+
+    from assay.cli.render.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
     for report in reports:
@@ -99,8 +100,8 @@ def find_failed_readings(tree: Any) -> dict[str, str]:
 def print_readings(evidence: EvidenceDocument) -> None:
     """Print a line a reading, with its whole path, for use with grep. A reading without a value shows its reason."""
     from rich.console import Console
-    from rich.markup import escape
 
+    from assay.cli.render.markup import escape
     from assay.observe.unanswered_channels import iterate_leaves
 
     console = Console(soft_wrap=True, highlight=False)
@@ -112,8 +113,8 @@ def print_readings(evidence: EvidenceDocument) -> None:
 def print_reading_counts(evidence: EvidenceDocument) -> None:
     """Print the number of readings of each kind, and the areas without a value."""
     from rich.console import Console
-    from rich.markup import escape
 
+    from assay.cli.render.markup import escape
     from assay.observe.unanswered_channels import iterate_leaves
 
     console = Console(soft_wrap=True, highlight=False)

@@ -24,8 +24,9 @@ _RECORD_TEXTS = {
 
 def build_explanation_tree(status: dict[str, Any], chain: list[dict[str, Any]], notes: Iterable[str]) -> Tree:
     """Return the answer as a tree: who holds the node, what it waits for, and its decisions with their causes."""
-    from rich.markup import escape
     from rich.tree import Tree
+
+    from assay.cli.render.markup import escape
 
     since = f"since {format_second(status['since'])}: {escape(status['because'])}"
     tree = Tree(f"[bold]{status['node']}[/] is in [bold]{status['state']}[/] {since}")
@@ -62,7 +63,7 @@ def _format_headline(decision: dict[str, Any]) -> str:
 
 
 def _add_causes(branch: Tree, decision: dict[str, Any]) -> None:
-    from rich.markup import escape
+    from assay.cli.render.markup import escape
 
     for cause in decision["because"]:
         leaf = branch.add(f"[dim]because of[/] {cause['kind']}: {escape(cause['text'])}")
@@ -81,7 +82,7 @@ def _add_causes(branch: Tree, decision: dict[str, Any]) -> None:
 
 def add_lemon_branch(tree: Tree, lemon: dict[str, Any] | None) -> None:
     """Add the answer of `describe_lemon_score` to a tree: nothing for a node without points."""
-    from rich.markup import escape
+    from assay.cli.render.markup import escape
 
     if lemon is None or not lemon["points"]:
         return

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.text import Text
 
+from assay.cli.render.markup import escape
 from assay.cli.workspace import Workspace
 from assay.lab import process_control
 from assay.lab.real_start.boot_site import BootSite, lay_out_boot_site, run_boot_server

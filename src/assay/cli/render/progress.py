@@ -23,7 +23,7 @@ def show_progress(verb: str) -> Iterator[Callable[[ProgressByLabel], None]]:
     """
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(file=sys.__stderr__)  # it moves the cursor, and shows only labels of ours
     if not console.is_terminal:
         yield ProgressLines(verb)
         return

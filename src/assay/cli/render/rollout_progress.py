@@ -14,6 +14,7 @@ from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.rollout_entries import CommitAdoptedEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.text_lists import format_count, format_nodes
+from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_ago
 from assay.views.listings.rollouts import summarize_rollout
 
@@ -69,7 +70,7 @@ def format_rollout(one: Rollout, now: datetime) -> str:
     """Return a rollout in one line."""
     proven = len(one.members) - len(one.unproven)
     when = f"ended {format_ago(one.ended_at, now)}" if one.ended_at else f"since {format_ago(one.started_at, now)}"
-    why = f"paused by {one.pause.who}: {one.pause.reason}" if one.pause else one.end_reason
+    why = escape_line(f"paused by {one.pause.who}: {one.pause.reason}" if one.pause else one.end_reason)
     head = f"{shorten_id(one.id)}  {one.base[:8]} → {one.commit[:8]}  {one.status}, {when}"
     return f"{head}  {proven} of {format_count(len(one.members), 'node')} proven{f'  {why}' if why else ''}"
 

@@ -10,8 +10,8 @@ import string
 from datetime import datetime
 
 from assay.model.provisioning.provisioning_spec import KubernetesJoin
-from assay.model.secret_redaction import register_secret
 from assay.model.specs.node_settings import KubernetesClusterSettings
+from assay.model.texts.secret_redaction import register_secret
 from assay.model.timestamps import format_time
 from assay.provisioning.identity.join_tokens import JoinRequest
 from assay.schedulers.kubernetes_client import ApiRequest, connect_cluster

@@ -22,6 +22,7 @@ from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.outcome import CheckSubject, CheckVerdict, Measurement, Outcome
 from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE
 from assay.model.text_lists import escape_surrogates, suggest_nearest
+from assay.model.texts.printable_text import escape_line
 
 
 @dataclass(slots=True)
@@ -157,7 +158,7 @@ def format_reason(error: BaseException) -> str:
         text = _first_line(str(error))
     else:
         text = f"{type(error).__name__}: {_first_line(str(error))}"
-    text = escape_surrogates(" ".join(text.split()).rstrip(": ") or type(error).__name__)
+    text = escape_line(" ".join(text.split()).rstrip(": ") or type(error).__name__)
     return text if len(text) <= MAX_REASON_LENGTH else f"{text[: MAX_REASON_LENGTH - 1]}…"
 
 

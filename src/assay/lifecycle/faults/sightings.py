@@ -19,6 +19,7 @@ from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
 from assay.model.specs.kernel_log_and_xid_patterns import FaultMention, NvlinkCode, decode_nvlink_xid
 from assay.model.specs.node.node_spec import NodeSpec
+from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_time, parse_time
 
 LOG_BRANCHES = ("kernel_log", "metric_events")
@@ -149,7 +150,8 @@ def find_kernel_sightings(
 
 
 def shorten(text: str) -> str:
-    """Return a text that is no longer than a detail may be; the whole stays in the evidence."""
+    """Return a text as a detail: one printable line, cut where it is too long. The whole stays in the evidence."""
+    text = escape_line(text[: MAX_DETAIL_LENGTH + 1])
     return text if len(text) <= MAX_DETAIL_LENGTH else f"{text[:MAX_DETAIL_LENGTH]}…"
 
 

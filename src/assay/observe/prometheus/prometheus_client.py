@@ -15,7 +15,7 @@ from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError
 
 from assay.model.errors import AssayError
-from assay.model.secret_redaction import redact
+from assay.model.texts.secret_redaction import redact
 from assay.observe.prometheus.metric_readings import MetricSeries
 from assay.redfish.connection.tls_connection import CertificateTrust, DeadlineHttpAdapter
 

@@ -12,7 +12,7 @@ from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.provisioning.seen_machine import SeenMachine
-from assay.model.secret_redaction import redact
+from assay.model.texts.secret_redaction import redact
 
 discover_app = typer.Typer(add_completion=False)
 

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from assay.model.texts.printable_text import escape_line
+
 init_app = typer.Typer(add_completion=False)
 
 NEXT_STEPS = """\
@@ -35,4 +37,4 @@ def init(
     from assay.starter.new_repository import create_repository
 
     create_repository(folder, ci)
-    typer.echo(NEXT_STEPS.format(folder=folder, nodes=len(load_fleet(folder).nodes)))
+    typer.echo(NEXT_STEPS.format(folder=escape_line(str(folder)), nodes=len(load_fleet(folder).nodes)))

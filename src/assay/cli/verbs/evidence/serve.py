@@ -58,6 +58,6 @@ def serve(
 
 
 def _print_message(text: str) -> None:
-    from assay.model.secret_redaction import redact
+    from assay.model.texts.secret_redaction import redact
 
     print(f"assay serve: {redact(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people

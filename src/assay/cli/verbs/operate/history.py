@@ -13,6 +13,7 @@ from assay.cli.recorded_node_states import find_node_state
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
+from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_second
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
         colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
         at = typer.style(format_second(entry.at), dim=True)
         typer.echo(f"{at}  {typer.style(f'{entry.kind:16}', fg=colour)}  {text}")
-    typer.echo(f"\n{node} is in {state.state}: {state.reason}")
+    typer.echo(f"\n{node} is in {state.state}: {escape_line(state.reason)}")
 
 
 def _describe_entries(entries: list[LedgerEntry], *, moves: bool) -> list[tuple[LedgerEntry, str]]:

@@ -195,6 +195,6 @@ def _entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def _print_message(text: str) -> None:
-    from assay.model.secret_redaction import redact
+    from assay.model.texts.secret_redaction import redact
 
     print(f"assay reconcile: {redact(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people

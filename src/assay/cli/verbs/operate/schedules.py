@@ -243,8 +243,9 @@ def _print_rows(rows: list[ScheduleRow]) -> None:
 
 def _make_table(rows: list[ScheduleRow]) -> Table:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
+
+    from assay.cli.render.markup import escape
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for title in ("schedule", "of", "when", "last slot", "next"):

@@ -178,8 +178,9 @@ def _make_table(
 ) -> Table:
     """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
+
+    from assay.cli.render.markup import escape
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):

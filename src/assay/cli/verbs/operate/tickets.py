@@ -18,6 +18,7 @@ from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
+from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _format_ticket(record: TicketRecord) -> str:
         "history": "\n".join(map(_format_event, record.history)) if record.reopen_count else "",
     }
     lines = [line for name, text in sections.items() for line in _indent(name, text)]
-    heading = f"{ticket.id}  {ticket.title}  ({when or f'open since {format_minute(record.opened_at)}'})"
+    heading = f"{ticket.id}  {escape_line(ticket.title)}  ({when or f'open since {format_minute(record.opened_at)}'})"
     return "\n".join([heading, *lines])
 
 

@@ -1,0 +1,46 @@
+"""The streams to which every verb prints: no control character reaches a terminal, a file or a pipe by them."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from typing import TextIO
+
+from assay.model.texts.printable_text import escape_controls
+
+_STYLE = re.compile("(\x1b\\[(?:(?:[0-4]|[2-4][0-9]|9[0-7])(?:;[0-9]{1,3}){0,4})?m)")
+"""Colours, bold and dim, as the libraries that print for us write them."""
+_REPLACED = {"strict": "backslashreplace"}
+
+
+class PrintableOutput(io.TextIOWrapper):
+    """A text stream that escapes control characters. On a terminal, colours pass."""
+
+    def write(self, text: str) -> int:
+        """Write a text with its control characters escaped."""
+        if self.isatty():
+            parts = _STYLE.split(text)
+            super().write("".join(part if _STYLE.fullmatch(part) else escape_controls(part) for part in parts))
+        else:
+            super().write(escape_controls(text))
+        return len(text)
+
+
+def escape_standard_streams() -> None:
+    """Let everything that this process prints from now on be printable."""
+    sys.stdout, sys.stderr = _wrap(sys.stdout), _wrap(sys.stderr)
+
+
+def _wrap(stream: TextIO) -> TextIO:
+    if not hasattr(stream, "buffer"):  # nobody looks, or a test does
+        return stream
+    stream.flush()
+    errors = _REPLACED.get(stream.errors or "strict", stream.errors)
+    return PrintableOutput(
+        stream.buffer,
+        encoding=stream.encoding,
+        errors=errors,
+        line_buffering=bool(stream.line_buffering),
+        write_through=True,
+    )

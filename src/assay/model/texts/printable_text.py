@@ -1,0 +1,38 @@
+r"""Escapes what devices, tenants and files may put into texts to mislead a reader: control and invisible characters.
+
+An escape is as in JSON (`\u001b`), so that a JSON document stays the same document.
+"""
+
+from __future__ import annotations
+
+import re
+
+_INVISIBLE = (
+    "\x7f-\x9f"  # DEL and C1, of which CSI begins sequences as ESC [ does
+    "\u061c\u180e\u200b-\u200f\u202a-\u202e\u2061-\u206f\ufeff\ufff9-\ufffb"  # bidi and zero width
+    "\u2028\u2029"  # line and paragraph separators
+    "\ud800-\udfff"  # surrogates without a partner
+    "\U000e0000-\U000e007f"  # tags
+)
+_CONTROLS = re.compile(f"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")
+_IN_A_LINE = re.compile(f"[\x00-\x1f{_INVISIBLE}]")
+
+
+def escape_controls(text: str) -> str:
+    """Return a text in which only line breaks and tabs are left of all control and invisible characters."""
+    return _CONTROLS.sub(_escape, text)
+
+
+def escape_line(text: str) -> str:
+    r"""Return a text as one line without control and invisible characters; a line break is written as `\n`."""
+    return _IN_A_LINE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    if (short := {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(found[0])) is not None:
+        return short
+    code = ord(found[0])
+    if code > 0xFFFF:
+        high, low = divmod(code - 0x10000, 0x400)
+        return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+    return f"\\u{code:04x}"
