@@ -17,6 +17,7 @@ FILES = {
     "ibnetdiscover": "ibnetdiscover.txt",
     "ibnetdiscover -p": "ibnetdiscover-p.txt",
     "iblinkinfo -l": "iblinkinfo.txt",
+    "OpenSM .lst": "opensm_lst.txt",
     "ibdiagnet2.db_csv": "db_csv.txt",
     "ibdiagnet2.net_dump": "net_dump.txt",
     "UFM links (JSON)": "ufm_links.json",
@@ -98,6 +99,23 @@ def test_what_carries_no_topology_is_not_compared_with_a_design(name):
     with pytest.raises(AssayError, match="no whole fabric") as trouble:
         read_topology(TEXTS[name])
     assert "ibnetdiscover" in trouble.value.fix
+
+
+@pytest.mark.parametrize("file", ["iblinkinfo-grouped.txt", "ibnetdiscover-f.txt"])
+def test_other_forms_of_the_same_tool_find_the_same_cables(file):
+    text = (RECORDINGS / file).read_text()
+    found = read_topology(text)
+    assert (links(found), found.problems) == (links(ibnetdiscover(TEXTS["ibnetdiscover"])), ())
+    lines = text.rstrip().split("\n")
+    for index in range(len(lines)):
+        rest = read_topology("\n".join(lines[:index] + lines[index + 1 :]) + "\n")
+        assert rest.problems or links(rest) == links(found), lines[index]
+
+
+def test_a_list_of_devices_is_refused_with_what_to_run():
+    with pytest.raises(AssayError, match="a list of devices") as trouble:
+        read_topology((RECORDINGS / "ibnetdiscover-l.txt").read_text())
+    assert "without -l" in trouble.value.fix
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "hello\n", "{}", "\x00\x01\x02", "[1, 2", "LID 7\n"])

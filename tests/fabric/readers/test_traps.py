@@ -97,10 +97,10 @@ def test_another_end_that_did_not_answer_is_no_missing_cable():
     assert "did not answer" in problem
 
 
-def test_iblinkinfo_without_l_names_no_other_end():
+def test_iblinkinfo_without_l_says_which_other_end_it_does_not_name():
     link = "==( 4X        53.125 Gbps Active/  LinkUp)==>"
     text = f'CA: n02 mlx5_0:\n      0xa088000000000201      5    1[  ] {link}       6    1[  ] "x" ( )\n'
-    assert "run iblinkinfo -l" in iblinkinfo.parse(text).problems[0]
+    assert "the other end of port 1 of 0xa088000000000201 is not known" in iblinkinfo.parse(text).problems[0]
 
 
 def test_the_sum_over_all_ports_is_no_port():

@@ -43,6 +43,7 @@ FORMATS = (
     ToolFormat("ibnetdiscover", "readers.ibnetdiscover", _lines(_CABLED)),
     ToolFormat("ibnetdiscover -p", "readers.ibnetdiscover_ports", _lines(_PORTS)),
     ToolFormat("iblinkinfo -l", "readers.iblinkinfo", _lines(_LINKS)),
+    ToolFormat("OpenSM .lst", "readers.opensm_lst", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
     ToolFormat("ibdiagnet2.db_csv", "readers.ibdiagnet_db_csv", _lines(r"START_[A-Z]\w*\r?$")),
     ToolFormat("ibdiagnet2.net_dump", "readers.ibdiagnet_net_dump", _lines(_DUMP)),
     ToolFormat("UFM links (JSON)", "readers.ufm_links", re.compile(_UFM)),
@@ -54,6 +55,8 @@ FORMATS = (
     ToolFormat("mlxlink (JSON)", "readers.mlxlink", re.compile(_MLXLINK), "one port"),
     ToolFormat("UFM events", "readers.ufm_events", _lines(_EVENTS), "events"),
 )
+DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
+"""What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""
 DETECTION_LENGTHS = (1 << 12, 1 << 16)
 """Search so many characters first: eleven searches through 10 MB would cost more than reading it."""
 
@@ -84,6 +87,11 @@ def read_topology(text: str, stderr: str = "") -> FabricDiscovery:
 
 def _detect_or_raise(text: str) -> ToolFormat:
     tool = detect_format(text)
+    if tool is None and DEVICE_LIST.search(text):
+        raise AssayError(
+            "this is a list of devices (ibnetdiscover -l), which has no cables",
+            fix="run ibnetdiscover without -l, -H and -S",
+        )
     if tool is None:
         what = "this is not the output of a known tool" if text.strip() else "the discovery is empty"
         raise AssayError(what, fix=f"the known formats are: {', '.join(each.name for each in FORMATS)}")

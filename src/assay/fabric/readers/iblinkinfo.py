@@ -1,4 +1,4 @@
-r"""Reads what `iblinkinfo -l` (`--line`) prints.
+r"""Reads what `iblinkinfo -l` (`--line`) prints, and `iblinkinfo` without it.
 
 ```
 file = { line }
@@ -12,13 +12,24 @@ One line a port, each cable twice. A port without a cable is printed with an emp
 whose other end did not answer ("Port not available"), which is a problem unless the port is disabled. `desc` is padded
 with blanks at its left. `guid` is the PORT's, see `ibnetdiscover_ports`. The text does not name the kind of a device:
 one with several ports counts as a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost
-lines. Remarks such as `Could be 12X` are not read. Without `-l` the other end has only a LID, which is not read.
+lines. Remarks such as `Could be 12X` are not read.
+
+Without `-l`, the ports stand below their device, and the other end has only a LID:
+
+```
+file  = { group { row } }
+group = ("CA" | "Switch" | "Router") ":" [ guid ] desc ":"
+row   = [ port-guid ] lid port "[" [ext] "]" "==(" link ")==>" [ lid port ] "[" [ext] "]" '"' desc '"' "(" remark ")"
+```
+
+Each device's own rows show its LID, so the text itself resolves the others. A LID 0 (no subnet manager) resolves none.
 Source: infiniband-diags 44, `iblinkinfo.c`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from assay.fabric.discovery import FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import parse_port_state, rate_from_lanes
@@ -32,7 +43,7 @@ from assay.fabric.readers.truncated_output import (
     number_lines,
 )
 from assay.fabric.reading_problems import LocalProblem
-from assay.model.fabric.ports_and_cables import PortId, normalize_guid
+from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
 _EXT = r"\[[ 0-9]*\]"
 LINE = re.compile(
@@ -40,14 +51,21 @@ LINE = re.compile(
     r"==\(\s*(?:([0-9]{1,2}X)\s+([0-9.]+|FDR10)(?:\s+Gbps)?\s+(?:\(FDR10\)\s+)?)?([A-Za-z]*)/\s*([A-Za-z ]*)\)==>\s+"
     rf'(?:(?:0x([0-9a-fA-F]{{1,16}})\s+[0-9]+\s+([0-9]{{1,5}}))?{_EXT}\s+".*"\s+\((.*)\)|"(Port not available)")'
 )
-UNABRIDGED = re.compile(r"(?m)^(?:CA|Switch|Router): .*:$")
+GROUP = re.compile(r"(CA|Switch|Router): (?:0x([0-9a-fA-F]{1,16}) )?(.*):")
+ROW = re.compile(
+    rf"(?:0x([0-9a-fA-F]{{1,16}})\s+)?([0-9]{{1,5}})\s+([0-9]{{1,5}}){_EXT}\s+"
+    r"==\(\s*(?:([0-9]{1,2}X)\s+([0-9.]+|FDR10)(?:\s+Gbps)?\s+(?:\(FDR10\)\s+)?)?([A-Za-z]*)/\s*([A-Za-z ]*)\)"
+    rf'(?: \(HOQ:.*\))?==>\s+(?:(?:([0-9]{{1,5}})\s+([0-9]{{1,5}}))?{_EXT}\s+".*"\s+\((.*)\)|"(Port not available)")'
+)
+KINDS: dict[str, DeviceKind] = {"CA": "hca", "Switch": "switch", "Router": "router"}
+UNABRIDGED = re.compile(r"(?m)^(?:CA|Switch|Router): .*:\r?$")
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read link information, a line a port. Never raises: `problems` names what cannot be read."""
     listing = PortListing(stderr)
     if UNABRIDGED.search(text):
-        listing.problems.append("without -l, iblinkinfo names other ends by their LIDs only: run iblinkinfo -l")
+        _read_groups(listing, text)
         return listing.to_discovery()
     for number, line in number_lines(text):
         if found := LINE.fullmatch(line):
@@ -56,6 +74,44 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
             listing.add_unreadable_line(number, line)
     listing.problems += _find_missing_ports(listing)
     return listing.to_discovery()
+
+
+def _read_groups(listing: PortListing, text: str) -> None:
+    """Read the output without `-l`: first which LID is whose, then each port."""
+    group: tuple[DeviceKind, str, str] | None = None
+    rows: list[tuple[int, str, PortId, re.Match[str]]] = []
+    guid_of: dict[str, str] = {}
+    for number, line in number_lines(text):
+        if found := GROUP.fullmatch(line):
+            group = KINDS[found[1]], found[2] or "", found[3].strip()
+        elif group and (found := ROW.fullmatch(line)) and (digits := group[1] or found[1]):
+            here = PortId(normalize_guid(digits), int(found[3]))
+            listing.add_device(here, group[0], group[2])
+            guid_of[found[2]] = here.guid
+            rows.append((number, line, here, found))
+        elif line:
+            listing.add_unreadable_line(number, line)
+    guid_of.pop("0", None)
+    for number, line, here, found in rows:
+        _add_row(listing, number, line, here, found, guid_of)
+    listing.problems += find_port_gaps(
+        listing.list_port_numbers(guid for guid, device in listing.devices.items() if device.kind == "switch")
+    )
+
+
+def _add_row(
+    listing: PortListing, number: int, line: str, here: PortId, found: re.Match[str], guid_of: Mapping[str, str]
+) -> None:
+    width, lane, logical, physical, far_lid, far_port, remark, no_answer = found.groups()[3:]
+    state, physical = parse_port_state(logical, physical)
+    far = guid_of.get(far_lid or "")
+    lost = no_answer or NO_ANSWER.search(remark or "") or (physical == "linkup" and not far)
+    if lost and physical != "disabled":
+        what = f"line {number}: the other end of port {here.number} of {here.guid} is not known: {line[-60:].strip()!r}"
+        listing.problems.append(LocalProblem(what, here.guid))
+    there = PortId(far, int(far_port)) if far else None
+    rate = rate_from_lanes(width, lane) if width and there else ""
+    listing.add_port(f"line {number}", PortFacts(here, state, physical, rate), there)
 
 
 def _find_missing_ports(listing: PortListing) -> list[str]:

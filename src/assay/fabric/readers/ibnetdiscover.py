@@ -7,12 +7,12 @@ attribute= ("vendid" | "devid" | "sysimgguid" | "switchguid" | "caguid" | "rtgui
 device   = ("Switch" | "Ca" | "Rt") count '"' id '"' "#" '"' description '"' text
 port     = "[" n "]" ["[ext" n "]"] ["(" guid ")"] '"' id '"' "[" n "]" ["[ext" n "]"] ["(" guid ")"] "#" text rate
 id       = ("S" | "H" | "R") "-" up to 16 hex digits
-rate     = width "x" speed, "4xNDR"
+rate     = width "x" speed [ " s=" n " w=" n " v=" n ], "4xNDR" (-f adds the rest)
 ```
 
 A port belongs to the device above it. Each cable is printed twice, once at either device: an end without its other end
 shows that the text lost a part. Between tokens there may be blanks, tabs or nothing. Lines end in LF or CRLF. Records
-may follow each other without a blank line. `noise` is a terminal's header or footer; within a record it means that
+rate     = width "x" speed [ " s=" n " w=" n " v=" n ], "4xNDR" (-f adds the rest)
 something was overwritten.
 
 The tool prints switches before adapters, so a text that is cut off among the switches has open cables to adapters. A
@@ -44,6 +44,8 @@ PORT = re.compile(
 )
 ATTRIBUTE = re.compile("(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
 PLAIN = re.compile(r"\s*$|\s*#")
+FULL = re.compile(r"(?: [a-z]+=\d+)+$")
+"""What `ibnetdiscover -f` adds to a line: the bit fields of speed, width and virtual lanes."""
 FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
@@ -150,7 +152,7 @@ class _Reader:
             self.device = ""
             return
         here, there = PortId(self.device, int(found[1])), PortId(normalize_guid(found[2]), int(found[3]))
-        rate = line.rsplit(None, 1)[-1]
+        rate = FULL.sub("", line).rsplit(None, 1)[-1]
         if not parse_rate(rate):
             self.problems.append(LocalProblem(f"line {number}: no rate at the end of {line[-40:]!r}"))
             rate = ""
