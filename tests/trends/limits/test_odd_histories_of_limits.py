@@ -65,11 +65,15 @@ def test_the_newest_limit_is_judged_on_all_days(tmp_path: Path) -> None:
 
 
 def test_a_limit_that_differs_between_parts_gets_no_suggestion(tmp_path: Path) -> None:
-    alike = review(tmp_path / "alike", list_readings(lambda number, node, one: replace(one, at_most=200.0)))
-    assert alike.suggestion is not None
-    apart = review(tmp_path / "apart", list_readings(lambda number, node, one: replace(one, at_most=200.0 + node)))
-    assert apart.profile.varies
-    assert apart.suggestion is None
+    at = START + timedelta(days=5)
+    failed = ServiceLosses([], [ServiceFailure("n00", "gpu0", "gpu.xid.79", START, at, at, at)])
+    for apart in (0, 1):
+        home = tmp_path / str(apart)
+        keep_planted(
+            home, list_readings(lambda number, node, one, apart=apart: replace(one, at_most=200.0 + apart * node))
+        )
+        (one,) = ask_all(home, DAYS, failed)
+        assert (one.profile.varies, one.suggestion is None) == (bool(apart), bool(apart))
 
 
 @pytest.mark.parametrize("wild", [math.nan, math.inf])

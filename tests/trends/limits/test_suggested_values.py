@@ -11,7 +11,7 @@ from assay.trends.limits.known_limits import KnownLimit
 from assay.trends.limits.limit_profiles import LimitProfile
 from assay.trends.limits.limit_review import ReviewedLimit, find_behaviour, suggest_value
 
-QUIET = LimitRecord(failures=0, alarms=0, right=0, wrong=0, unclear=0, foreseen=0, lead_days=None)
+QUIET = LimitRecord(failures=1, alarms=0, right=0, wrong=0, unclear=0, foreseen=0, lead_days=None)
 VAIN = replace(QUIET, alarms=9, wrong=9)
 
 
@@ -52,11 +52,22 @@ def test_the_budget_lets_some_healthy_days_pass() -> None:
         make_profile({20: 8000}, noise=None),
         make_profile({20: 8000}, "equals"),
         replace(make_profile({20: 8000}), varies=True),
+        replace(make_profile({20: 8000}), record=replace(QUIET, failures=0)),
         replace(make_profile({20: 8000}), parts=19),
         make_profile({-4.5: 9, 25: 1_000_000}),
         replace(make_profile({-4.5: 10, 25: 8000}), record=replace(VAIN, right=1)),
     ],
-    ids=["near", "few days", "no noise", "equals", "varies", "few parts", "it would be tighter", "it was right once"],
+    ids=[
+        "near",
+        "few days",
+        "no noise",
+        "equals",
+        "varies",
+        "nothing failed",
+        "few parts",
+        "it would be tighter",
+        "it was right once",
+    ],
 )
 def test_there_is_no_suggestion_without_a_reason(profile: LimitProfile) -> None:
     assert suggest(profile) is None

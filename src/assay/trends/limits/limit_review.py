@@ -111,7 +111,7 @@ def suggest_value(one: ReviewedLimit) -> float | None:
     """Return the value that the budget of alarms asks for; None where there is no reason, or too little is known."""
     profile, noise = one.profile, one.profile.noise
     is_known = profile.parts >= LEAST_PARTS and profile.healthy_days >= LEAST_HEALTHY_DAYS and not profile.varies
-    is_far = one.behaviour != "never" or (one.nearest_noises or 0) > FAR_NOISES
+    is_far = one.behaviour != "never" or (profile.record.failures > 0 and (one.nearest_noises or 0) > FAR_NOISES)
     if noise is None or not is_known or not is_far or one.behaviour == "works" or profile.limit.side == "equals":
         return None
     node_days = profile.healthy_days * profile.nodes / profile.parts
