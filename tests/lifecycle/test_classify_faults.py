@@ -48,7 +48,7 @@ class Seen:
         return self.faults(EvidenceDocument("n1", self.paper.now, channels))
 
     def ended(self, *lines):
-        """Return the open faults that a verdict in these lines ends."""
+        """Return the open faults that a recovery action in these lines ends."""
         before, paper = self.paper.story("n1"), self.paper
         over = find_overridden_faults(paper.catalog, before, self.kernel(*lines))
         paper.write(*(decision_and_fault_entries.make_cleared_entry("n1", one, paper.now) for one in over))
@@ -263,26 +263,26 @@ def test_lines_of_one_moment_are_told_once_though_their_numbers_grow_a_digit(nod
     assert node.kernel(*lines, repeat=True) == []
 
 
-VERDICT = "NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x0 (None) to 0x{} ({})"
+RECOVERY = "NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x0 (None) to 0x{} ({})"
 
 
 def standing(node):
     return {fault.fault_class: fault.severity for fault in node.paper.story("n1").faults if fault.is_open}
 
 
-def test_the_drivers_own_verdict_overrides_the_xid_of_the_same_reading(node):
-    node.kernel((100, XID.format(79)), (101, VERDICT.format(0, "None")))
+def test_the_drivers_recovery_action_overrides_the_xid_of_the_same_reading(node):
+    node.kernel((100, XID.format(79)), (101, RECOVERY.format(0, "None")))
     assert set(standing(node).values()) == {"informational"}, "a healthy node is left alone"
 
 
 def test_it_ends_the_open_xids_of_its_gpu(node):
     node.kernel((100, XID.format(48)))
     assert standing(node) == {"gpu.xid.48": "catastrophic"}
-    (ended,) = node.ended((101, VERDICT.format(2, "Node Reboot Required")))
+    (ended,) = node.ended((101, RECOVERY.format(2, "Node Reboot Required")))
     assert "Node Reboot Required" in ended.reason
     assert standing(node) == {"gpu.xid.154.reboot": "degraded"}
 
 
 def test_it_leaves_the_xids_of_other_gpus_and_older_ones(node):
     node.kernel((100, XID.format(79).replace("1b:00", "18:01")), (1000, XID.format(48)))
-    assert node.ended((2000, VERDICT.format(0, "None"))) == []
+    assert node.ended((2000, RECOVERY.format(0, "None"))) == []

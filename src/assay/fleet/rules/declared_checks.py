@@ -91,7 +91,9 @@ def silent_class(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     carried = {check.fault for _, check in draft.declared_checks}
     for catalog in draft.specs_of_model(FaultCatalog).values():
         for name, fault in catalog.classes.items():
-            seen_elsewhere = fault.kernel_log or fault.verdict or fault.sel or fault.measurement or fault.by_assay
+            seen_elsewhere = (
+                fault.kernel_log or fault.recovery_action or fault.sel or fault.measurement or fault.by_assay
+            )
             if not (fault.list_xid_names() or seen_elsewhere or name in carried):
                 place = draft.find_position(f"FaultCatalog/{catalog.name}", "classes", name)
                 message = f"{name} is a fault that only a check finds, but no check names it"

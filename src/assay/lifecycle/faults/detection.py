@@ -10,8 +10,8 @@ from typing import Any
 from assay.lifecycle.decisions.evidence_validity import counts_in_stay
 from assay.lifecycle.faults.bmc_event_faults import drop_told_by_host, find_sel_sightings
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
-from assay.lifecycle.faults.driver_verdicts import discount_overridden
 from assay.lifecycle.faults.flooding import group_sightings
+from assay.lifecycle.faults.recovery_actions import discount_overridden
 from assay.lifecycle.faults.sightings import (
     FaultSighting,
     find_alert_sightings,

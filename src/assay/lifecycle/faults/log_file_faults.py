@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
-from assay.lifecycle.faults.driver_verdicts import XID_CLASSES
+from assay.lifecycle.faults.recovery_actions import XID_CLASSES
 from assay.lifecycle.faults.steady_clock import SteadyClock
 from assay.model.log_message import LogMessage
 from assay.model.pci_address import normalize_pci_address
@@ -26,7 +26,8 @@ class LogFault:
     """One fault of one part. `first` and `last` are time stamps as in the log, None if the log has none.
 
     `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
-    faults that follow from it. `host` is "" if the log names none. `overridden_by` is a later verdict of the driver.
+    faults that follow from it. `host` is "" if the log names none. `overridden_by` is the class of a later recovery
+    action.
     """
 
     name: str
@@ -60,7 +61,9 @@ class LogFaultCollector:
 
     def __init__(self, catalog: FaultCatalog) -> None:
         self._catalog = catalog
-        self._verdicts = {name: rule.verdict for name, rule in catalog.classes.items() if rule.verdict}
+        self._recovery_actions = {
+            name: rule.recovery_action for name, rule in catalog.classes.items() if rule.recovery_action
+        }
         self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
         self._faults: dict[tuple[str, str, str], LogFault] = {}
 
@@ -76,16 +79,16 @@ class LogFaultCollector:
             correlator.record(name, place, at)
         fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
         fault.see(message, at, code)
-        if name in self._verdicts:
-            self._override(fault, place, self._verdicts[name].overrides_seconds)
+        if name in self._recovery_actions:
+            self._override(fault, place, self._recovery_actions[name].overrides_seconds)
 
-    def _override(self, verdict: LogFault, place: str, seconds: float) -> None:
-        """Mark the earlier XIDs of the GPU, on which the driver's own verdict came."""
+    def _override(self, action: LogFault, place: str, seconds: float) -> None:
+        """Mark the earlier XIDs of the GPU, on which the driver's recovery action came."""
         for (host, name, where), fault in self._faults.items():
-            if fault is verdict or (host, where) != (verdict.host, place) or not name.startswith(XID_CLASSES):
+            if fault is action or (host, where) != (action.host, place) or not name.startswith(XID_CLASSES):
                 continue
-            if fault.last_at is None or verdict.last_at is None or verdict.last_at - fault.last_at <= seconds:
-                fault.overridden_by = verdict.name
+            if fault.last_at is None or action.last_at is None or action.last_at - fault.last_at <= seconds:
+                fault.overridden_by = action.name
 
     def _start_host(self, host: str) -> tuple[SteadyClock, FaultCorrelator]:
         self._hosts[host] = SteadyClock(), FaultCorrelator(self._catalog)
@@ -143,7 +146,7 @@ def _list_reasons(fault: LogFault, rule: FaultClass | None) -> list[str]:
     if fault.settling:
         reasons.append(f"{fault.settling} of them within {rule.settle_seconds:g} s after the boot, which belong to it")
     if fault.overridden_by:
-        reasons.append(f"the driver's own verdict, {fault.overridden_by}, came after it and decides")
+        reasons.append(f"the driver's recovery action, {fault.overridden_by}, came after it and decides")
     elif not fault.counter.is_threshold_reached:
         reasons.append(_describe_below_threshold(fault, rule))
     reasons += [

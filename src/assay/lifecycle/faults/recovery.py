@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from assay.lifecycle.faults.detection import FaultObservation
-from assay.lifecycle.faults.driver_verdicts import XID_CLASSES, seconds_between
+from assay.lifecycle.faults.recovery_actions import XID_CLASSES, seconds_between
 from assay.lifecycle.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.evidence import EvidenceDocument
@@ -96,14 +96,14 @@ def find_quiet_recoveries(
 def find_overridden_faults(
     catalog: FaultCatalog, node_state: NodeState, found: Iterable[FaultObservation]
 ) -> list[FaultClearance]:
-    """Return the open XIDs that a verdict among the faults just found ends. Those that moved their node stay open."""
+    """Return the open XIDs that a recovery action among the faults just found ends, unless they moved their node."""
     return [
-        FaultClearance(fault.id, f"the driver's verdict: {verdict.detail}")
-        for verdict in found
-        if (rule := catalog.find_verdict(verdict.fault_class)) and not verdict.subject.endswith(UNKNOWN_PART)
+        FaultClearance(fault.id, f"the driver's recovery action: {action.detail}")
+        for action in found
+        if (rule := catalog.find_recovery_action(action.fault_class)) and not action.subject.endswith(UNKNOWN_PART)
         for fault in node_state.faults
-        if fault.id != verdict.id and fault.subject == verdict.subject and _can_end(fault)
-        if 0 <= seconds_between(fault.last_seen, verdict.last_seen) <= rule.overrides_seconds
+        if fault.id != action.id and fault.subject == action.subject and _can_end(fault)
+        if 0 <= seconds_between(fault.last_seen, action.last_seen) <= rule.overrides_seconds
     ]
 
 

@@ -15,8 +15,8 @@ from assay.model.specs.kernel_log_and_xid_patterns import (
     KernelLogMatcher,
     KernelLogPattern,
     NvlinkUnit,
+    RecoveryAction,
     RegexText,
-    XidVerdict,
 )
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
@@ -111,7 +111,7 @@ class FaultClass(FaultTreatment):
 
     - Recognised by any of: `xid` and `sxid` numbers, `kernel_log` (a regular expression or a KernelLogPattern), `sel`,
       `measurement`, a failed check with this fault class (`check: true`), or by assay itself (`by_assay: true`).
-      `verdict` recognises an XID by its text.
+      `recovery_action` recognises an XID by its text.
     - It has its severity from `count` sightings within `window_minutes`; before, it is informational. Sightings within
       `burst_seconds` of each other count once.
     - A sighting within `settle_seconds` after boot belongs to the boot. One that `follows` another fault belongs to it.
@@ -121,7 +121,7 @@ class FaultClass(FaultTreatment):
     - `proof`: parts of a load. After a repair, a state that loads the node runs them too, and their checks must pass.
 
     `summary`: what happened, in a sentence. `xid`, `sxid`: NVIDIA's numbers. `kernel_log`: a regular expression or
-    a KernelLogPattern. `verdict`: an XID that itself says what the GPU needs. `sel`: entries of the BMC's event
+    a KernelLogPattern. `recovery_action`: an XID that itself says what the GPU needs. `sel`: entries of the BMC's event
     log. `measurement`: a measured value beyond a bound. `check`: a failed check with this fault class. `by_assay`:
     assay itself finds it. `count`: so many sightings give it its severity. `window_minutes`: the time in which they
     are counted.
@@ -134,7 +134,7 @@ class FaultClass(FaultTreatment):
     xid: list[int] = Field(default=[])
     sxid: list[int] = Field(default=[])
     kernel_log: RegexText | KernelLogPattern | None = None
-    verdict: XidVerdict | None = None
+    recovery_action: RecoveryAction | None = None
     sel: SelPattern | None = None
     measurement: MeasurementThreshold | None = None
     check: bool = False
@@ -159,7 +159,9 @@ class FaultClass(FaultTreatment):
     @property
     def has_own_name(self) -> bool:
         """Whether faults can have the class's own name, not only that of an XID or SXID."""
-        return bool(self.kernel_log or self.verdict or self.sel or self.measurement or self.check or self.by_assay)
+        return bool(
+            self.kernel_log or self.recovery_action or self.sel or self.measurement or self.check or self.by_assay
+        )
 
     @property
     def kernel_log_pattern(self) -> KernelLogPattern | None:
@@ -204,13 +206,13 @@ class FaultCatalog(SpecDocument):
         return KernelLogMatcher(
             {name: fault.kernel_log_pattern for name, fault in self.classes.items() if fault.kernel_log_pattern},
             [number for fault in self.classes.values() for number in fault.list_xid_names()],
-            {name: fault.verdict for name, fault in self.classes.items() if fault.verdict},
+            {name: fault.recovery_action for name, fault in self.classes.items() if fault.recovery_action},
         )
 
-    def find_verdict(self, name: str) -> XidVerdict | None:
-        """Return the verdict of a class: what an XID itself says that its GPU needs; None for other classes."""
+    def find_recovery_action(self, name: str) -> RecoveryAction | None:
+        """Return the recovery action of a class: what an XID itself says that its GPU needs; None for other classes."""
         fault = self.find_class(name)
-        return fault.verdict if fault else None
+        return fault.recovery_action if fault else None
 
     @cached_property
     def primary_faults(self) -> frozenset[str]:

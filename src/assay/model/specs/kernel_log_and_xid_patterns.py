@@ -55,7 +55,7 @@ UNKNOWN_FATAL_SXID = "nvswitch.sxid.unknown.fatal"
 """These three are the classes of numbers that no catalogue has."""
 
 
-class XidVerdict(StrictModel):
+class RecoveryAction(StrictModel):
     """The text by which the XID `xid` itself says what the GPU needs, as a regular expression.
 
     It overrides what earlier XIDs of that GPU ask for, if they were seen within `overrides_seconds` before it.
@@ -78,20 +78,20 @@ class KernelLogMatcher:
     """The kernel log patterns of a catalogue, compiled. Logs are searched for `begins` and `holds` first.
 
     `patterns` belong to classes without `begins` and `holds` and must be matched with every line. `numbers` are the
-    XIDs and SXIDs that have a class, by name; with none, every number has its own. `verdicts` are the classes that the
-    text of an XID decides.
+    XIDs and SXIDs that have a class, by name; with none, every number has its own. `recovery_actions` are the classes
+    that the text of an XID decides.
     """
 
     def __init__(
         self,
         lines: Mapping[str, KernelLogPattern],
         numbers: Collection[str] = (),
-        verdicts: Mapping[str, XidVerdict] | None = None,
+        recovery_actions: Mapping[str, RecoveryAction] | None = None,
     ) -> None:
         self._numbers = frozenset(numbers)
-        self._verdicts: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
-        for name, verdict in (verdicts or {}).items():
-            self._verdicts.setdefault(verdict.xid, []).append((name, re.compile(verdict.text)))
+        self._recovery_actions: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
+        for name, action in (recovery_actions or {}).items():
+            self._recovery_actions.setdefault(action.xid, []).append((name, re.compile(action.text)))
         compiled = [(name, line, re.compile(line.pattern)) for name, line in lines.items()]
         heads = {head for _, line, _ in compiled for head in line.begins}
         self.begins: tuple[str, ...] = tuple(sorted({XID_PREFIX, *heads}, key=lambda head: (-len(head), head)))
@@ -136,7 +136,7 @@ class KernelLogMatcher:
         if number["xid"] is None:
             unknown = UNKNOWN_SXID if number["mild"] else UNKNOWN_FATAL_SXID
             return FaultMention(self._name_number(f"nvswitch.sxid.{int(number['sxid'])}", unknown), number["switch"])
-        for name, regex in self._verdicts.get(int(number["xid"]), ()):
+        for name, regex in self._recovery_actions.get(int(number["xid"]), ()):
             if regex.search(text, number.end()):
                 return FaultMention(name, number["gpu"])
         return FaultMention(self._name_number(f"gpu.xid.{int(number['xid'])}", UNKNOWN_XID), number["gpu"])

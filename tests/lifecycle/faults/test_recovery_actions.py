@@ -1,4 +1,4 @@
-"""XID 154 is the driver's own verdict: its text decides, and overrides the XIDs before it on that GPU."""
+"""XID 154 names the driver's recovery action: its text decides, and overrides the XIDs before it on that GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def xid(at: float, number: int, text: str = "pid=7, name=python3", gpu: str = GP
     return f"[{at:12.6f}] NVRM: Xid (PCI:{gpu}): {number}, {text}"
 
 
-def verdict(at: float, word: str, gpu: str = GPU) -> str:
+def recovery(at: float, word: str, gpu: str = GPU) -> str:
     return xid(at, 154, f"GPU recovery action changed from 0x0 (None) to {CODES[word]:#x} ({word})", gpu)
 
 
@@ -25,39 +25,39 @@ def actions(document: dict) -> dict[str, str]:
 
 @pytest.mark.parametrize("word", ASKS)
 def test_it_stands_alone(word, tell):
-    (fault,) = tell(verdict(100, word))["faults"]
+    (fault,) = tell(recovery(100, word))["faults"]
     assert fault["action"] == ASKS[word]
 
 
 @pytest.mark.parametrize("word", ASKS)
 @pytest.mark.parametrize("before", [48, 64, 74, 79, 119])
 def test_it_overrides_the_xid_before_it_whatever_that_asks_for(before, word, tell):
-    document = tell(xid(100, before), verdict(100.2, word))
+    document = tell(xid(100, before), recovery(100.2, word))
     assert sorted(actions(document).values()) == sorted(["none", ASKS[word]])
     overridden = document["by"][f"gpu.xid.{before}", GPU]
     assert overridden["action"] == "none"
-    assert "the driver's own verdict, gpu.xid.154." in overridden["because"]
+    assert "the driver's recovery action, gpu.xid.154." in overridden["because"]
 
 
 @pytest.mark.parametrize("number", range(144, 151))
 @pytest.mark.parametrize("fatal", ["Fatal", "Nonfatal"])
 def test_it_decides_after_the_xids_of_nvlink_also_where_they_did_not_count(number, fatal, tell):
     line = xid(100, number, f"RLW_REMAP {fatal} XC0 i0 Link 02 (0x00000004 0x08000000 0x0)")
-    assert set(actions(tell(line, verdict(100.2, "Node Reboot Required"))).values()) == {"none", "reboot"}
+    assert set(actions(tell(line, recovery(100.2, "Node Reboot Required"))).values()) == {"none", "reboot"}
 
 
-def test_none_clears_an_earlier_verdict_too(tell):
-    document = tell(xid(100, 79), verdict(100.2, "GPU Reset Required"), verdict(160, "None"))
+def test_none_clears_an_earlier_one_too(tell):
+    document = tell(xid(100, 79), recovery(100.2, "GPU Reset Required"), recovery(160, "None"))
     assert set(actions(document).values()) == {"none"}
 
 
 def test_a_later_xid_is_a_new_one(tell):
-    assert actions(tell(verdict(100, "None"), xid(101, 79)))["gpu.xid.79"] == "reboot"
-    assert actions(tell(xid(99, 79), verdict(100, "None"), xid(111, 79)))["gpu.xid.79"] == "reboot"
+    assert actions(tell(recovery(100, "None"), xid(101, 79)))["gpu.xid.79"] == "reboot"
+    assert actions(tell(xid(99, 79), recovery(100, "None"), xid(111, 79)))["gpu.xid.79"] == "reboot"
 
 
 def test_an_xid_of_another_gpu_or_of_long_ago_stays(tell):
-    asked = actions(tell(xid(100, 48, gpu=OTHER), xid(200, 79), verdict(1000, "None")))
+    asked = actions(tell(xid(100, 48, gpu=OTHER), xid(200, 79), recovery(1000, "None")))
     assert (asked["gpu.xid.48"], asked["gpu.xid.79"]) == ("reset", "reboot")
 
 
@@ -77,7 +77,7 @@ def test_a_malformed_one_asks_a_person(text, tell):
 
 
 def test_the_number_alone_that_nvml_gives_beside_the_line_adds_nothing(tell):
-    document = tell(verdict(100, "None"), xid(100.1, 154, "reported by NVML"))
+    document = tell(recovery(100, "None"), xid(100.1, 154, "reported by NVML"))
     assert actions(document) == {"gpu.xid.154.none": "none"}
 
 

@@ -1,4 +1,4 @@
-"""The driver's own verdict on a GPU (XID 154) overrides what earlier XIDs of that GPU ask for."""
+"""The recovery action that the driver names for a GPU (XID 154) overrides what earlier XIDs of that GPU ask for."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ XID_CLASSES = "gpu.xid."
 
 
 def discount_overridden(catalog: FaultCatalog, sightings: Iterable[FaultSighting]) -> list[FaultSighting]:
-    """Return the sightings, in their order; XIDs that a later verdict on their GPU overrides do not count."""
+    """Return the sightings, in their order; XIDs that a later recovery action of their GPU overrides do not count."""
     ordered = list(sightings)
-    for place, verdict in enumerate(ordered):
-        rule = catalog.find_verdict(verdict.fault_class)
-        if rule is None or verdict.part == UNKNOWN_PART:
+    for place, action in enumerate(ordered):
+        rule = catalog.find_recovery_action(action.fault_class)
+        if rule is None or action.part == UNKNOWN_PART:
             continue
         for earlier, one in enumerate(ordered[:place]):
-            is_xid = one.part == verdict.part and one.fault_class.startswith(XID_CLASSES)
-            if is_xid and 0 <= seconds_between(one.at, verdict.at) <= rule.overrides_seconds:
+            is_xid = one.part == action.part and one.fault_class.startswith(XID_CLASSES)
+            if is_xid and 0 <= seconds_between(one.at, action.at) <= rule.overrides_seconds:
                 ordered[earlier] = one._replace(counts=False)
     return ordered
 
