@@ -38,6 +38,16 @@ def test_an_application_s_own_fault_asks_for_nothing(tmp_path):
     assert "gpu.xid.13 on 0000:1b:00: no action (application, informational)" in result.stdout
 
 
+def test_a_line_that_cannot_be_counted_ends_with_an_error_that_shows_it(tmp_path):
+    (tmp_path / "log").write_text("[ 10.5] usb 1-1: new\n[ 11.5] NVRM: Xid (PCI:0000:1b\n")
+    result = run(str(tmp_path / "log"), "--fleet", str(ROOT))
+    assert isinstance(result.exception, AssayError), "which the command prints, with exit code 2"
+    assert "NVRM: Xid (PCI:0000:1b" in str(result.exception)
+    assert "a fault that cannot be counted" in result.stdout
+    (tmp_path / "log").write_text(f"[ 10.5] NVRM: Xid (PCI:0000:1b\n{MINE.replace('13', '79')}")
+    assert run(str(tmp_path / "log"), "--fleet", str(ROOT)).exit_code == 1, "a fault with an action says more"
+
+
 def test_without_a_fleet_around_assay_s_own_catalogues_judge(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ASSAY_FLEET", raising=False)
