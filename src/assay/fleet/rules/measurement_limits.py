@@ -99,6 +99,7 @@ GPU_MAXIMA = {
     "NVIDIA H200": GpuMaximum(5, 18, 700, 900, 67_000, 147_456, "NVIDIA H200 datasheet, SXM"),
     "NVIDIA B200": GpuMaximum(6, 18, 1000, 1800, 80_000, 196_608, "NVIDIA HGX B200 datasheet"),
     "NVIDIA GB200": GpuMaximum(6, 18, 1200, 1800, 80_000, 196_608, "NVIDIA GB200 NVL72 datasheet"),
+    "NVIDIA GB300": GpuMaximum(6, 18, 1400, 1800, 80_000, 294_912, "NVIDIA GB300 NVL72 datasheet"),
 }
 """By prefix of NVML's model name; the first prefix that matches counts."""
 
