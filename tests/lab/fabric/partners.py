@@ -56,15 +56,15 @@ class Partners:
         self._start(command, self.environment, self._console, home / "ibsim.log")
         self._wait(home / "ibsim.log", "Network simulator ready")
 
-    def manage(self) -> None:
-        """Let OpenSM find the fabric and give out its addresses."""
+    def manage(self, engine: str = "minhop", *arguments: str) -> None:
+        """Let OpenSM find the fabric, give out its addresses, and route by an engine, with further arguments."""
         self._run("opensm", "-c", "opensm.conf", environment=self.environment)
         settings = (self.home / "opensm.conf").read_text()
         for name, value in SETTINGS.items():
             settings = re.sub(rf"(?m)^{name} .*", f"{name} {value}", settings)
         (self.home / "opensm.conf").write_text(settings)
         log = self.home / "opensm.log"
-        command = ["opensm", "-F", "opensm.conf", "-R", "minhop", "-f", str(log), "-D", "0x03", "-s", "0"]
+        command = ["opensm", "-F", "opensm.conf", "-R", engine, *arguments, "-f", str(log), "-D", "0x03", "-s", "0"]
         self._start(command, self._preloaded, subprocess.DEVNULL, self.home / "opensm.out")
         self._wait(log, "SUBNET UP")
 

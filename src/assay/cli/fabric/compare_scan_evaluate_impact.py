@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.fabric.design_draft import import_cabling_sheet, learn, read_dump
+from assay.cli.fabric.routes import routes
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -214,6 +215,7 @@ def _compare_last_scan(workspace: Workspace, design: str) -> FabricComparison:
 
 
 fabric_app.command()(learn)
+fabric_app.command()(routes)
 fabric_app.command("import")(import_cabling_sheet)
 
 
