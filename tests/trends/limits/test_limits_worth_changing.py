@@ -169,7 +169,7 @@ def test_a_diff_keeps_everything_else(text: str, tmp_path: Path) -> None:
 )
 def test_what_chance_explains_is_known(right: int, wrong: int, failures: int, chance: float) -> None:
     record = LimitRecord(failures, right + wrong, right, wrong, 0, right, None)
-    assert find_chance(record, parts=20, days=90) == pytest.approx(chance)
+    assert find_chance(record, part_days=20 * 90) == pytest.approx(chance)
 
 
 def test_a_text_without_the_limit_is_refused() -> None:

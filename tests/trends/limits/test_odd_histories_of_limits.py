@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from trends.planted_history import PlantedReading, keep_planted
 
+from assay.trends.limits import limit_profiles
 from assay.trends.limits.limit_review import ReviewedLimit, review_limits
 from assay.trends.limits.limit_tables import LimitQuestion
 from assay.trends.missed.service_failures import ServiceFailure, ServiceLosses
@@ -131,5 +132,17 @@ def test_one_failure_that_a_tighter_limit_foresees_may_be_chance(tmp_path: Path)
     heat = found["gpu_temperature"]
     assert heat is not None
     assert (heat.record.foreseen, heat.record.right, heat.record.wrong) == (1, 1, 0)
-    assert heat.chance == pytest.approx(30 / (NODES * 90)), "below 0.01, but two limits were tried"
+    assert heat.chance == pytest.approx(30 / (NODES * DAYS)), "one part in so many fails within a month"
     assert not heat.is_better
+
+
+def test_a_limit_that_the_sample_misses_is_judged_by_its_alarms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limit_profiles, "NODES_IN_BLOCK", 2)
+    monkeypatch.setattr(limit_profiles, "SAMPLED_NODES", 4)
+    readings = list_readings(lambda _, node, one: replace(one, name="rare", value=99) if node == 7 else one)
+    keep_planted(tmp_path, readings)
+    found = {one.profile.limit.name: one for one in ask_all(tmp_path, DAYS, NO_LOSSES)}
+    assert (found["rare"].behaviour, found["rare"].profile.days, found["rare"].profile.record.alarms) == ("works", 0, 1)
+    assert found["gpu_temperature"].profile.parts == 4, "the first two nodes, and two farther on"

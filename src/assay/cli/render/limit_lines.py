@@ -51,7 +51,7 @@ def _format_behaviour(one: ReviewedLimit) -> str:
         return f"{counted}, on {profile.fired_days / profile.days:.0%} of the days"
     if one.behaviour == "in vain":
         return f"{counted}, {profile.record.alarms} alarms, {profile.record.wrong} of them ended"
-    if profile.limit.side == "equals":
+    if profile.limit.side == "equals" or not profile.days:
         return counted
     far = f"{one.nearest_noises:.0f} × noise" if one.nearest_noises is not None else "the values do not vary"
     return f"{counted}; the nearest 0.1 % stay {one.nearest:.4g} {profile.limit.unit} away ({far})"

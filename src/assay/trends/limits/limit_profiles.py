@@ -71,9 +71,9 @@ WHERE day >= $today AND (r.at_least IS DISTINCT FROM b.low OR r.at_most IS DISTI
 class LimitProfile:
     """A limit and its record. `bins`: by steps of `step` from the limit, inside is positive: days, and healthy ones.
 
-    They are of so many `parts` and `nodes`. A day is healthy if the node did not fail within the 30 days after it.
-    `noise`: None where values do not vary.
-    `varies`: parts have different values of this limit.
+    They are of so many `parts` and `nodes`; none of a rare limit that the sample misses. A day is healthy if the node
+    did not fail within the 30 days after it. `noise`: None where values do not vary. `varies`: parts have different
+    values of this limit.
     """
 
     limit: KnownLimit
@@ -109,7 +109,7 @@ class LimitProfile:
             seen += well if healthy else days
             if seen > rank:
                 return steps * self.step
-        return self.bins[-1][0] * self.step
+        return self.bins[-1][0] * self.step if self.bins else 0.0
 
     @property
     def healthy_days(self) -> int:
@@ -131,14 +131,13 @@ def profile_limits(database: DuckDBPyConnection, limits: Sequence[KnownLimit], t
         LimitProfile(
             one,
             records[one.bound()[:3]],
-            *sizes[one.id],
+            *sizes.get(one.id, (0, 0)),
             noises.get(one.key),
             steps[one.key],
-            bins[one.key],
+            bins.get(one.key, []),
             one.id in varying,
         )
         for one in limits
-        if one.key in bins
     ]
 
 

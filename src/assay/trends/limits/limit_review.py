@@ -102,7 +102,7 @@ def find_behaviour(profile: LimitProfile) -> LimitBehaviour:
     record = profile.record
     if not record.alarms:
         return "never"
-    if profile.fired_days >= ALWAYS_SHARE * profile.days:
+    if profile.days and profile.fired_days >= ALWAYS_SHARE * profile.days:
         return "always"
     return "in vain" if record.wrong >= LEAST_ENDED and not record.right else "works"
 
@@ -136,20 +136,21 @@ def _try_suggestions(
     declare_bounds(database, {key for one in asked for key in one.keys}, bounds)
     records = {(row[0], row[1]): record for row, record in count_alarms(database, question.today).items()}
     return [
-        ReviewedLimit(one.profile, one.behaviour, _compare(one, values[key], records[key], question.days, len(asked)))
+        ReviewedLimit(one.profile, one.behaviour, _compare(one, values[key], records[key], len(asked)))
         if (key := one.profile.limit.key) in values
         else one
         for one in reviewed
     ]
 
 
-def _compare(one: ReviewedLimit, value: float, record: LimitRecord, days: int, tried: int) -> SuggestedLimit:
+def _compare(one: ReviewedLimit, value: float, record: LimitRecord, tried: int) -> SuggestedLimit:
     """Return the suggestion, one of so many.
 
     A tighter limit is better if it foresees more than before, and more than chance explains. A looser one is better if
     fewer alarms are wrong, in all and of those that have ended.
     """
-    before, chance = one.profile.record, find_chance(record, one.profile.limit.parts, days)
+    before, profile = one.profile.record, one.profile
+    chance = find_chance(record, profile.limit.parts * profile.days / profile.parts)
     if one.behaviour == "never":
         is_better = record.foreseen > before.foreseen and chance * tried <= MOST_CHANCE
     else:
@@ -157,9 +158,12 @@ def _compare(one: ReviewedLimit, value: float, record: LimitRecord, days: int, t
     return SuggestedLimit(value, record, chance, is_better)
 
 
-def find_chance(record: LimitRecord, parts: int, days: int) -> float:
-    """Return the chance of so many right alarms among those that ended (binomial), if alarms say nothing."""
-    ended, rate = record.right + record.wrong, record.failures * HORIZON_DAYS / (parts * days)
+def find_chance(record: LimitRecord, part_days: float) -> float:
+    """Return the chance of so many right alarms among those that ended (binomial), if alarms say nothing.
+
+    `part_days`: the days on which the parts were measured, summed.
+    """
+    ended, rate = record.right + record.wrong, record.failures * HORIZON_DAYS / part_days
     if not record.right or rate >= 1:
         return 1.0
     if not rate:
