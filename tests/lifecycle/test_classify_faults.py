@@ -15,6 +15,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import Measurement
 from assay.model.reading import absent, failed, value
 from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.timestamps import parse_time
 
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1234, name=python3, GPU has fallen off the bus."
 FLAP = "mlx5_core 0000:18:00.0 ibp24s0: Link {}"
@@ -286,3 +287,11 @@ def test_it_ends_the_open_xids_of_its_gpu(node):
 def test_it_leaves_the_xids_of_other_gpus_and_older_ones(node):
     node.kernel((100, XID.format(79).replace("1b:00", "18:01")), (1000, XID.format(48)))
     assert node.ended((2000, RECOVERY.format(0, "None"))) == []
+
+
+def test_times_since_an_unknown_boot_keep_their_differences(node):
+    told = [{"seq": seq, "t_s": t_s, "text": XID.format(48)} for seq, t_s in ((1, 100.0), (2, 160.0), (3, 400.0))]
+    channels = {"probe": {"host": {"uptime_s": absent("unknown")}, "kernel_log": {"lines": value(told)}}}
+    (fault,) = node.faults(EvidenceDocument("n1", node.paper.now, channels))
+    assert (fault.count, parse_time(fault.last_seen)) == (3, node.paper.now)
+    assert parse_time(fault.last_seen) - parse_time(fault.first_seen) == timedelta(seconds=300)
