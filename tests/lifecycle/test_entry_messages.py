@@ -80,6 +80,11 @@ LINES = [
         "the breaker of pool h100-a was cleared by ann: the leaf is mended",
     ),
     ("certified", {"who": "bob", "reason": "reseated"}, "certified by bob: reseated"),
+    (
+        "outcomes.pruned",
+        {"through": 3, "deleted": 1, "digest": "ab", "who": "ann"},
+        "ann deleted 1 outcome of the runs up to number 3",
+    ),
     ("move", {"to": "rma", "who": "ann", "reason": "third time", "now": True}, "asked by ann to go to rma at once"),
     ("zap.asked", {"to": "zap", "who": "ann", "reason": "new BIOS"}, "asked by ann to go to zap: new BIOS"),
     ("parts.seen", {"parts": {"gpu0": {"kind": "gpu", "serial": "B", "was": "A"}}, "node": {}}, "gpu0 is B, was A"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from sqlalchemy import Connection, Row, Select, except_, select
 from assay.ledger import outcomes, tables
 from assay.ledger.hash_chain import HASHED_FIELDS, HASHED_OUTCOME_FIELDS, ChainName, RunDigest, hash_line
 from assay.ledger.schema_upgrade import select_hashed_columns
+from assay.model.entries.operator_entries import OutcomesPrunedEntry
+from assay.model.errors import AssayError
 
 ROWS_PER_FETCH = 2000
 """Rows that are read at a time: a ledger need not fit into memory."""
@@ -21,14 +24,8 @@ ChainRow = Row[Any]
 def find_chain_problems(connection: Connection) -> Iterator[str]:
     """Yield every problem in one snapshot of the ledger: entries, runs, outcomes, and the tables derived from them."""
     yield from _check_chain(connection, "entry", _no_problems)
-    texts, told, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
-    parts = _RunContents(
-        _Rows(_stream_rows(connection, select(texts.seq, texts.key, texts.long).order_by(texts.seq))),
-        _Rows(_stream_rows(connection, select(*(told[name] for name in HASHED_OUTCOME_FIELDS)).order_by(told.seq))),
-        _Rows(
-            _stream_rows(connection, select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq))
-        ),
-    )
+    parts = _open_contents(connection)
+    parts.pruned = find_pruning(connection)
     yield from _check_chain(connection, "run", parts.check_run)
     yield from parts.find_orphans()
     yield from _check_newest(connection)
@@ -83,19 +80,59 @@ class _RunContents:
 
     def __init__(self, texts: _Rows, told: _Rows, measured: _Rows) -> None:
         self._texts, self._told, self._measured = texts, told, measured
+        self.pruned: OutcomesPrunedEntry | None = None
+        self._left = RunDigest()
 
     def check_run(self, run: ChainRow) -> Iterator[str]:
+        if self.pruned is not None and run.seq <= self.pruned.through:
+            self.add_to(self._left, run)
+            if run.seq == self.pruned.through and self._left.hexdigest() != self.pruned.digest:
+                yield f"what was left of the outcomes up to {_describe_row('run', run)} was changed"
+            return
         digest = RunDigest()
+        self.add_to(digest, run)
+        if digest.hexdigest() != run.digest:
+            yield f"what {_describe_row('run', run)} found was changed: its outcomes, their measurements or their words"
+
+    def add_to(self, digest: RunDigest, run: ChainRow) -> None:
+        """Add to a digest what no earlier call has added, up to the end of a run."""
         digest.texts(self._texts.take_until(run.texts))
         digest.outcomes(select_hashed_columns(self._told.take_until(run.outcomes)))
         digest.measured(self._measured.take_until(run.outcomes))
-        if digest.hexdigest() != run.digest:
-            yield f"what {_describe_row('run', run)} found was changed: its outcomes, their measurements or their words"
 
     def find_orphans(self) -> Iterator[str]:
         for what, rows in (("text", self._texts), ("outcome", self._told), ("measurement", self._measured)):
             if rows.next is not None:
                 yield f"there is a {what} that no run brought: {dict(rows.next._mapping)}"
+
+
+def find_pruning(connection: Connection) -> OutcomesPrunedEntry | None:
+    """Return the newest entry about deleted outcomes, None where none were, or where somebody has changed it."""
+    table = tables.entries.c
+    query = select(table.body).where(table.kind == OutcomesPrunedEntry.kind).order_by(table.seq.desc()).limit(1)
+    body = connection.execute(query).scalar()
+    try:
+        return OutcomesPrunedEntry.from_body(json.loads(body)) if body else None
+    except (AssayError, ValueError):
+        return None  # the chain of entries shows the change
+
+
+def digest_contents(connection: Connection, run: ChainRow) -> str:
+    """Return the digest of the outcomes, measurements and texts of all runs up to one."""
+    digest = RunDigest()
+    _open_contents(connection).add_to(digest, run)
+    return digest.hexdigest()
+
+
+def _open_contents(connection: Connection) -> _RunContents:
+    texts, told, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
+    return _RunContents(
+        _Rows(_stream_rows(connection, select(texts.seq, texts.key, texts.long).order_by(texts.seq))),
+        _Rows(_stream_rows(connection, select(*(told[name] for name in HASHED_OUTCOME_FIELDS)).order_by(told.seq))),
+        _Rows(
+            _stream_rows(connection, select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq))
+        ),
+    )
 
 
 def _check_newest(connection: Connection) -> Iterator[str]:
@@ -111,4 +148,4 @@ def _check_newest(connection: Connection) -> Iterator[str]:
 
 
 def _stream_rows(connection: Connection, query: Select[Any]) -> Iterator[ChainRow]:
-    yield from connection.execution_options(yield_per=ROWS_PER_FETCH).execute(query)
+    yield from connection.execute(query, execution_options={"yield_per": ROWS_PER_FETCH})

@@ -11,7 +11,7 @@ from threading import Lock
 
 from sqlalchemy import Engine, Table, func, insert, select, text
 
-from assay.ledger import chain_verification, leases_and_locks, outcomes, tables
+from assay.ledger import chain_verification, leases_and_locks, outcome_pruning, outcomes, tables
 from assay.ledger.check_standings import read_check_standings
 from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
@@ -230,6 +230,16 @@ class Ledger:
         """Verify every line by the hash chains; return the problems, first lines first. A whole ledger has none."""
         with open_snapshot(self._engine) as connection:
             return list(islice(chain_verification.find_chain_problems(connection), chain_verification.MAX_PROBLEMS))
+
+    def count_prunable(self, before: datetime) -> int:
+        """Return how many outcomes `prune_outcomes` would delete."""
+        with open_reader(self._engine) as connection:
+            return outcome_pruning.count_prunable(connection, before)
+
+    def prune_outcomes(self, before: datetime, who: str, now: datetime) -> int:
+        """Delete old outcomes of runs before a time, and return how many; see `outcome_pruning`."""
+        with open_writer(self._engine) as connection:
+            return outcome_pruning.prune_outcomes(connection, before, who, now)
 
     def chain_ends(self) -> dict[str, tuple[int, str]]:
         """Return the ends of the chains of entries (`entry`) and of runs (`run`): number and hash of the last line."""

@@ -186,6 +186,14 @@ def make_version_update(dialect: str, version: int) -> list[str]:
     return [f"DROP TRIGGER {name}_no_update", change, _SQLITE_GUARDS[0].format(t=name)]
 
 
+def suspend_delete_guards(dialect: str, table: Table) -> tuple[str, str]:
+    """Return the statements that let rows of a table be deleted, and that forbid it again, in one transaction."""
+    name = table.name
+    if dialect == "postgresql":
+        return f"ALTER TABLE {name} DISABLE TRIGGER USER", f"ALTER TABLE {name} ENABLE TRIGGER USER"
+    return f"DROP TRIGGER {name}_no_delete", _SQLITE_GUARDS[1].format(t=name)
+
+
 def _guards(dialect: str) -> list[str]:
     kept = [table for table in metadata.sorted_tables if table not in MUTABLE_TABLES]
     names = [table.name for table in kept]

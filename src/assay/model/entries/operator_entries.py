@@ -88,3 +88,17 @@ class OtherLedgerSealedEntry(EntryContent):
     seal: str
     at: str
     who: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomesPrunedEntry(EntryContent):
+    """A person deleted old outcomes by the policy: of the runs up to number `through`, all but the newest of each kind.
+
+    `digest` covers what is left of these runs, so that the ledger can still be verified; `deleted` is their number.
+    """
+
+    kind = "outcomes.pruned"
+    through: int
+    deleted: int
+    digest: str
+    who: str

@@ -73,9 +73,11 @@ class RetentionRules(StrictModel):
     """What `assay prune` may delete. Without it, everything is kept.
 
     `runs_days`: files of runs that are older may be deleted, with the artefacts that no other run has. `least_runs`: so
-    many of the newest runs are kept, however old they are. `source`: the reason.
+    many of the newest runs are kept, however old they are. `outcomes_days`: outcomes in the ledger that are of older
+    runs may be deleted, but never the newest of a check, a subject and a verdict. `source`: the reason.
     """
 
     runs_days: float | None = Field(default=None, gt=0)
     least_runs: int = Field(default=20, ge=2)
+    outcomes_days: float | None = Field(default=None, gt=0)
     source: str = ""

@@ -1,0 +1,78 @@
+"""Deletes old outcomes from a ledger, and notes that in the same transaction, so that it can still be verified.
+
+The newest outcome of each check, subject and verdict stays, since decisions rest on it; so does the last run. Runs and
+entries are never deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, select
+
+from assay.ledger import tables
+from assay.ledger.chain_verification import digest_contents, find_chain_problems
+from assay.ledger.entry_insertion import insert_entries
+from assay.ledger.hash_chain import HashChain
+from assay.model.entries.operator_entries import OutcomesPrunedEntry
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import derive_id
+
+
+def count_prunable(connection: Connection, before: datetime) -> int:
+    """Return how many outcomes `prune_outcomes` would delete."""
+    last = _find_last_old_run(connection, before)
+    if last is None:
+        return 0
+    count: int = connection.execute(select(func.count()).select_from(_select_old(last).subquery())).scalar_one()
+    return count
+
+
+def prune_outcomes(connection: Connection, before: datetime, who: str, now: datetime) -> int:
+    """Delete the old outcomes of the runs before a time; return how many. `connection` is the only writer's.
+
+    Raises AssayError for a ledger that cannot be verified: after deletion, nobody could see what was changed in it.
+    """
+    last = _find_last_old_run(connection, before)
+    if last is None or not count_prunable(connection, before):
+        return 0
+    if problem := next(islice(find_chain_problems(connection), 1), None):
+        fix = "`assay ledger verify` shows every problem; nothing was deleted"
+        raise AssayError(f"this ledger cannot be verified: {problem}", fix=fix)
+    old = _select_old(last)
+    _delete(connection, tables.measurements, tables.measurements.c.outcome.in_(old))
+    deleted = _delete(connection, tables.outcomes, tables.outcomes.c.seq.in_(old))
+    entry = OutcomesPrunedEntry(last.seq, deleted, digest_contents(connection, last), who)
+    chain = HashChain(connection, "entry")
+    at = now.isoformat()
+    insert_entries(connection, chain, [entry.make_entry(derive_id(entry.kind, str(last.seq), at), at)])
+    chain.save()
+    return deleted
+
+
+def _find_last_old_run(connection: Connection, before: datetime) -> Row[Any] | None:
+    """Return number, texts and outcomes of the last run before which all are old; None where there is none."""
+    runs = tables.runs.c
+    last, kept = None, connection.execute(select(func.max(runs.seq))).scalar()
+    query: Select[Any] = select(runs.seq, runs.texts, runs.outcomes, runs.at).order_by(runs.seq)
+    for row in connection.execute(query):
+        if row.seq == kept or datetime.fromisoformat(row.at) >= before:
+            break
+        last = row
+    return last
+
+
+def _select_old(last: Row[Any]) -> Select[tuple[int]]:
+    """Return the query of the outcomes up to a run that are the newest of no kind."""
+    outcomes = tables.outcomes.c
+    return select(outcomes.seq).where(outcomes.run <= last.seq, outcomes.seq.not_in(select(tables.newest.c.outcome)))
+
+
+def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]) -> int:
+    lifted, restored = tables.suspend_delete_guards(connection.dialect.name, table)
+    connection.exec_driver_sql(lifted)
+    count = connection.execute(delete(table).where(condition)).rowcount
+    connection.exec_driver_sql(restored)
+    return count
