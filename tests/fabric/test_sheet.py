@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 
 from assay.cli.app import main
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.drafts.point_to_point_sheet import (
-    PortLabelScheme,
-    SheetPortLabel,
-    parse_port_label,
-    read_adapter_mapping,
-    read_sheet,
-)
+from assay.fabric.drafts.point_to_point_sheet import read_adapter_mapping, read_sheet
 from assay.fabric.drafts.sheet_import import SheetImport
+from assay.fabric.drafts.sheet_port_labels import PortLabelScheme, SheetPortLabel, parse_port_label
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
@@ -146,7 +141,7 @@ def test_what_is_wrong_is_told_by_line_and_the_rest_is_read(fleet):
         "r06,x,leaf-su01-r0,18/1,r20,U8,storage-2,1,400,2\n"
         "r06,30,leaf-su01-r0,18/1,r20,U8,storage-2,,400,2\n"
         "r06,30,leaf-su01-r0,18/1,r20,U8,storage-2,1,warp,2\n"
-        "r06,30,leaf-su01-r0,18/1,r20,U8,storage-2,1,400,3 ft\n"
+        "r06,30,leaf-su01-r0,18/1,r20,U8,storage-2,1,400,3 hands\n"
         "r06,30,leaf-su01-r0,18/1\n"
         "r06,30,n0001,9,r20,U8,storage-2,1,400,2\n"
         "r06,30,leaf-su01-r0,18/1,r06,30,leaf-su01-r0,18/1,400,2\n",
@@ -160,7 +155,7 @@ def test_what_is_wrong_is_told_by_line_and_the_rest_is_read(fleet):
     assert told[2] == "'x' is no unit of a rack"
     assert told[3] == "the second end has no port"
     assert told[4] == "'warp' is no known speed: write it as 4xNDR"
-    assert told[5] == "'3 ft' is no length in metres"
+    assert told[5] == "'3 hands' is no length in metres or feet"
     assert told[6] == "the second end has no name"
     assert told[7] == "n0001 has 8 adapters, and none at port 9"
     assert told[8] == "port 35 of leaf-su01-r0 is at both ends"
@@ -244,3 +239,36 @@ def test_the_verb_ends_with_2_where_nothing_can_be_read(assay, tmp_path):
     assert (code, out) == (2, "")
     assert "sheet.csv:2: the first end has no port\n" in err
     assert "no line of the sheet is a cable" in err
+
+
+@pytest.mark.parametrize(
+    "speed", ["400", "400G", "400 Gb/s", "400Gbps", "NDR", "4X NDR", "4x-ndr", "400000", "2x200G", "0.4T"]
+)
+def test_a_speed_in_any_unit_is_a_rate(speed):
+    (cable,) = read_sheet(f"From Device,From Port,To Device,To Port,Speed\nl1,1,s1,1,{speed}\n").cables
+    assert cable.rate == "4xNDR"
+
+
+@pytest.mark.parametrize(("length", "metres"), [("3", 3), ("3 m", 3), ("10ft", 3.048), ("10 feet", 3.048)])
+def test_a_length_in_feet_is_one_in_metres(length, metres):
+    (cable,) = read_sheet(f"From Device,From Port,To Device,To Port,Length\nl1,1,s1,1,{length}\n").cables
+    assert cable.length_m == metres
+
+
+def test_a_cable_that_is_listed_from_either_end_is_one_cable():
+    lines = [
+        "# exported",
+        "#StartDevice,StartPort,EndDevice,EndPort,LinkType",
+        "l1,Port 1,s1,Port 9,IB",
+        "s1,Port 9,l1,Port 1,IB",
+    ]
+    sheet = read_sheet(f"{header}l1,Port 1,s1,Port 9,IB\ns1,Port 9,l1,Port 1,IB\n")
+    assert (len(sheet.cables), sheet.problems) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("IB Port 7", (7,)), ("IB1/1", (1, 1)), ("sw17p1", (17, 1)), ("sw17p1s2", (17, 1, 2))]
+)
+def test_interface_names_of_switches_are_ports(text, numbers):
+    assert parse_port_label(text).numbers == numbers
+    assert parse_port_label("mlx5_ib3").adapter == "mlx5_3"

@@ -6,20 +6,10 @@ UFM's network design             #StartDevice,StartPort,EndDevice,EndPort,LinkTy
 ```
 Sites vary these: the columns may come in any order. Each end may have rack, U, name, port and GUID; the cable may have
 speed and length. Headers name the columns. Those of an end start with a word for it (Start, Source, From, A … End,
-Destination, To, B), or come in the order of the ends. Comma, semicolon, tab or bar separate columns. Lines above the
-header and empty lines are skipped. A line that cannot be read is a problem, and the others are still read.
-
-Ports are written as technicians and tools write them:
-
-```
-7   Port 7   P7   swp7     port 7
-17/1                       port 1 of cage 17, with two ports a cage: port 33
-1/17/1                     ASIC 1, cage 17, port 1: also port 33; or cage 1, port 17 (see `PortLabelScheme`)
-17/1/2   1/17/1/2          port 1 of cage 17, split in two, the second part
-Blade 16_Port 2/20         a director switch: chip 2 of line card 16, port 20
-mlx5_3   mlx5_3/1          an adapter by its kernel name
-HCA-4    HCA-4/1           the same one: UFM counts from 1
-```
+Destination, To, B), or come in the order of the ends. Comma, semicolon, tab or bar separate columns. Skipped are lines
+above the header, empty lines, and lines that repeat a cable from its other end. A line that cannot be read is a
+problem, and the others are still read.
+Ports are written as in `sheet_port_labels`.
 """
 
 from __future__ import annotations
@@ -28,7 +18,6 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.model.errors import AssayError
@@ -49,6 +38,7 @@ CABLE_FIELDS = {
     "rate": ("speed", "linkspeed", "rate", "datarate"),
     "length": ("length", "cablelength", "lengthm", "cablelengthm"),
 }
+METRES_A_FOOT = 0.3048
 FIRST_LINES = 20
 GBPS = {800: "4xXDR", 400: "4xNDR", 200: "4xHDR", 100: "4xEDR", 56: "4xFDR", 40: "4xQDR"}
 COLUMNS_WITHOUT_HEADER = ("rack0", "u0", "name0", "port0", "rack1", "u1", "name1", "port1")
@@ -99,7 +89,19 @@ def read_sheet(text: str) -> PointToPointSheet:
             sheet.cables.append(_read_cable(number, cells, columns))
         except ValueError as error:
             sheet.problems.append((number, str(error)))
+    sheet.cables = _drop_mirrored(sheet.cables)
     return sheet
+
+
+def _drop_mirrored(cables: Iterable[SheetCable]) -> list[SheetCable]:
+    """Leave out the lines that repeat an earlier one from its other end, as some exports do."""
+    kept: list[SheetCable] = []
+    seen: set[tuple[SheetEnd, SheetEnd]] = set()
+    for cable in cables:
+        if (cable.b, cable.a) not in seen:
+            kept.append(cable)
+            seen.add(cable.ends)
+    return kept
 
 
 def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -190,22 +192,26 @@ def _parse_unit(text: str) -> int:
 
 
 def _parse_rate(text: str) -> str:
-    """Return the rate in `4xNDR`, `NDR`, `400` or `400Gb/s`. Raises ValueError for any other text."""
-    if not text or parse_rate(text):
-        return text
-    if parse_rate(f"4x{text.upper()}"):
-        return f"4x{text.upper()}"
-    found = re.fullmatch(r"(\d+)\s*(?:g|gb|gbe|gbps|gb/s|gbit/s)?", text, re.IGNORECASE)
-    if not found or int(found[1]) not in GBPS:
+    """Return the rate in `4xNDR`, `4X NDR`, `NDR`, `400`, `400Gb/s`, `2x200G` or `0.4T`. Raises ValueError for none."""
+    if not text:
+        return ""
+    plain = re.sub(r"(?i)^(\d+)x", r"\1x", re.sub(r"[\s_-]+", "", text.upper()))
+    if rate := next((rate for rate in (plain, f"4x{plain}") if parse_rate(rate)), ""):
+        return rate
+    found = re.fullmatch(r"(?:(\d)x)?(\d+(?:\.\d+)?)(T|M)?[A-Z/]*", plain)
+    factor = {"T": 1000.0, "M": 0.001}.get(found[3] or "", 1.0) if found else 0.0
+    gbps = int(found[1] or 1) * float(found[2]) * factor if found else 0.0
+    known = GBPS.get(round(gbps)) or GBPS.get(round(gbps / 1000))  # some exports have Mb/s without a unit
+    if not known:
         raise ValueError(f"{text!r} is no known speed: write it as 4xNDR")
-    return GBPS[int(found[1])]
+    return known
 
 
 def _parse_length(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,4}(?:\.\d+)?)\s*(?:m|meters?|metres?)?", text, re.IGNORECASE)
+    found = re.fullmatch(r"(\d{1,4}(?:\.\d+)?)\s*(?:m|meters?|metres?|(ft|feet|foot|'))?", text, re.IGNORECASE)
     if text and not found:
-        raise ValueError(f"{text!r} is no length in metres")
-    return round(float(found[1]), 3) if found else 0
+        raise ValueError(f"{text!r} is no length in metres or feet")
+    return round(float(found[1]) * (METRES_A_FOOT if found[2] else 1), 3) if found else 0
 
 
 def read_adapter_mapping(text: str) -> dict[str, str]:
@@ -218,66 +224,3 @@ def read_adapter_mapping(text: str) -> dict[str, str]:
     if not mapping:
         raise AssayError("no line names a port and an adapter", fix="write lines as `1/2,mlx5_3`")
     return mapping
-
-
-PORTS_PER_CAGE = 2
-_ADAPTER = re.compile(r"(?:mlx\d+_(\d+)|hca[-_ ]?(\d+))(?:[/_ ]+(?:p|port)?[ _-]?(\d+))?", re.IGNORECASE)
-_BLADE = re.compile(
-    r"(blade|module|line ?card|leaf|spine|l|s)[ _-]*(\d+)[ _/-]*(?:port|p|u)[ _-]*(\d+)/(\d+)", re.IGNORECASE
-)
-_NUMBERS = re.compile(r"(?:port|p|swp|ib)?[ _-]*(\d+(?:/\d+){0,3})", re.IGNORECASE)
-
-
-class SheetPortLabel(NamedTuple):
-    """A parsed label: the kernel name of an adapter, the part of a director switch, or the numbers of a port."""
-
-    adapter: str = ""
-    part: str = ""
-    numbers: tuple[int, ...] = ()
-
-
-def parse_port_label(text: str) -> SheetPortLabel:
-    """Return what the text of a port names. Raises ValueError for any other text."""
-    if found := _ADAPTER.fullmatch(text):
-        number = int(found[1]) if found[1] is not None else int(found[2]) - 1
-        if number >= 0:
-            return SheetPortLabel(adapter=f"mlx5_{number}", numbers=(int(found[3] or 1),))
-    if found := _BLADE.fullmatch(text):
-        kind = "S" if found[1].lower().startswith("s") else "L"
-        return SheetPortLabel(part=f"{kind}{int(found[2])}/U{int(found[3])}", numbers=(int(found[4]),))
-    if (found := _NUMBERS.fullmatch(text)) and 0 not in (numbers := tuple(map(int, found[1].split("/")))):
-        return SheetPortLabel(numbers=numbers)
-    raise ValueError(f"{text!r} is no port: write it as 7, Port 7, 17/1 or mlx5_3")
-
-
-class PortLabelScheme(NamedTuple):
-    """How a sheet labels the ports of switches.
-
-    `cages`: some label has a cage. `split`: the number of parts of a port. `asic`: labels of three numbers are ASIC,
-    cage and port, as NVIDIA's tools write them. Otherwise they are cage, port and part.
-    """
-
-    cages: bool = False
-    split: int = 1
-    asic: bool = False
-
-    @classmethod
-    def infer(cls, labels: Iterable[tuple[int, ...]]) -> PortLabelScheme:
-        """Return the scheme of a sheet's labels. Three numbers include an ASIC if all of them start with 1."""
-        every = list(labels)
-        three = [label for label in every if len(label) == 3]
-        asic = bool(three) and all(label[0] == 1 and label[2] <= PORTS_PER_CAGE for label in three)
-        split = any(len(label) == 4 for label in every) or bool(three and not asic)
-        return cls(any(len(label) > 1 for label in every), 2 if split else 1, asic)
-
-    def find_port_number(self, label: tuple[int, ...]) -> int:
-        """Return the number of a port. Raises ValueError for a label that does not fit the scheme."""
-        if len(label) == 1:
-            return label[0]
-        if len(label) == 4 or (len(label) == 3 and self.asic):
-            label = label[1:]
-        cage, port, part = (*label, 1)[:3]
-        if port > PORTS_PER_CAGE or part > self.split:
-            text = "/".join(map(str, label))
-            raise ValueError(f"{text} is no label of a switch with {PORTS_PER_CAGE} ports a cage")
-        return ((cage - 1) * PORTS_PER_CAGE + port - 1) * self.split + part

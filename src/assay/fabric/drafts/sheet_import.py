@@ -11,12 +11,10 @@ from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.drafts.design_draft import DesignDraft, DraftCable, DraftDevice, find_most_frequent
 from assay.fabric.drafts.point_to_point_sheet import (
     PointToPointSheet,
-    PortLabelScheme,
     SheetCable,
     SheetEnd,
-    SheetPortLabel,
-    parse_port_label,
 )
+from assay.fabric.drafts.sheet_port_labels import PortLabelScheme, SheetPortLabel, parse_port_label
 from assay.fabric.topology.adapters import list_adapter_names
 from assay.model.fabric.ports_and_cables import DeviceKind
 from assay.model.fleet import Fleet
