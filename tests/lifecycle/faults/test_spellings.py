@@ -59,7 +59,7 @@ def test_the_answer_is_the_same_in_every_spelling(envelope, encoding, compressio
     assert {fault["host"] for fault in classify_log(str(file), catalog)["faults"]} == {envelope.host}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_and_in_every_mix(encoding, compression, tmp_path, catalog):

@@ -5,16 +5,15 @@ Memory does not grow with the log: there is one entry for each fault and place.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
-from assay.lifecycle.faults.recovery_actions import XID_CLASSES
 from assay.lifecycle.faults.steady_clock import SteadyClock
 from assay.model.log_message import LogMessage
 from assay.model.pci_address import normalize_pci_address
-from assay.model.specs.fault_catalog import SEVERITIES, FaultBlame, FaultCatalog, FaultClass
+from assay.model.specs.fault_catalog import SEVERITIES, XID_NAMES, FaultBlame, FaultCatalog, FaultClass
 from assay.model.specs.kernel_log_and_xid_patterns import NvlinkCode
 
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
@@ -66,6 +65,7 @@ class LogFaultCollector:
         }
         self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
         self._faults: dict[tuple[str, str, str], LogFault] = {}
+        self._by_place: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
 
     def add(self, name: str, part: str, message: LogMessage, code: NvlinkCode | None = None) -> None:
         """Add a sighting of the class `name`. `part` "" means the node. Without a time, nothing is correlated."""
@@ -83,9 +83,9 @@ class LogFaultCollector:
             self._override(fault, place, self._recovery_actions[name].overrides_seconds)
 
     def _override(self, action: LogFault, place: str, seconds: float) -> None:
-        """Mark the earlier XIDs of the GPU, on which the driver's recovery action came."""
-        for (host, name, where), fault in self._faults.items():
-            if fault is action or (host, where) != (action.host, place) or not name.startswith(XID_CLASSES):
+        """Mark the earlier XIDs of the GPU for which the driver names a recovery action."""
+        for fault in self._by_place[action.host, place]:
+            if fault is action or not fault.name.startswith(XID_NAMES):
                 continue
             if fault.last_at is None or action.last_at is None or action.last_at - fault.last_at <= seconds:
                 fault.overridden_by = action.name
@@ -99,6 +99,7 @@ class LogFaultCollector:
         settle_s = rule.settle_seconds if rule else 0.0
         fault = LogFault(name, part or NODE_SUBJECT, FaultCounter.for_class(rule), settle_s, host)
         self._faults[host, name, place] = fault
+        self._by_place[host, place].append(fault)
         return fault
 
     def faults(self) -> list[dict[str, Any]]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from assay.lifecycle.faults.detection import FaultObservation
-from assay.lifecycle.faults.recovery_actions import XID_CLASSES, seconds_between
+from assay.lifecycle.faults.recovery_actions import seconds_between
 from assay.lifecycle.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
 from assay.lifecycle.node_state import FaultRecord, NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
+from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog, MeasurementThreshold
 from assay.model.timestamps import format_duration, parse_time
 
 LOG_PATHS = {
@@ -122,7 +122,7 @@ def _list_open_faults(node_state: NodeState) -> list[FaultRecord]:
 
 
 def _can_end(fault: FaultRecord) -> bool:
-    return fault.is_open and fault.response != "acted" and fault.fault_class.startswith(XID_CLASSES)
+    return fault.is_open and fault.response != "acted" and fault.fault_class.startswith(XID_NAMES)
 
 
 def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> RecordedOutcome | None:

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from assay.model.load.load_parts import LoadPart
 from assay.model.specs.customers.customer_words import FaultCustomerWords
 from assay.model.specs.kernel_log_and_xid_patterns import (
+    UNKNOWN_XID,
     KernelLogMatcher,
     KernelLogPattern,
     NvlinkUnit,
@@ -24,6 +25,8 @@ FaultSeverity = Literal["catastrophic", "degraded", "informational"]
 SEVERITIES: tuple[FaultSeverity, ...] = get_args(FaultSeverity)
 """The worst first."""
 FaultBlame = Literal["hardware", "application", "driver", "operator", "environment"]
+XID_NAMES = "gpu.xid."
+"""How the names of faults begin that are XIDs; a number follows."""
 Remedy = Literal["none", "ticket", "reset", "reboot", "powercycle", "zap", "triage", "rma"]
 
 
@@ -230,8 +233,14 @@ class FaultCatalog(SpecDocument):
         return self.unknown or DEFAULT_TREATMENT
 
     def find_class(self, name: str) -> FaultClass | None:
-        """Return the class of a fault; `gpu.xid.13` belongs to the class that lists XID 13."""
-        return self._by_name.get(name)
+        """Return the class of a fault; `gpu.xid.13` belongs to the class that lists XID 13.
+
+        A number that no class lists, as an alert may give it, belongs to the class of unknown XIDs.
+        """
+        known = self._by_name.get(name)
+        if known is None and name.startswith(XID_NAMES) and name.removeprefix(XID_NAMES).isdecimal():
+            return self.classes.get(UNKNOWN_XID)
+        return known
 
     @cached_property
     def proofs(self) -> dict[str, tuple[LoadPart, ...]]:
