@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from assay.ledger.errors import (
     UPGRADED_VERSIONS,
     LedgerError,
     make_database_error,
+    make_no_ledger_error,
     make_not_a_ledger_error,
     make_schema_version_error,
 )
@@ -68,7 +69,10 @@ def open_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
 def open_reading_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
     """Return an engine that only reads the ledger at `url`, wherever it can be read. Raises AssayError."""
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, creator=SqliteSource(Path(str(url.database)), patience_s).connect)
+        file = Path(str(url.database))
+        _require_file(file)
+        source = SqliteSource(file, patience_s)
+        engine = create_engine(url, creator=source.connect)
     else:
         engine = _postgresql_engine(url, patience_s)
         event.listen(engine, "connect", partial(_forbid_writing, patience_s))
@@ -79,6 +83,14 @@ def open_reading_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
     if version != SCHEMA_VERSION:
         raise make_schema_version_error(version, _display_name(engine))
     return engine
+
+
+def _require_file(file: Path) -> None:
+    """Raise LedgerError if there is no file; why a folder cannot be read is for the reader to say."""
+    with suppress(OSError):
+        if file.exists():
+            return
+        raise make_no_ledger_error(str(file))
 
 
 def _forbid_writing(patience_s: float, connection: Any, _record: Any) -> None:

@@ -24,11 +24,9 @@ from assay.ledger.connection import (
     translate_errors,
 )
 from assay.ledger.entry_insertion import find_known_ids, insert_entries
-from assay.ledger.errors import make_no_ledger_error
 from assay.ledger.hash_chain import ChainName, HashChain
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.ledger.leases_and_locks import LedgerLease, hold_section
-from assay.ledger.location import has_file, is_server_url
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
 from assay.ledger.outcome_counts import OutcomeCounts, count_outcomes, read_oldest_passes
 from assay.ledger.outcome_dates import CheckAge, OutcomeDates, read_check_ages
@@ -60,8 +58,6 @@ class Ledger:
 
         Raises LedgerError where there is none.
         """
-        if not is_server_url(where) and not has_file(Path(where)):
-            raise make_no_ledger_error(str(where))
         return cls(open_reading_engine(parse_ledger_url(where), patience_s), patience_s)
 
     @property
