@@ -67,7 +67,7 @@ def test_the_same_look_twice_is_one_interval():
     assert len(site.entries) == 2
     (one,) = site.of("n1", "gpu0")
     assert one == PartHolder(
-        "n1", "gpu0", "gpu", "A", "H100", "order-7", "96.1, driver 570.1", "lab/r1", "gpu0", one.since
+        "n1", "gpu0", "gpu", "A", "H100", "order-7", "96.1, driver 570.1", "lab/r1", "gpu0", one.since, driver="570.1"
     )
     (node,) = site.of("n1", "")
     assert (node.kind, node.serial, node.sku, node.position) == ("node", "S-n1", "h100", "u4")

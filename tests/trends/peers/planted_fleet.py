@@ -81,9 +81,9 @@ class PlantedFleet:
         words = ["--as-of", as_of.isoformat()]
         words += self._write(database, "measurements", f"{measurements}, {limits}", self.rows)
         if self.holders:
-            columns = ", ".join(f"{name} VARCHAR" for name in ("node", "subject", "serial", "sku", "firmware", "rack"))
+            kinds = {"since": "TIMESTAMP", "until": "TIMESTAMP"}
+            columns = ", ".join(f"{name} {kinds.get(name, 'VARCHAR')}" for name in self.holders[0])
             rows = [tuple(holder.values()) for holder in self.holders]
-            columns += ", position VARCHAR, since TIMESTAMP, until TIMESTAMP"
             words += self._write(database, "holders", columns, rows)
         return words
 

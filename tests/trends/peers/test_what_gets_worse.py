@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from trends.peers.planted_fleet import DAYS, NODES, PlantedFleet, name_nodes, node_name
+from trends.peers.planted_fleet import DAYS, NODES, START, PlantedFleet, name_nodes, node_name
 from typer.testing import CliRunner
 
 from assay.cli.verbs.evidence.trends import trends_app
@@ -95,6 +96,30 @@ def test_a_rack_that_warms_is_one_group(fleet: PlantedFleet) -> None:
     assert groups.pop().startswith("rack r1: 6 of 10 (p ")
     told = CliRunner().invoke(trends_app, fleet.write()).stdout
     assert told.count("Look there first") == 1
+
+
+@pytest.mark.parametrize("trait", ["pdu", "switch", "batch", "driver"])
+def test_what_a_file_of_holders_may_tell_too_is_a_group(fleet: PlantedFleet, trait: str) -> None:
+    warming = range(0, 24, 4)
+    fleet.courses = {number: drift(90, 0.6) for number in warming}
+    fleet.grow()
+    for number in range(NODES):
+        fleet.hold(number, **{trait: "x" if number in warming or number == 1 else f"y{number % 3}"})
+    answer = fleet.ask()
+    assert [(one["trait"], one["value"], one["named"], one["members"]) for one in answer["groups"]] == [
+        (trait, "x", 6, 7)
+    ]
+    assert {one["group"] for one in answer["warnings"]} == {f"{trait} x: 6 of 7 (p {answer['groups'][0]['p']:.2g})"}
+
+
+def test_an_end_that_is_still_to_come_is_not_known_yet(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, 0.6)
+    fleet.grow()
+    fleet.hold_all()
+    seen = fleet.ask(day=110)
+    for holder in fleet.holders:
+        holder["until"] = holder["until"] or START + timedelta(days=110, hours=14)
+    assert fleet.ask(day=110) == seen
 
 
 class TestWhatIsNoTrend:
@@ -187,6 +212,46 @@ class TestWhatIsNoTrend:
             fleet.say(number, 4_000, 190.0)
         self.check(fleet)
 
+    def test_a_clock_that_is_an_hour_and_a_clock_that_is_a_day_ahead(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        skewed = {node_name(3): timedelta(hours=1), node_name(4): timedelta(days=1)}
+        fleet.rows = [(row[0] + skewed.get(row[1], timedelta()), *row[1:]) for row in fleet.rows]
+        self.check(fleet)
+
+    def test_a_clock_that_is_put_right(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        start = fleet.rows[0][0]
+        fleet.rows = [
+            (row[0] - timedelta(days=2), *row[1:]) if row[1] == node_name(3) and (row[0] - start).days < 90 else row
+            for row in fleet.rows
+        ]
+        self.check(fleet)
+
+    def test_a_part_that_comes_back_to_another_node(self, fleet: PlantedFleet) -> None:
+        fleet.courses = {3: step(80, 8), 4: lambda day: 8.0 if 80 <= day < 92 else 0.0}
+        fleet.grow()
+        fleet.hold_all(but=[3, 4])
+        fleet.hold(3, until=80, serial="S3")
+        fleet.hold(3, since=80, serial="S4")
+        fleet.hold(4, until=80, serial="S4")
+        fleet.hold(4, since=80, until=92, serial="S3")
+        fleet.hold(4, since=92, serial="S900")
+        self.check(fleet)
+
+    def test_another_spec_with_another_unit_and_limit(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        start = fleet.rows[0][0]
+        fleet.rows = [
+            (*row[:4], row[4] + 273.15, "K", None, 340.0) if (row[0] - start).days >= 86 else row for row in fleet.rows
+        ]
+        self.check(fleet)
+
+    def test_a_limit_that_changes_sides(self, fleet: PlantedFleet) -> None:
+        fleet.grow()
+        start = fleet.rows[0][0]
+        fleet.rows = [(*row[:6], 20.0, None) if (row[0] - start).days >= 86 else row for row in fleet.rows]
+        self.check(fleet)
+
     def test_values_that_never_change(self, fleet: PlantedFleet) -> None:
         for number in range(NODES):
             for day in range(DAYS):
@@ -246,6 +311,7 @@ def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
     fleet.say(0, 500, 1.0)
     assert fleet.ask() == {
         "warnings": [],
+        "groups": [],
         "cannot_tell": 0,
         "rules": fleet.ask()["rules"],
         "probation": [],

@@ -9,15 +9,15 @@ import pytest
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendStage, TrendWarnedEntry, WarningOutcome
 from assay.model.specs.trend_rules import TrendRules
 from assay.starter.shipped_specs import find_trend_rules
-from assay.trends.peers.change_scores import ChangeScore
 from assay.trends.peers.change_warnings import ChangeWarning, Forecast
 from assay.trends.peers.fleet_tables import PartFailure
+from assay.trends.peers.series_values import ChangeScore
+from assay.trends.share_interval import find_share_interval
 from assay.trends.warnings.payoff import find_chance, weigh_acts
 from assay.trends.warnings.rule_record import (
     RuleRecord,
     describe_unearned_stage,
     find_revision,
-    find_share_interval,
     make_rule_records,
 )
 from assay.trends.warnings.warning_history import TrendWarning, WarningHistory
@@ -101,10 +101,10 @@ def find(
     number: int, *, name: str = "gpu_temperature", rack: str = "", forecast: Forecast | None = None
 ) -> ChangeWarning:
     score = ChangeScore(
-        f"n{number}", "gpu0", name, "C", f"S{number}", "h100", "1.0", rack, "u1", 61.0, 66.0, 70.0, 9.0, 0.2, 40,
-        None, 85.0, 9.1, 9.1,
+        f"n{number}", "gpu0", name, "C", f"S{number}", (rack, "u1", "", "", "", "h100", "1.0", ""), 61.0, 66.0, 70.0,
+        0.2, 40, None, 85.0, 9.1, 9.1,
     )  # fmt: skip
-    return ChangeWarning(score, 85.0, forecast, f"rack {rack}: 9 of 18 (p 1e-9)" if rack else "")
+    return ChangeWarning(score, forecast, f"rack {rack}: 9 of 18 (p 1e-9)" if rack else "")
 
 
 def open_all(

@@ -32,6 +32,7 @@ from assay.trends.parts.part_risks import (
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.measurement_tables import DAY_S
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
+from assay.trends.peers.trend_cache import KEPT_FILE
 from assay.trends.peers.warning_courses import read_courses
 from assay.trends.warnings.rule_record import RuleRecord, describe_unearned_stage, make_rule_records
 from assay.trends.warnings.trend_report import TrendReport
@@ -72,10 +73,10 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
     """Evaluate the fleet's trends as of now. The same again adds nothing. Raises AssayError without a history."""
     now, rules = context.clock.now(), find_trend_rules(context.fleet)
     with open_fleet_tables(history_folder(context.reports), context.ledger, now) as database:
-        answer = find_trends(database, now)
+        history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
+        answer = find_trends(database, now, rules.change, context.reports / KEPT_FILE, history.ended)
         courses = read_courses(database, answer.warnings, int(now.timestamp() // DAY_S))
-        open_ones = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS)).open
-        fates = read_part_fates(context, database, rules, open_ones, now)
+        fates = read_part_fates(context, database, rules, history.open, now)
         odd = dict.fromkeys(list_odd_nodes(database, context.ledger, context.fleet.burn_ins, now), 1.0)
         positions = rank_table_positions(database, now, rules)
         risky = odd | rank_risky_nodes(database, positions, now)

@@ -30,7 +30,8 @@ class PartHolder:
     """A part at a place of a node. `place` "" is the node itself. Times are ISO 8601 UTC; `until` "": until now.
 
     `sku` is its model, or the NodeSpec of a node. `position` is the place within the node, and a node's in its rack.
-    `batch` is the delivery that first brought the part, "" where that is not known.
+    `firmware` names all versions that work on it, `driver` is one of them. `batch` is the delivery that first brought
+    the part, "" where that is not known.
     """
 
     node: str
@@ -44,6 +45,7 @@ class PartHolder:
     position: str
     since: str
     until: str = ""
+    driver: str = ""
 
 
 def list_part_holders(node: str, entries: Iterable[LedgerEntry]) -> list[PartHolder]:
@@ -77,8 +79,10 @@ def _describe_parts(node: str, assets: NodeAssets, setup: NodeSetup, at: str) ->
     for place, part in parts.items():
         sku = setup.models.get(place, "") if place else setup.spec
         position = place or f"u{setup.u}"
-        firmware = setup.find_firmware(place)
-        yield PartHolder(node, place, part.kind, part.serial, sku, setup.batch, firmware, setup.rack, position, at)
+        firmware, driver = setup.find_firmware(place), setup.versions.get("driver", "")
+        yield PartHolder(
+            node, place, part.kind, part.serial, sku, setup.batch, firmware, setup.rack, position, at, driver=driver
+        )
 
 
 def _differs(before: PartHolder, now: PartHolder | None) -> bool:

@@ -10,137 +10,87 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.trends.peers.series_changes import OWN_FROM, OWN_TO, RATE_DAYS, RECENT_DAYS, measure_changes
+from assay.model.specs.trend_rules import ChangeDetector
+from assay.trends.peers.series_values import ChangeScore, list_scores, read_values
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-LEAST_PEERS = 20
+_HELD_AT = """
+CREATE OR REPLACE TEMP TABLE held_at AS
+SELECT anchor, place, segment, alike, serial, rack, position, pdu, switch, batch, sku, firmware, driver
+FROM (SELECT DISTINCT anchor FROM changes) JOIN intervals ON first_day <= anchor + 1 AND last_day >= anchor
+UNION ALL
+SELECT anchor, place, 0, hash('', ''), '', '', '', '', '', '', '', '', ''
+FROM (SELECT DISTINCT anchor FROM changes) CROSS JOIN (FROM places ANTI JOIN intervals USING (place))
+"""
+"""Who held each place at the end of a day."""
 _SCORES = """
-CREATE TEMP TABLE scores AS
+CREATE OR REPLACE TEMP TABLE scores AS
 WITH placed AS (
-  SELECT n.*, anchor, change, change_before, change_two, coalesce(s.serial, '') AS serial, coalesce(s.sku, '') AS sku,
-    coalesce(s.firmware, '') AS firmware, coalesce(s.rack, '') AS rack, coalesce(s.position, '') AS position
-  FROM changes c JOIN names n USING (series)
-  LEFT JOIN segments s ON s.node = n.node AND s.subject = n.subject AND s.segment = n.segment
-    AND (anchor + 1) * 86400.0 > s.since_s AND (anchor + 1) * 86400.0 <= s.until_s
-  WHERE n.segment = 0 OR s.node IS NOT NULL
+  SELECT c.*, h.alike FROM changes c JOIN held_at h USING (anchor, place, segment)
 ), groups AS (
-  SELECT anchor, name, unit, sku, firmware, count(*) AS peers, median(change) AS peers_change,
-    mad(change) AS usual, median(change_before) AS middle_before, mad(change_before) AS usual_before,
+  SELECT anchor, measure, alike, count(*) AS peers, median(change) AS peers_change, mad(change) AS usual,
+    median(change_before) AS middle_before, mad(change_before) AS usual_before,
     median(change_two) AS middle_two, mad(change_two) AS usual_two
   FROM placed GROUP BY ALL
 ), roughs AS (
-  SELECT anchor, name, unit, sku, firmware, avg(abs(change - peers_change)) AS rough,
+  SELECT anchor, measure, alike, avg(abs(change - peers_change)) AS rough,
     avg(abs(change_before - middle_before)) AS rough_before, avg(abs(change_two - middle_two)) AS rough_two
-  FROM placed JOIN groups USING (anchor, name, unit, sku, firmware) GROUP BY ALL
-), scored AS (
-  SELECT placed.*, peers, peers_change, z(change, peers_change, usual, rough) AS z,
-    z(change_before, middle_before, usual_before, rough_before) AS z_before,
-    z(change_two, middle_two, usual_two, rough_two) AS z_two
-  FROM placed JOIN groups USING (anchor, name, unit, sku, firmware)
-    JOIN roughs USING (anchor, name, unit, sku, firmware)
+  FROM placed JOIN groups USING (anchor, measure, alike)
+  WHERE usual = 0 OR usual_before = 0 OR usual_two = 0 GROUP BY ALL
 )
-SELECT *, worse(z, at_least, at_most) AS worse, worse(coalesce(z_before, 0), at_least, at_most) AS worse_before,
-  worse(coalesce(z_two, 0), at_least, at_most) AS worse_two
-FROM scored
+SELECT anchor, place, measure, segment, change, peers_change, peers,
+  z(change, peers_change, usual, rough) AS z, worse(z, side) AS worse,
+  worse(coalesce(z(change_before, middle_before, usual_before, rough_before), 0), side) AS worse_before,
+  worse(coalesce(z(change_two, middle_two, usual_two, rough_two), 0), side) AS worse_two
+FROM placed JOIN groups USING (anchor, measure, alike) LEFT JOIN roughs USING (anchor, measure, alike)
 """
 _MACROS = """
-CREATE TEMP MACRO z(change, middle, usual, rough) AS
+CREATE OR REPLACE TEMP MACRO z(change, middle, usual, rough) AS
   CASE WHEN change = middle THEN 0.0
        ELSE (change - middle) / CASE WHEN usual > 0 THEN 1.4826 * usual ELSE 1.2533 * rough END END;
-CREATE TEMP MACRO worse(z, at_least, at_most) AS
-  CASE WHEN at_most IS NOT NULL AND at_least IS NULL THEN z
-       WHEN at_least IS NOT NULL AND at_most IS NULL THEN -z ELSE abs(z) END
+CREATE OR REPLACE TEMP MACRO worse(z, side) AS CASE side WHEN 1 THEN z WHEN -1 THEN -z ELSE abs(z) END
 """
 """`worse`: the score in the direction of the limit, in both directions without one."""
 _COUNT = """
-SELECT count(*) FILTER (peers >= $least), count(*) FILTER (peers < $least), count(DISTINCT node)
-FROM scores WHERE anchor = $today
+WITH sizes AS (
+  SELECT count(*) AS size FROM (
+    SELECT measure, place, segment FROM changes UNION ALL SELECT measure, place, segment FROM resting
+  ) JOIN held_at USING (place, segment) GROUP BY measure, alike
+)
+SELECT coalesce(sum(size) FILTER (size >= $least), 0)::BIGINT, coalesce(sum(size) FILTER (size < $least), 0)::BIGINT,
+  (SELECT count(DISTINCT node) FROM places)
+FROM sizes
+"""
+_NAMED = """
+CREATE OR REPLACE TEMP TABLE named AS
+SELECT p.node, p.subject, m.name, m.unit, h.* EXCLUDE (alike), s.measure, change - peers_change AS apart,
+  peers, z, worse, worse_before, worse_two
+FROM scores s JOIN held_at h USING (anchor, place, segment) JOIN places p USING (place) JOIN measures m USING (measure)
+WHERE peers >= $least AND worse >= $threshold AND (worse_before >= $threshold OR worse_two >= $threshold)
 """
 _PAST = """
-WITH suspects AS (SELECT node, subject, name FROM scores WHERE anchor = $today AND worse >= $suspect),
-moved AS (
-  SELECT anchor, name, rack FROM scores WHERE rack <> ''
-  GROUP BY ALL HAVING count(*) > 4 AND median(worse) >= $suspect / 2
+WITH suspects AS (
+  SELECT node, subject, name FROM scores JOIN places USING (place) JOIN measures USING (measure) WHERE worse >= $suspect
 )
 SELECT greatest(worse, worse_before, worse_two) AS worst
-FROM scores ANTI JOIN failures USING (node, subject) ANTI JOIN suspects USING (node, subject, name)
-  ANTI JOIN moved USING (anchor, name, rack)
-WHERE anchor < $today AND peers >= $least ORDER BY worst DESC LIMIT $most
+FROM kept_past ANTI JOIN failures USING (node, subject) ANTI JOIN suspects USING (node, subject, name)
+WHERE NOT is_of_rack AND peers >= $least ORDER BY worst DESC LIMIT $most
 """
 """Of three days each week, as what is asked daily sees more than one day shows."""
-_ABOVE = """
-CREATE TEMP TABLE above AS
-SELECT node, subject, name, unit, segment, serial, sku, firmware, rack, position, change - peers_change AS apart, peers,
-  at_least, at_most, z, worse
-FROM scores
-WHERE anchor = $today AND peers >= $least AND worse >= $threshold
-  AND (worse_before >= $threshold OR worse_two >= $threshold)
-"""
-_VALUES = """
-WITH days AS (
-  SELECT a.*, (m.time_s // 86400)::INT AS day, of_day(m.value) AS value
-  FROM measurements m JOIN above a USING (node, subject, name, unit) LEFT JOIN segments s
-    ON s.node = m.node AND s.subject = m.subject AND m.time_s >= s.since_s AND m.time_s < s.until_s
-  WHERE coalesce(s.segment, 0) = a.segment AND isfinite(m.value) AND m.time_s >= ($today - $own_from + 1) * 86400.0
-  GROUP BY ALL
-), valued AS (
-  SELECT * EXCLUDE (day, value), median(value) FILTER (day <= $today - $own_to) AS own,
-    median(value) FILTER (day > $today - $rate_days - $recent AND day <= $today - $rate_days) AS earlier,
-    median(value) FILTER (day > $today - $recent AND day <= $today) AS recent
-  FROM days GROUP BY ALL
-)
-SELECT node, subject, name, unit, serial, sku, firmware, rack, position, own, earlier, recent, recent - own AS change,
-  recent - own - apart AS peers_change, peers, at_least, at_most, z, worse
-FROM valued ORDER BY worse DESC, node, subject, name
-"""
-"""The values themselves are read again, for the few that are named."""
 _SIZES = """
-SELECT name, rack, position, sku, firmware, count(*) FROM scores
-WHERE anchor = $today AND peers >= $least AND list_contains($names, name) GROUP BY ALL
+SELECT name, [rack, position, pdu, switch, batch, sku, firmware, driver], count(*)
+FROM scores JOIN measures USING (measure) JOIN held_at USING (place, segment)
+WHERE peers >= $least AND list_contains($names, name) GROUP BY ALL
 """
-
-
-class ChangeScore(NamedTuple):
-    """A series on one day. `z`: its score, up is positive. `worse`: towards its limit. `peers`: with itself."""
-
-    node: str
-    subject: str
-    name: str
-    unit: str
-    serial: str
-    sku: str
-    firmware: str
-    rack: str
-    position: str
-    own: float
-    earlier: float | None
-    recent: float
-    change: float
-    peers_change: float
-    peers: int
-    at_least: float | None
-    at_most: float | None
-    z: float
-    worse: float
-
-    @property
-    def rate(self) -> float:
-        """How much it changes in a day: of the last two weeks, where there are values, else of the whole time."""
-        if self.earlier is not None:
-            return (self.recent - self.earlier) / RATE_DAYS
-        return self.change / ((OWN_FROM + OWN_TO - RECENT_DAYS) / 2)
 
 
 class GroupSize(NamedTuple):
     """How many series of a measurement share these traits."""
 
     name: str
-    rack: str
-    position: str
-    sku: str
-    firmware: str
+    traits: Sequence[str]
     size: int
 
 
@@ -154,41 +104,39 @@ class SeriesCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangeScores:
-    """The scores of all series at `today`, and of some nodes in past weeks. Days count since 1970."""
+    """The scores of all series today. Days count since 1970."""
 
     database: DuckDBPyConnection
     today: int
+    settings: ChangeDetector
 
     def count(self) -> SeriesCount:
         """Return how many series there are today."""
-        row = self.database.execute(_COUNT, {"today": self.today, "least": LEAST_PEERS}).fetchone()
+        row = self.database.execute(_COUNT, {"least": self.settings.peers_at_least}).fetchone()
         assert row is not None, "a count is one row"
         return SeriesCount._make(row)
 
     def list_past(self, most: int, suspect: float) -> list[float]:
         """Return the worst scores of past weeks, the worst first, of healthy parts.
 
-        Left out are parts that have failed, and series that score `suspect` or more today.
+        Left out are parts that have failed, series that score `suspect` or more today, and racks that moved as a whole.
         """
-        asked = {"today": self.today, "least": LEAST_PEERS, "most": most, "suspect": suspect}
+        asked = {"least": self.settings.peers_at_least, "most": most, "suspect": suspect}
         return [row[0] for row in self.database.execute(_PAST, asked).fetchall()]
 
     def find_above(self, threshold: float) -> list[ChangeScore]:
         """Return what is above a threshold today and on one of the two days before, the worst first."""
-        self.database.execute(_ABOVE, {"today": self.today, "least": LEAST_PEERS, "threshold": threshold})
-        windows = {"recent": RECENT_DAYS, "own_to": OWN_TO, "own_from": OWN_FROM, "rate_days": RATE_DAYS}
-        rows = self.database.execute(_VALUES, {"today": self.today, **windows}).fetchall()
-        return [ChangeScore._make(row) for row in rows]
+        self.database.execute(_NAMED, {"least": self.settings.peers_at_least, "threshold": threshold})
+        read_values(self.database, self.today)
+        return list_scores(self.database)
 
     def size_groups(self, names: Sequence[str]) -> Iterator[GroupSize]:
-        """Yield how many series of these measurements share rack, position, SKU and firmware today."""
-        asked = {"today": self.today, "least": LEAST_PEERS, "names": list(names)}
+        """Yield how many series of these measurements share their traits today."""
+        asked = {"least": self.settings.peers_at_least, "names": list(names)}
         return map(GroupSize._make, self.database.execute(_SIZES, asked).fetchall())
 
 
-def score_changes(database: DuckDBPyConnection, today: int, weeks: Sequence[int]) -> ChangeScores:
-    """Score all series at `today`, and those of a sample at past `weeks` (days)."""
-    measure_changes(database, today, weeks)
-    database.execute(_MACROS)
-    database.execute(_SCORES)
-    return ChangeScores(database, today)
+def score_changes(database: DuckDBPyConnection) -> None:
+    """Make the tables `scores` and `held_at` of the table `changes`."""
+    for step in (_MACROS, _HELD_AT, _SCORES):
+        database.execute(step)

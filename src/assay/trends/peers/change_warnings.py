@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from assay.trends.peers.change_scores import ChangeScore, ChangeScores, SeriesCount
-from assay.trends.peers.series_changes import OWN_FROM, SAMPLED_NODES
+from assay.trends.peers.change_scores import ChangeScores, SeriesCount
+from assay.trends.peers.past_days import OWN_FROM, SAMPLED_NODES
+from assay.trends.peers.past_weeks import LEAST_KEPT
+from assay.trends.peers.series_values import ChangeScore
+from assay.trends.peers.warning_record import ForecastFactors
 
-USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 8.0, 6.0, 24.0
+USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 8.0, LEAST_KEPT, 24.0
 """8: at most 0.08 false alarms per 1,000 nodes and day on six measurements of planted fleets. It holds while the
 history is too short to tell."""
-BUDGET = 0.1
-"""Alarms per 1,000 nodes and day that a rule may cost, over all measurements."""
 LOOK_BACK_WEEKS = 8
 LEAST_WEEKS = 3
 DAYS_SEEN = 4
@@ -20,21 +21,39 @@ DAYS_SEEN = 4
 
 
 class Forecast(NamedTuple):
-    """Days until the limit at this rate. `low` and `high` are None below 30 closed warnings."""
+    """Days until the limit. `low` and `high` are None below 30 closed warnings: then `middle` is a straight line's.
+
+    `factor`: of the middle to the straight line.
+    """
 
     middle: float
     low: float | None = None
     high: float | None = None
+    factor: float = 1.0
+
+    @property
+    def line(self) -> float:
+        """Days until the limit in a straight line."""
+        return self.middle / self.factor
+
+    @property
+    def days(self) -> tuple[float, float, float] | None:
+        """The range with its middle, None without one."""
+        return None if self.low is None or self.high is None else (self.low, self.middle, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeWarning:
-    """A part that gets worse. `before` and `now`: its own median then and lately. `limit`: None for none."""
+    """A part that gets worse. `forecast`: None where it reaches no limit."""
 
     score: ChangeScore
-    limit: float | None
     forecast: Forecast | None
     group: str = ""
+
+    @property
+    def limit(self) -> float | None:
+        """The limit in the direction in which it goes, None without one."""
+        return self.score.limit
 
     @property
     def because(self) -> str:
@@ -42,19 +61,18 @@ class ChangeWarning:
         one, peers = self.score, self.score.peers - 1
         moved = f"{one.name} went from {_format(one.own)} to {_format(one.recent)} {one.unit}".rstrip()
         compared = f"{peers} peers moved by {_format(one.peers_change)}"
-        rate = (
-            f"; at this rate it reaches {_format(self.limit)} in {self.forecast.middle:.0f} d" if self.forecast else ""
-        )
-        return f"{moved} within two months, while {compared}{rate}"
+        return f"{moved} within two months, while {compared}{self._tell_days()}"
+
+    def forecast_by(self, factors: ForecastFactors | None) -> ChangeWarning:
+        """Return the warning with the range of days that these factors give."""
+        if self.forecast is None or factors is None:
+            return self
+        low, middle, high = factors.apply(self.forecast.line)
+        return replace(self, forecast=Forecast(middle, low, high, factors.middle))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data, as the edge has it."""
-        days = (
-            self.forecast
-            and self.forecast.low is not None
-            and [self.forecast.low, *self.forecast[:1], self.forecast.high]
-        )
-        one = self.score
+        one, days = self.score, self.forecast and self.forecast.days
         return {
             "node": one.node,
             "subject": one.subject,
@@ -67,10 +85,18 @@ class ChangeWarning:
             "peers_change": one.peers_change,
             "score": round(one.worse, 2),
             "limit": self.limit,
-            "days": days or None,
+            "days": [round(day, 1) for day in days] if days else None,
             "group": self.group,
             "because": self.because,
         }
+
+    def _tell_days(self) -> str:
+        if self.forecast is None:
+            return ""
+        if self.forecast.days is None:
+            return f"; at this rate it reaches {_format(self.limit)} in {self.forecast.line:.0f} d"
+        low, middle, high = self.forecast.days
+        return f"; it reaches {_format(self.limit)} in {low:.0f} to {high:.0f} d ({middle:.0f})"
 
 
 class ChangeFindings(NamedTuple):
@@ -96,15 +122,7 @@ def find_change_warnings(scores: ChangeScores, weeks: int) -> ChangeFindings:
 
 
 def _warn(one: ChangeScore) -> ChangeWarning:
-    limit = one.at_most if one.z > 0 else one.at_least
-    return ChangeWarning(one, limit, _forecast(one, limit))
-
-
-def _forecast(one: ChangeScore, limit: float | None) -> Forecast | None:
-    """Return when the limit comes at the present rate; None where there is no limit, or it goes away from it."""
-    if limit is None or one.rate == 0 or (limit - one.recent) / one.rate < 0:
-        return None
-    return Forecast((limit - one.recent) / one.rate)
+    return ChangeWarning(one, None if one.days_left is None else Forecast(one.days_left))
 
 
 def _learn_threshold(scores: ChangeScores, weeks: int, nodes: int) -> tuple[float, bool]:
@@ -114,7 +132,8 @@ def _learn_threshold(scores: ChangeScores, weeks: int, nodes: int) -> tuple[floa
     """
     if weeks < LEAST_WEEKS:
         return USUAL_THRESHOLD, False
-    allowed = int(BUDGET * min(nodes, SAMPLED_NODES) / 1000 * DAYS_SEEN * weeks)
+    budget = scores.settings.alarms_per_1000_node_days
+    allowed = int(budget * min(nodes, SAMPLED_NODES) / 1000 * DAYS_SEEN * weeks)
     worst = scores.list_past(allowed + 1, LEAST_THRESHOLD)
     learned = worst[allowed] if allowed < len(worst) else 0.0
     return min(max(learned, LEAST_THRESHOLD), MOST_THRESHOLD), True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,10 +16,10 @@ from assay.model.entries.fault_entries import FaultEntry
 from assay.model.errors import AssayError
 from assay.model.timestamps import parse_time
 from assay.results.history.duckdb_memory import connect_duckdb
-from assay.results.history.parquet_files import MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
+from assay.results.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 HISTORY_DAYS = 120
 """What the oldest of the past weeks needs, that set the threshold."""
@@ -28,12 +29,17 @@ NODES_AT_ONCE, ROWS_AT_ONCE = 200, 10_000
 TREND_CLASSES = "trend."
 _HOLDERS = """
 CREATE TABLE holders (node VARCHAR, subject VARCHAR, serial VARCHAR, sku VARCHAR, firmware VARCHAR, rack VARCHAR,
-  position VARCHAR, since_s DOUBLE, until_s DOUBLE, kind VARCHAR, batch VARCHAR)
+  position VARCHAR, since_s DOUBLE, until_s DOUBLE, pdu VARCHAR, switch VARCHAR, batch VARCHAR, driver VARCHAR,
+  kind VARCHAR)
+"""
+_POOLS = """
+SELECT count(*) = count(DISTINCT (node, split_part(subject, '/', 3)))
+FROM (SELECT DISTINCT node, subject FROM read_parquet($files)) WHERE node <> ''
 """
 _FAILURES = "CREATE TABLE failures (time_s DOUBLE, node VARCHAR, subject VARCHAR, fault VARCHAR)"
 _SHARED_NAMES = """
-CREATE TABLE shared_names AS
-SELECT name FROM (SELECT DISTINCT name, check_ FROM read_parquet($files)) GROUP BY name HAVING count(*) > 1
+SELECT name FROM (SELECT DISTINCT name, check_ FROM read_parquet($files))
+GROUP BY name HAVING count(*) > 1 ORDER BY name
 """
 
 
@@ -54,12 +60,10 @@ def open_fleet_tables(home: Path, ledger: Ledger, as_of: datetime, memory: str =
     measurement that several checks take has the check in its name. Raises AssayError where there is no history.
     """
     days = _list_files(home, as_of)
-    files = [file for day in days for file in day]
-    if not files:
+    if not days:
         raise AssayError("there is no history of measurements yet", where=str(home), fix="run `assay validate`")
     database = connect_duckdb(threads=1, memory_limit=memory)
-    database.execute(_SHARED_NAMES, {"files": [file for day in days[-NAMED_DAYS:] for file in day]})
-    _make_measurements(database, files, as_of)
+    _make_measurements(database, days, as_of)
     for table in (_HOLDERS, _FAILURES):
         database.execute(table)
     _insert(database, "holders", (_make_row(one) for one in list_fleet_holders(ledger, as_of)))
@@ -104,26 +108,55 @@ def _list_files(home: Path, as_of: datetime) -> list[list[str]]:
     """Return the files of each day, oldest first."""
     since = (as_of - timedelta(days=HISTORY_DAYS)).date()
     days = list_day_folders(home, MEASUREMENTS_TABLE, since)
-    return [[str(file.path) for file in list_parquet_files(day)] for day in days]
+    upto = f"{DAY_PREFIX}{as_of.astimezone(UTC).date()}"
+    listed = ([str(file.path) for file in list_parquet_files(day)] for day in days if day.name <= upto)
+    return [files for files in listed if files]
 
 
-def _make_measurements(database: DuckDBPyConnection, files: Sequence[str], as_of: datetime) -> None:
-    """Make the view `measurements` of history's files, up to a moment."""
-    rows = database.read_parquet(list(files)).filter(f"epoch(run_at::TIMESTAMP) <= {as_of.timestamp()!r}")
-    name = (
-        "CASE WHEN name IN (SELECT name FROM shared_names) "
-        "THEN name || ' of ' || split_part(check_, '::', 2) ELSE name END AS name"
-    )
-    subject = "CASE WHEN node = '' THEN subject ELSE split_part(subject, '/', 3) END AS subject"
-    times = "epoch(run_at::TIMESTAMP) AS time_s"
-    rows.project(f"{times}, node, {subject}, {name}, value, unit, at_least, at_most").create_view("measurements")
+def _make_measurements(database: DuckDBPyConnection, days: Sequence[Sequence[str]], as_of: datetime) -> None:
+    """Make the view `measurements` of history's files, up to a moment. Only the last day may have later runs."""
+    *past, last = days
+    rows = _read_days(database, last).filter(f"epoch(run_at::TIMESTAMP) <= {as_of.timestamp()!r}")
+    if past:
+        rows = _read_days(database, [file for day in past for file in day]).union(rows)
+    shared = [row[0] for row in database.execute(_SHARED_NAMES, {"files": list(chain(*days[-NAMED_DAYS:]))}).fetchall()]
+    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in shared)
+    in_check = f"CASE WHEN name IN ({listed}) THEN name || ' of ' || split_part(check_, '::', 2) ELSE name END"
+    name = in_check if shared else "name"
+    subject = "CASE WHEN node = '' THEN subject ELSE split_part(subject, '/', 3) END"
+    times = "epoch(run_at::TIMESTAMP) AS time_s, day - DATE '1970-01-01' AS day"
+    read = [_describe_file(file) for day in past for file in day]
+    place = "subject" if _are_pools_steady(database, days) else subject
+    series = f"hash(node, {place}, unit, {name}) AS series"
+    rows.project(
+        f"{times}, day AS date, node, {subject} AS subject, {name} AS name, value, unit, at_least, at_most, {series}"
+    ).create_view("measurements")
+    database.execute("CREATE TABLE history_read AS SELECT $read AS read", {"read": repr((read, series))})
+
+
+def _describe_file(path: str) -> tuple[str, int, int]:
+    """Return what tells a file from another: its path, size and time."""
+    stat = Path(path).stat()
+    return path, stat.st_size, stat.st_mtime_ns
+
+
+def _are_pools_steady(database: DuckDBPyConnection, days: Sequence[Sequence[str]]) -> bool:
+    """Whether each node stayed in its pool, by a day of each week: then a subject is the same text on all days."""
+    some = [file for day in (*days[::-7], days[0]) for file in day]
+    found = database.execute(_POOLS, {"files": some}).fetchall()
+    return bool(found[0][0])
+
+
+def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRelation:
+    columns = "run_at, node, subject, check_, name, value, unit, at_least, at_most, day"
+    return database.read_parquet(list(files), hive_partitioning=True).project(columns)
 
 
 def _make_row(one: PartHolder) -> tuple[object, ...]:
     until = parse_time(one.until).timestamp() if one.until else None
     since = parse_time(one.since).timestamp()
     traits = (one.serial, one.sku, one.firmware, one.rack, one.position)
-    return (one.node, one.place, *traits, since, until, one.kind, one.batch)
+    return (one.node, one.place, *traits, since, until, "", "", one.batch, one.driver, one.kind)
 
 
 def _insert(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[object, ...]]) -> None:

@@ -26,9 +26,11 @@ HOLDERS = {
     "node": TEXT, "subject": TEXT, "serial": TEXT, "sku": TEXT, "firmware": TEXT, "rack": TEXT, "position": TEXT,
     "since": TIME, "until": TIME,
 }  # fmt: skip
-MORE_OF_HOLDERS = {"kind": TEXT, "batch": TEXT}
+OPTIONAL_HOLDERS = {"kind": TEXT, "pdu": TEXT, "switch": TEXT, "batch": TEXT, "driver": TEXT}
 """Columns that a file of holders may have too."""
 FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
+SERIES = "hash(node, subject, name, unit) AS series"
+DAY = "try_cast(floor(time_s / 86400) AS INT) AS day, DATE '1970-01-01' + day AS date"
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
            "UINTEGER", "UBIGINT")  # fmt: skip
 _NULLS = """
@@ -47,26 +49,38 @@ class TrendFiles(NamedTuple):
 def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> DuckDBPyConnection:
     """Return a database with the views `measurements`, `holders` and `failures`. Raises AssayError for a wrong file.
 
-    Times are seconds since 1970, in the columns `time_s`, `since_s` and `until_s`.
+    Times are seconds since 1970, in the columns `time_s`, `since_s` and `until_s`. `day` counts days since then, `date`
+    is that day, and `series` is a number for each node, subject, name and unit.
     """
     database = connect_duckdb(threads=1, memory_limit=memory)
-    for name, path, columns in (
-        ("measurements", files.measurements, MEASUREMENTS),
-        ("holders", files.holders, HOLDERS),
-        ("failures", files.failures, FAILURES),
+    for name, path, columns, optional in (
+        ("measurements", files.measurements, MEASUREMENTS, {}),
+        ("holders", files.holders, HOLDERS, OPTIONAL_HOLDERS),
+        ("failures", files.failures, FAILURES, {}),
     ):
         if path is None:
-            _make_empty(database, columns).create_view(name)
-            continue
-        rows = _read_file(database, path)
-        types = {column: str(kind) for column, kind in zip(rows.columns, rows.types, strict=True)}
-        _check_columns(path, types, columns)
-        known = rows.filter(f"epoch({next(iter(_list_times(columns)))}) <= {as_of.timestamp()!r}")
-        more = {column: kind for column, kind in MORE_OF_HOLDERS.items() if name == "holders" and column in types}
-        whole = _list_whole(database, path, types)
-        shown = (_cast(column, kind, whole) for column, kind in (columns | more).items())
-        known.project(", ".join(shown)).create_view(name)
+            rows = _make_empty(database, columns | optional)
+        else:
+            rows = _read_rows(database, path, columns, optional, as_of.timestamp())
+        rows.project(f"*, {SERIES}, {DAY}" if name == "measurements" else "*").create_view(name)
     return database
+
+
+def _read_rows(
+    database: DuckDBPyConnection, path: Path, columns: dict[str, str], optional: dict[str, str], as_of_s: float
+) -> DuckDBPyRelation:
+    """Return the rows of a file up to a moment; an end that comes after it is none yet."""
+    rows = _read_file(database, path)
+    types = {column: str(kind) for column, kind in zip(rows.columns, rows.types, strict=True)}
+    known = columns | {column: kind for column, kind in optional.items() if column in types}
+    _check_columns(path, types, known)
+    whole = _list_whole(database, path, types)
+    shown = [_cast(column, kind, whole) for column, kind in known.items()]
+    shown += [f"'' AS {column}" for column in optional if column not in types]
+    first, *ends = _list_times(columns)
+    until = [f"CASE WHEN {end}_s <= {as_of_s!r} THEN {end}_s END AS {end}_s" for end in ends]
+    past = rows.filter(f"epoch({first}) <= {as_of_s!r}").project(", ".join(shown))
+    return past.project(f"* REPLACE ({', '.join(until)})") if until else past
 
 
 def _read_file(database: DuckDBPyConnection, path: Path) -> DuckDBPyRelation:

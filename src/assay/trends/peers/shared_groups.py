@@ -1,48 +1,77 @@
-"""Whether warnings share a rack, a position, a SKU or a firmware more often than by chance: look there first."""
+"""Whether warnings share a rack, a batch, a firmware or the like more often than by chance: look there first."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from math import comb
+from typing import Any
 
 from assay.trends.peers.change_scores import GroupSize
 from assay.trends.peers.change_warnings import ChangeWarning
+from assay.trends.peers.part_intervals import SHARED_TRAITS
 
-TRAITS = ("rack", "position", "sku", "firmware")
 LEAST_SHARED, MOST_P = 3, 0.01
 
 
-def name_shared_groups(warnings: Sequence[ChangeWarning], groups: Iterable[GroupSize]) -> list[ChangeWarning]:
-    """Return the warnings, each with the group that explains it best, "" for none.
+@dataclass(frozen=True, slots=True)
+class SharedGroup:
+    """A group that explains several warnings of a measurement: so many of its `members` are named."""
 
-    `groups`: of all series that were judged. p is hypergeometric, times the number of groups looked at.
+    trait: str
+    value: str
+    name: str
+    named: int
+    members: int
+    p: float
+
+    def __str__(self) -> str:
+        return f"{self.trait} {self.value}: {self.named} of {self.members} (p {self.p:.2g})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain JSON data, as the edge has it."""
+        return {**asdict(self), "because": f"{self}: {self.name}. Look there first"}
+
+
+def name_shared_groups(
+    warnings: Sequence[ChangeWarning], sizes: Iterable[GroupSize]
+) -> tuple[list[ChangeWarning], list[SharedGroup]]:
+    """Return the warnings, each with the group that explains it best, "" for none; and the groups, the surest first.
+
+    `sizes`: of all series that were judged. p is hypergeometric, times the number of groups looked at.
     """
-    sizes: dict[tuple[str, str], Counter[str]] = {}
-    for one in groups:
-        for trait in TRAITS:
-            sizes.setdefault((one.name, trait), Counter())[getattr(one, trait)] += one.size
-    named = []
-    for warning in warnings:
+    members = _count_members(sizes)
+    found = {}
+    for index, warning in enumerate(warnings):
         alike = [other for other in warnings if other.score.name == warning.score.name]
-        explained = [_explain(warning, alike, trait, sizes[warning.score.name, trait]) for trait in TRAITS]
-        p, group = min(explained)
-        named.append(replace(warning, group=group) if p <= MOST_P else warning)
-    return named
+        explained = (_explain(warning, alike, place, members) for place in range(len(SHARED_TRAITS)))
+        if sure := [group for group in explained if group and group.p <= MOST_P]:
+            found[index] = min(sure, key=lambda group: group.p)
+    named = [replace(one, group=str(found[index])) if index in found else one for index, one in enumerate(warnings)]
+    return named, sorted(set(found.values()), key=lambda group: (group.p, str(group)))
+
+
+def _count_members(sizes: Iterable[GroupSize]) -> dict[tuple[str, int], Counter[str]]:
+    """Return how many series of each measurement have each value of each trait."""
+    members: dict[tuple[str, int], Counter[str]] = {}
+    for one in sizes:
+        for place, value in enumerate(one.traits):
+            members.setdefault((one.name, place), Counter())[value] += one.size
+    return members
 
 
 def _explain(
-    warning: ChangeWarning, alike: Sequence[ChangeWarning], trait: str, sizes: Mapping[str, int]
-) -> tuple[float, str]:
-    """Return how probable so many warnings of one group are by chance, and the group in words."""
-    group = str(getattr(warning.score, trait))
-    shared = sum(getattr(other.score, trait) == group for other in alike)
-    members, everybody = sizes.get(group, 0), sum(sizes.values())
-    if not group or shared < LEAST_SHARED or members == everybody:
-        return 1.0, ""
+    warning: ChangeWarning, alike: Sequence[ChangeWarning], place: int, every: Mapping[tuple[str, int], Counter[str]]
+) -> SharedGroup | None:
+    """Return the group of a trait, with how probable so many warnings of it are by chance; None for too few."""
+    value, sizes = warning.score.traits[place], every[warning.score.name, place]
+    shared = sum(other.score.traits[place] == value for other in alike)
+    members, everybody = sizes[value], sizes.total()
+    if not value or shared < LEAST_SHARED or members == everybody:
+        return None
     p = min(1.0, _find_tail(shared, members, len(alike), everybody) * len(sizes))
-    return p, f"{trait} {group}: {shared} of {members} (p {p:.2g})"
+    return SharedGroup(SHARED_TRAITS[place], value, warning.score.name, shared, members, p)
 
 
 def _find_tail(shared: int, members: int, drawn: int, everybody: int) -> float:

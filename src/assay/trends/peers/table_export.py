@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.model.errors import AssayError
+from assay.trends.peers.measurement_tables import FAILURES, HOLDERS, MEASUREMENTS, OPTIONAL_HOLDERS, TIME
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_TIMES = {"measurements": ("time",), "holders": ("since", "until"), "failures": ("time",)}
+_COLUMNS = {"measurements": MEASUREMENTS, "holders": HOLDERS | OPTIONAL_HOLDERS, "failures": FAILURES}
 
 
 def export_tables(database: DuckDBPyConnection, folder: Path) -> Iterator[tuple[Path, int]]:
@@ -21,10 +22,10 @@ def export_tables(database: DuckDBPyConnection, folder: Path) -> Iterator[tuple[
     """
     import duckdb
 
-    for name, times in _TIMES.items():
-        columns = [f"make_timestamp(({time}_s * 1000000)::BIGINT) AS {time}" for time in times]
-        table = database.table(name)
-        rows = table.project(", ".join([*columns, *(one for one in table.columns if not one.endswith("_s"))]))
+    for name, columns in _COLUMNS.items():
+        shown = (f"make_timestamp(({column}_s * 1000000)::BIGINT) AS {column}" if kind == TIME else column
+                 for column, kind in columns.items())  # fmt: skip
+        rows = database.table(name).project(", ".join(shown))
         path = folder / f"{name}.parquet"
         try:
             folder.mkdir(parents=True, exist_ok=True)

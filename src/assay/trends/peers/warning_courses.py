@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.trends.peers.change_warnings import ChangeWarning
+from assay.trends.peers.day_queries import DAY_0
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -15,17 +17,17 @@ SHOWN, DAYS = 40, 90
 PEER_NODES = 300
 """The band of the peers is that of about so many nodes."""
 _VALUES = """
-SELECT w.id, (time_s // 86400)::INT AS day, median(value)
+SELECT w.id, day, median(value)
 FROM measurements m JOIN (SELECT unnest($asked) AS w)
   ON m.node = w.node AND m.subject = w.subject AND m.name = w.name AND m.unit = w.unit
-WHERE isfinite(value) AND time_s >= $first GROUP BY ALL ORDER BY ALL
+WHERE isfinite(value) AND date >= $first GROUP BY ALL ORDER BY ALL
 """
 _BANDS = """
 WITH asked AS (SELECT DISTINCT w.name, w.unit, w.sku FROM (SELECT unnest($asked) AS w))
-SELECT a.name, a.unit, a.sku, (time_s // 86400)::INT AS day, quantile_cont(value, [0.1, 0.9])
+SELECT a.name, a.unit, a.sku, day, quantile_cont(value, [0.1, 0.9])
 FROM measurements m JOIN asked a ON m.name = a.name AND m.unit = a.unit
-LEFT JOIN segments s ON s.node = m.node AND s.subject = m.subject AND m.time_s >= s.since_s AND m.time_s < s.until_s
-WHERE coalesce(s.sku, '') = a.sku AND isfinite(value) AND time_s >= $first
+LEFT JOIN intervals i ON i.node = m.node AND i.subject = m.subject AND m.day >= i.first_day AND m.day <= i.last_day
+WHERE coalesce(i.sku, '') = a.sku AND isfinite(value) AND date >= $first
   AND (hash(m.node) % $nodes)::BIGINT < $wanted
 GROUP BY ALL ORDER BY ALL
 """
@@ -54,11 +56,11 @@ def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning]
         {"id": number, "node": one.node, "subject": one.subject, "name": one.name, "unit": one.unit, "sku": one.sku}
         for number, one in enumerate(scores)
     ]
-    asked = {"asked": named, "first": (today - DAYS) * 86_400.0}
+    asked = {"asked": named, "first": DAY_0 + timedelta(days=today - DAYS)}
     own: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for number, day, value in database.execute(_VALUES, asked).fetchall():
         own[number].append((day, value))
-    count = database.execute("SELECT count(DISTINCT node) FROM measurements").fetchall()[0][0]
+    count = database.execute("SELECT count(DISTINCT node) FROM places").fetchall()[0][0]
     bands: dict[tuple[str, str, str], list[tuple[int, float, float]]] = defaultdict(list)
     for name, unit, sku, day, (low, high) in database.execute(
         _BANDS, {**asked, "nodes": max(1, count), "wanted": PEER_NODES}

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from math import sqrt
-from statistics import NormalDist, median, quantiles
+from statistics import median, quantiles
 from typing import Any
 
 from assay.model.entries.trend_entries import TrendStage, WarningOutcome
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 from assay.trends.peers.fleet_tables import PartFailure
+from assay.trends.share_interval import find_share_interval
 from assay.trends.warnings.warning_history import TrendWarning, WarningHistory
 
 INTERVAL = 0.9
@@ -105,16 +105,6 @@ def find_revision(rules: TrendRules, name: str) -> str:
 def make_rule_records(rules: TrendRules, history: WarningHistory, failures: Sequence[PartFailure]) -> list[RuleRecord]:
     """Return the record of each rule, in their order. `failures`: all faults of hardware."""
     return [_make_record(rules, name, rule, history, failures) for name, rule in rules.rules.items()]
-
-
-def find_share_interval(hits: int, of: int, quantile: float) -> tuple[float, float] | None:
-    """Return the interval of a share by Wilson's formula; None of nothing. `quantile`: 0.95 for 90 % confidence."""
-    if not of:
-        return None
-    z = NormalDist().inv_cdf(quantile)
-    share, spread = hits / of, z * z / of
-    middle, half = share + spread / 2, z * sqrt(share * (1 - share) / of + spread / (4 * of))
-    return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
 
 
 def describe_unearned_stage(rules: TrendRules, record: RuleRecord) -> str:

@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
+from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry, WarningOutcome
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
+from assay.trends.peers.warning_record import ClosedWarning, Outcome
 
 TREND_ENTRY_KINDS = (TrendWarnedEntry.kind, TrendClosedEntry.kind, TrendDemotedEntry.kind)
+_OUTCOMES: dict[WarningOutcome, Outcome] = {
+    "right": "right", "wrong": "wrong", "overtaken": "cannot_tell", "cannot tell": "cannot_tell",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,15 @@ class WarningHistory:
     def open(self) -> list[TrendWarning]:
         """Return the warnings of which nobody knows yet what comes of them."""
         return [one for one in self.warnings if one.closed is None]
+
+    @property
+    def ended(self) -> list[ClosedWarning]:
+        """Return the forecasts of the warnings that have ended, and what came of them."""
+        return [
+            ClosedWarning(one.content.rule, one.content.rate_days, one.closed.lead_days, _OUTCOMES[one.closed.outcome])
+            for one in self.warnings
+            if one.closed
+        ]
 
 
 def read_warning_history(entries: Iterable[LedgerEntry]) -> WarningHistory:

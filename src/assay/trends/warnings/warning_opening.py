@@ -10,7 +10,7 @@ from assay.model.entries.trend_entries import TrendDemotedEntry, TrendWarnedEntr
 from assay.model.ledger_entry import derive_id
 from assay.model.specs.trend_rules import TrendRules
 from assay.model.timestamps import format_time
-from assay.trends.peers.change_warnings import ChangeWarning, Forecast
+from assay.trends.peers.change_warnings import ChangeWarning
 from assay.trends.warnings.payoff import find_chance
 from assay.trends.warnings.rule_record import RuleRecord
 from assay.trends.warnings.warning_history import TrendWarning, WarningHistory
@@ -79,18 +79,12 @@ def _make_entry(one: ChangeWarning, record: RuleRecord, now: datetime) -> TrendW
         z=round(score.worse, 2),
         peers=score.peers - 1,
         limit=one.limit,
-        rate_days=forecast.middle if forecast else None,
-        days=_list_days(forecast),
+        rate_days=forecast.line if forecast else None,
+        days=(forecast and forecast.days) or (),
         group=one.group,
         p=find_chance(record),
         reason=one.because,
     )
-
-
-def _list_days(forecast: Forecast | None) -> tuple[float, ...]:
-    if forecast is None or forecast.low is None or forecast.high is None:
-        return ()
-    return (forecast.low, forecast.middle, forecast.high)
 
 
 def _find_most(rules: TrendRules, nodes: int, span: timedelta) -> float:

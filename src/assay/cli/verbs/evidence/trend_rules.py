@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from assay.model.specs.trend_rules import TrendRules
     from assay.trends.warnings.rule_record import RuleRecord
+    from assay.trends.warnings.warning_history import WarningHistory
 
 
 def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", form: OutputFormat = "text") -> None:
@@ -28,22 +29,29 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     from assay.cli.render.rule_record_lines import format_records
 
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
-    _, records = read_rule_records(workspace, parse_moment(as_of))
+    moment = parse_moment(as_of)
+    _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
     plain = {"rules": [one.as_json() for one in records]}
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
 
 
-def read_rule_records(workspace: Workspace | None, as_of: datetime) -> tuple[TrendRules, list[RuleRecord]]:
+def read_rule_records(
+    workspace: Workspace | None, as_of: datetime, history: WarningHistory
+) -> tuple[TrendRules, list[RuleRecord]]:
     """Return the rules of a fleet and their records at a moment; without a fleet those that assay ships, unproven."""
-    from assay.model.timestamps import parse_time
     from assay.starter.shipped_specs import find_trend_rules
     from assay.trends.peers.fleet_tables import list_failures
     from assay.trends.warnings.rule_record import make_rule_records
-    from assay.trends.warnings.warning_history import TREND_ENTRY_KINDS, WarningHistory, read_warning_history
 
-    if workspace is None:
-        known = find_trend_rules(None)
-        return known, make_rule_records(known, WarningHistory((), {}), [])
-    ledger, known = workspace.ledger_for_reading, find_trend_rules(workspace.fleet)
-    entries = (entry for entry in ledger.entries(kinds=TREND_ENTRY_KINDS) if parse_time(entry.at) <= as_of)
-    return known, make_rule_records(known, read_warning_history(entries), list_failures(ledger, as_of))
+    known = find_trend_rules(workspace.fleet if workspace else None)
+    failures = list_failures(workspace.ledger_for_reading, as_of) if workspace else []
+    return known, make_rule_records(known, history, failures)
+
+
+def read_history(workspace: Workspace | None, as_of: datetime) -> WarningHistory:
+    """Return the warnings of a fleet at a moment; without a fleet there are none."""
+    from assay.model.timestamps import parse_time
+    from assay.trends.warnings.warning_history import TREND_ENTRY_KINDS, read_warning_history
+
+    entries = workspace.ledger_for_reading.entries(kinds=TREND_ENTRY_KINDS) if workspace else ()
+    return read_warning_history(entry for entry in entries if parse_time(entry.at) <= as_of)

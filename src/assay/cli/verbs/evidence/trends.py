@@ -11,7 +11,7 @@ import typer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak, write_page
 from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment
-from assay.cli.verbs.evidence.trend_rules import read_rule_records, rules
+from assay.cli.verbs.evidence.trend_rules import read_history, read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
@@ -67,6 +67,7 @@ def trends(
     from assay.pages.worsening import render_worsening
     from assay.trends.peers.measurement_tables import DAY_S, TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
+    from assay.trends.peers.trend_cache import KEPT_FILE
     from assay.trends.peers.warning_courses import read_courses
     from assay.trends.warnings.trend_report import TrendReport
     from assay.trends.warnings.warning_advice import advise
@@ -76,17 +77,18 @@ def trends(
         return
     if measurements is None and (holders or failures):
         raise AssayError("there are no measurements", fix="give --measurements too")
-    moment = parse_moment(as_of)
+    moment, own = parse_moment(as_of), None if measurements else Workspace(fleet.resolve())
+    kept = own.reports_dir / KEPT_FILE if own and not as_of else None
     with (
         open_tables(TrendFiles(measurements, holders, failures), moment)
         if measurements
         else _open(fleet, moment) as database
     ):
-        answer = find_trends(database, moment)
+        history = read_history(own, moment)
+        known, records = read_rule_records(own, moment, history)
+        answer = find_trends(database, moment, known.change, kept, history.ended)
         courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
-        workspace = None if measurements else Workspace(fleet.resolve())
-        risks = _find_risks(database, workspace, moment)
-    known, records = read_rule_records(workspace, moment)
+        risks = _find_risks(database, own, moment)
     report = TrendReport(moment, answer, advise(known, records, answer.warnings), risks, records, courses)
     if html:
         write_page(html, render_worsening(report.as_page_json()))

@@ -1,0 +1,43 @@
+"""How the queries over days are run, and the functions that they share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+DAY_0 = date(1970, 1, 1)
+_NAMED_VALUE = re.compile(r"\$([a-z_]+)")
+_MACROS = """
+CREATE OR REPLACE TEMP MACRO of_day(value) AS
+  CASE WHEN count(*) > 2 THEN (sum(value) - max(value) - min(value)) / (count(*) - 2) ELSE sum(value) / count(*) END;
+CREATE OR REPLACE TEMP MACRO nearest(middles, own) AS
+  CASE WHEN abs(middles[1] - own) <= abs(middles[2] - own) THEN middles[1] ELSE middles[2] END;
+CREATE OR REPLACE TEMP MACRO is_own(anchor, day, own_from, own_to, own_every) AS
+  day > anchor - own_from AND day <= anchor - own_to AND (anchor - day) % own_every = 0;
+CREATE OR REPLACE TEMP MACRO side_of(at_least, at_most) AS
+  (CASE WHEN (at_least IS NULL) = (at_most IS NULL) THEN 0 WHEN at_least IS NULL THEN 1 ELSE -1 END)::TINYINT;
+CREATE OR REPLACE TEMP MACRO bits(low, high) AS
+  (1::HUGEINT << (least(greatest(high, 0), 125) + 1)::HUGEINT) - (1::HUGEINT << least(greatest(low, 0), 125)::HUGEINT)
+"""
+"""`of_day`: the mean without the largest and the smallest value. `nearest`: of the two middle values of an even number
+the one nearer to `own`, so that half of the days, which may be wild, is not enough."""
+
+
+def define_macros(database: DuckDBPyConnection) -> None:
+    """Define the functions that the queries share."""
+    database.execute(_MACROS)
+
+
+def run(database: DuckDBPyConnection, query: str, values: dict[str, object]) -> None:
+    """Run a query with those of the values that it names."""
+    database.execute(query, {name: values[name] for name in _NAMED_VALUE.findall(query)})
+
+
+def make_dates(days: Iterable[int]) -> list[date]:
+    """Return days since 1970 as dates: files of other dates are not even opened."""
+    return [DAY_0 + timedelta(days=day) for day in days]

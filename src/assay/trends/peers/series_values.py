@@ -1,0 +1,109 @@
+"""The values of the few series that are named: what each read before, two weeks ago, and lately, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.trends.peers.day_queries import DAY_0, run
+from assay.trends.peers.part_intervals import SHARED_TRAITS
+from assay.trends.peers.past_days import OWN_FROM, OWN_TO, RECENT_DAYS
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+RATE_DAYS = 14
+"""The rate is of two windows of the recent length, so many days apart."""
+_VALUES = """
+CREATE OR REPLACE TEMP TABLE valued AS
+WITH days AS (
+  SELECT n.anchor, n.place, n.measure, n.segment, m.day, of_day(m.value) AS value,
+    arg_max(m.at_least, m.time_s) AS at_least, arg_max(m.at_most, m.time_s) AS at_most
+  FROM measurements m JOIN named n USING (node, subject, name, unit) LEFT JOIN intervals i
+    ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
+  WHERE coalesce(i.segment, 0) = n.segment AND isfinite(m.value) AND m.date > $since
+    AND m.day > n.anchor - $own_from AND m.day <= n.anchor + $later AND m.day <= $until
+  GROUP BY ALL
+), middles AS (
+  SELECT anchor, place, measure, segment, median(value) FILTER (day <= anchor - $own_to) AS own,
+    median(value) FILTER (day > anchor - $rate_days - $recent AND day <= anchor - $rate_days) AS earlier,
+    median(value) FILTER (day > anchor - $recent AND day <= anchor) AS recent,
+    arg_max(at_least, day) FILTER (day <= anchor) AS at_least, arg_max(at_most, day) FILTER (day <= anchor) AS at_most,
+    count(*) FILTER (day > anchor) AS days_later
+  FROM days GROUP BY ALL
+)
+SELECT n.*, v.* EXCLUDE (anchor, place, measure, segment), recent - own - apart AS peers_change
+FROM named n JOIN middles v USING (anchor, place, measure, segment)
+ORDER BY anchor, worse DESC, node, subject, name
+"""
+SCORE_COLUMNS = (
+    f"node, subject, name, unit, serial, [{', '.join(SHARED_TRAITS)}], own, earlier, recent, peers_change, peers, "
+    "at_least, at_most, z, worse"
+)
+"""The columns of a `ChangeScore`, in its order."""
+
+
+class ChangeScore(NamedTuple):
+    """A series on one day. `z`: its score, up is positive. `worse`: towards its limit. `peers`: with itself.
+
+    `traits`: what it may share with others, see `SHARED_TRAITS`.
+    """
+
+    node: str
+    subject: str
+    name: str
+    unit: str
+    serial: str
+    traits: tuple[str, ...]
+    own: float
+    earlier: float | None
+    recent: float
+    peers_change: float
+    peers: int
+    at_least: float | None
+    at_most: float | None
+    z: float
+    worse: float
+
+    @property
+    def sku(self) -> str:
+        """What kind of part it is of."""
+        return self.traits[SHARED_TRAITS.index("sku")]
+
+    @property
+    def limit(self) -> float | None:
+        """The limit in the direction in which it goes, None without one."""
+        return self.at_most if self.z > 0 else self.at_least
+
+    @property
+    def rate(self) -> float:
+        """How much it changes in a day: of the last two weeks, where there are values, else of the whole time."""
+        if self.earlier is not None:
+            return (self.recent - self.earlier) / RATE_DAYS
+        return (self.recent - self.own) / ((OWN_FROM + OWN_TO - RECENT_DAYS) / 2)
+
+    @property
+    def days_left(self) -> float | None:
+        """Days until the limit at this rate; None where there is no limit, or it goes away from it."""
+        if self.limit is None or self.rate == 0 or (self.limit - self.recent) / self.rate < 0:
+            return None
+        return (self.limit - self.recent) / self.rate
+
+
+def read_values(database: DuckDBPyConnection, until: int, later: int = 0) -> None:
+    """Make the table `valued`: `named` with the values of each series. `later`: count so many days after the anchor."""
+    windows: dict[str, object] = {"recent": RECENT_DAYS, "own_to": OWN_TO, "own_from": OWN_FROM}
+    first = database.execute("SELECT min(anchor) FROM named").fetchall()[0][0]
+    since = DAY_0 + timedelta(days=(until if first is None else first) - OWN_FROM)
+    run(database, _VALUES, {**windows, "since": since, "rate_days": RATE_DAYS, "until": until, "later": later})
+
+
+def make_score(row: Sequence[Any]) -> ChangeScore:
+    """Return the score of a row of `SCORE_COLUMNS`."""
+    return ChangeScore._make([*row[:5], tuple(row[5]), *row[6:]])
+
+
+def list_scores(database: DuckDBPyConnection) -> list[ChangeScore]:
+    """Return the rows of `valued`."""
+    return [make_score(row) for row in database.table("valued").project(SCORE_COLUMNS).fetchall()]

@@ -1,0 +1,100 @@
+"""What is kept for the day changes no answer: asked again after more runs of today, it says what a whole one says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trends.peers.test_the_fleets_own_trends import DAYS, NODES, START, folder, note_node
+
+from assay.ledger.store import Ledger
+from assay.results.history.parquet_files import history_folder
+from assay.trends.peers import trend_answer, trend_cache
+from assay.trends.peers.fleet_tables import open_fleet_tables
+from assay.trends.peers.trend_answer import find_trends
+
+__all__ = ["folder"]
+LATE = START + timedelta(days=DAYS - 1, hours=16)
+HEATS = st.lists(
+    st.tuples(st.integers(0, NODES - 1), st.floats(20, 120, allow_nan=False), st.sampled_from([None, 60.0, 85.0])),
+    max_size=40,
+)
+
+
+def ask(home: Path, kept: Path | None) -> str:
+    ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
+    with open_fleet_tables(history_folder(home / "reports"), ledger, LATE) as database:
+        return json.dumps(find_trends(database, LATE, kept=kept).as_json())
+
+
+def run_again(home: Path, heats: list[tuple[int, float, float | None]]) -> None:
+    """Add a run of today, with these readings and limits."""
+    at = START + timedelta(days=DAYS - 1, hours=6)
+    rows = [
+        ("again", at.isoformat(), f"n{node:02}", f"h100-a/n{node:02}/gpu0", "suites/test_gpu.py::test_heat", 0,
+         "gpu_temperature", heat, "C", None, limit, "", "")
+        for node, heat, limit in heats
+    ]  # fmt: skip
+    day = home / "reports" / "history" / "measurements" / f"day={at.date()}"
+    with duckdb.connect() as database:
+        database.execute(
+            f"CREATE TABLE t AS FROM read_parquet('{next(day.glob('r*.parquet'))}', hive_partitioning = false) LIMIT 0"
+        )
+        if rows:
+            marks = ", ".join("?" for _ in rows[0])
+            database.executemany(f"INSERT INTO t VALUES ({marks})", rows)
+        database.execute(f"COPY t TO '{day / 'again.parquet'}'")
+
+
+@settings(max_examples=3, deadline=None)
+@given(heats=HEATS, is_repaired=st.booleans())
+def test_asked_again_it_says_what_a_whole_evaluation_says(
+    tmp_path_factory: pytest.TempPathFactory, folder: Path, heats: list[Any], is_repaired: bool
+) -> None:
+    home = tmp_path_factory.mktemp("again") / "fleet"
+    shutil.copytree(folder, home)
+    kept = home / "reports" / trend_cache.KEPT_FILE
+    assert ask(home, kept) == ask(home, None)
+    run_again(home, heats)
+    if is_repaired:
+        ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
+        note_node(ledger, "n07", "S901", "580.2", START + timedelta(days=DAYS - 1, hours=3))
+        ledger.close()
+    assert ask(home, kept) == ask(home, None)
+
+
+def test_only_todays_files_are_read_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "kept.duckdb"
+    first = ask(folder, kept)
+    monkeypatch.setattr(trend_answer, "read_past_days", None)
+    assert ask(folder, kept) == first
+
+
+@pytest.mark.parametrize("content", [b"", b"no database"])
+def test_a_kept_file_that_is_damaged_is_made_anew(folder: Path, tmp_path: Path, content: bytes) -> None:
+    kept = tmp_path / "kept.duckdb"
+    kept.write_bytes(content)
+    assert ask(folder, kept) == ask(folder, None)
+
+
+def test_an_older_day_that_comes_late_is_read(folder: Path, tmp_path: Path) -> None:
+    home = tmp_path / "fleet"
+    shutil.copytree(folder, home)
+    kept, day = home / "reports" / trend_cache.KEPT_FILE, (START + timedelta(days=DAYS - 3)).date()
+    late = home / "reports" / "history" / "measurements" / f"day={day}"
+    late.rename(tmp_path / late.name)
+    without = ask(home, kept)
+    (tmp_path / late.name).rename(late)
+    assert ask(home, kept) == ask(home, None) != without
+
+
+def test_a_folder_that_cannot_be_written_costs_no_answer(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("a file where the folder should be")
+    assert ask(folder, tmp_path / "reports" / "kept.duckdb") == ask(folder, None)

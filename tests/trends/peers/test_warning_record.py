@@ -1,0 +1,72 @@
+"""How a rule has fared, and what its forecasts are worth, by warnings that have ended."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.trends.peers.past_warnings import count_failures
+from assay.trends.peers.past_weeks import find_crossing
+from assay.trends.peers.warning_record import ClosedWarning, FailuresSeen, judge_record, learn_factors
+
+
+def end(outcome: str, forecast: float | None = 20.0, actual: float | None = None) -> ClosedWarning:
+    return ClosedWarning("change", forecast, actual, outcome)  # type: ignore[arg-type]
+
+
+def test_a_record_counts_what_came_of_the_warnings() -> None:
+    closed = [end("right", actual=float(days)) for days in range(5, 17)] + [end("wrong")] * 2 + [end("cannot_tell")]
+    told = judge_record(closed, FailuresSeen(20, 12, 31, 12)).as_json()
+    assert (told["right"], told["wrong"], told["cannot_tell"]) == (12, 2, 1)
+    assert told["precision"] == pytest.approx(12 / 14, abs=0.001)
+    low, high = told["precision_interval"]
+    assert 0.6 < low < 12 / 14 < high < 0.97
+    assert (told["recall"], told["recall_of_all"]) == (0.6, pytest.approx(12 / 31, abs=0.001))
+    assert told["lead_days"] == [10.5, pytest.approx(6.1)]
+    assert told["cost"] == {"node_hours": pytest.approx(15 * 0.33)}
+
+
+def test_of_nothing_nothing_is_claimed() -> None:
+    told = judge_record([]).as_json()
+    assert [told[name] for name in ("precision", "precision_interval", "recall", "recall_of_all", "lead_days")] == [
+        None
+    ] * 5
+
+
+def test_below_thirty_closed_warnings_no_range_is_given() -> None:
+    closed = [end("right", 20.0, float(actual)) for actual in range(1, 31)]
+    assert learn_factors(closed[1:]) is None
+    factors = learn_factors(closed)
+    assert factors is not None
+    assert factors.apply(20.0) == (pytest.approx(3.1), pytest.approx(15.5), pytest.approx(27.9))
+
+
+@given(st.lists(st.floats(0.1, 100), min_size=30, max_size=60), st.floats(0.1, 100))
+def test_a_range_is_ordered_and_scales(actuals: list[float], days: float) -> None:
+    factors = learn_factors(end("right", 10.0, actual) for actual in actuals)
+    assert factors is not None
+    low, middle, high = factors.apply(days)
+    assert 0 < low <= middle <= high
+    assert factors.apply(2 * days)[1] == pytest.approx(2 * middle)
+
+
+@pytest.mark.parametrize(
+    ("days", "after", "crossed"),
+    [
+        ([], 0, None),
+        ([5, 6], 0, None),
+        ([5, 6, 7], 0, 7),
+        ([5, 7, 9], 0, 9),
+        ([5, 7, 10], 0, None),
+        ([1, 2, 3, 4], 3, 4),
+    ],
+)
+def test_a_limit_is_crossed_on_the_third_day_within_five(days: list[int], after: int, crossed: int | None) -> None:
+    assert find_crossing(days, after) == crossed
+
+
+def test_a_crossing_and_the_failure_that_follows_are_one() -> None:
+    part = ("n1", "gpu0")
+    seen = count_failures([], {part: [112], ("n2", "gpu0"): [120]}, {part: [[108, 109, 110]]}, since=100)
+    assert seen == FailuresSeen(with_sign=1, foreseen_with_sign=0, every=2, foreseen=0)
