@@ -9,29 +9,31 @@ from functools import cached_property
 from html import escape
 from typing import NamedTuple
 
-from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.design_drawings import RAIL_COLOURS
 from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
 from assay.fabric.topology.element_names import find_element
 from assay.fabric.topology.tiers_and_shared_transceivers import find_device_tiers
-from assay.model.fabric.ports_and_cables import Cable, CableEnd
+from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId
 
 Vertex = str
 """A node, by its name, or another device, by its GUID."""
 BOX_WIDTH, BOX_HEIGHT, GAP, TIER, MARGIN = 112, 40, 14, 150, 24  # px
-MAX_PER_TIER = 20
+MAX_PER_TIER = 12
 """More boxes side by side cannot be read; of the others the picture says how many there are."""
 LETTERS = 17
+COLOURS = RAIL_COLOURS[:-1]
+"""Without the last one, which is red: red is what is not as designed."""
 STYLE = """
 .fabric-drawing { background: #ffffff; font: 12px system-ui, sans-serif; }
 .fabric-drawing text { fill: #5a6779; font-size: 12px; }
 .fabric-drawing .name { fill: #1a202c; font-weight: 600; }
 .fabric-drawing rect { fill: #ffffff; stroke: #1a202c; }
-.fabric-drawing path { fill: none; stroke: #a0aec0; stroke-width: 1.4; }
-.fabric-drawing .bad rect, .fabric-drawing .bad path { stroke: #c53030; stroke-width: 3; }
+.fabric-drawing path { fill: none; stroke: #a0aec0; stroke-width: 1.4; opacity: 0.5; }
+.fabric-drawing .bad rect, .fabric-drawing .bad path { stroke: #c53030; stroke-width: 3; opacity: 1; }
 .fabric-drawing .bad text { fill: #c53030; }
 .fabric-drawing .gone path { stroke-dasharray: 7 5; }
-""" + "\n".join(f".fabric-drawing .rail-{n} path {{ stroke: {colour}; }}" for n, colour in enumerate(RAIL_COLOURS))
+""" + "\n".join(f".fabric-drawing .rail-{n} path {{ stroke: {colour}; }}" for n, colour in enumerate(COLOURS))
 """The colours of a picture that stands alone; a page has its own."""
 
 
@@ -227,7 +229,7 @@ def _draw_bundle(
         path = f"M{x1:.0f} {y1} L{x2:.0f} {y2}"
     words = _describe(bundle)
     rail = picture.rail(a, b)
-    colour = "bad" if words else "" if rail is None else f"rail-{rail % len(RAIL_COLOURS)}"
+    colour = "bad" if words else "" if rail is None else f"rail-{rail % len(COLOURS)}"
     gone = " gone" if bundle.wrong == bundle.designed and not bundle.instead else ""
     names = f"{picture.name(a)} – {picture.name(b)}: {words or f'{bundle.designed} as designed'}"
     text = f'<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + max(y2, y1 + 40)) / 2:.0f}">{words}</text>'
@@ -266,3 +268,11 @@ def _draw_rests(picture: FabricPicture, rows: Sequence[Sequence[Vertex]], width:
 def _draw_legend(height: int) -> Iterable[str]:
     words = "red: not as designed; dashed: no cable between the two is in place; other colours: rails"
     return [f'<text x="{MARGIN}" y="{height - 14}">{words}</text>']
+
+
+def draw_ports(topology: CompiledTopology, ports: Iterable[PortId]) -> str:
+    """Return a picture of the part of a fabric around ports that need a look, with their cables in red."""
+    cables = topology.list_cables_at(port for port in ports if port in topology.cable_numbers)
+    pairs = tuple(CablePair(cable, cable) for cable in cables)
+    marked = CablingDiscrepancy("degraded", pairs, "needs a look")
+    return draw_fabric(FabricPicture(topology, [marked])) if pairs else ""

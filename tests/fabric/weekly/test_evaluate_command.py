@@ -53,6 +53,7 @@ def test_a_whole_week_is_kept_with_its_page_and_no_other_look_is(home):
     run(home)
     assert json.loads(week.read_text())["channels"]["week"]["scans"] == {"value": 10}
     assert "n0004 mlx5_3" in page.read_text()
+    assert "leaf-su01-r3 – n0004: 1 of 1 wrong" in page.read_text(), "the picture marks the port's cable"
 
 
 def validated(home: Path, *arguments: str):

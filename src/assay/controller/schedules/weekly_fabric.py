@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from assay.fabric.fabric_drawing import draw_ports
 from assay.fabric.scan import format_fabric_subject
 from assay.fabric.topology.adapters import map_adapter_rails
 from assay.fabric.topology.design_compiler import compile_topology
@@ -31,12 +33,15 @@ def record_fabric_week(
     latest = store.latest(format_fabric_subject(design))
     if latest is None:
         raise AssayError(f"the fabric {design.name} was never scanned", fix=f"run `assay fabric scan {design.name}`")
-    cables = list(compile_topology(design, fleet).cables)
+    topology = compile_topology(design, fleet)
+    cables = list(topology.cables)
     with pause_gc():
         document = make_week_evidence(aggregate_week(design.name, cables, latest, store.get, now, days))
         evaluation = evaluate_fabric_week(
             read_week_evidence(document), cables, map_adapter_rails(fleet, design), design.limits
         )
+    worst = [ranked.port.end.port_id for ranked in evaluation.worst]
+    evaluation = replace(evaluation, drawing=draw_ports(topology, worst))
     if days == DAYS:
         store.store_latest(document)
         write_atomically(locate_week_page(reports, design), render_weekly_page(evaluation).encode())

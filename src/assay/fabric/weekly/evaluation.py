@@ -51,6 +51,7 @@ class WeeklyEvaluation:
 
     - `deviations`: how each port compares with its peers, by the metric's key.
     - `ranked`: the ports with findings, the worst first.
+    - `drawing`: the part of the fabric around the worst ports, as SVG, "" where none stands out.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
     """
 
@@ -60,6 +61,7 @@ class WeeklyEvaluation:
     ranked: tuple[RankedPort, ...]
     batches: tuple[TransceiverBatch, ...]
     unknown_reasons: tuple[str, ...] = ()
+    drawing: str = ""
 
     @property
     def fabric(self) -> str:

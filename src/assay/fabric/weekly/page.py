@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
+from markupsafe import Markup
+
 from assay.fabric.weekly.compared_readings import READINGS
 from assay.fabric.weekly.error_heat_map import draw_error_heat_maps
 from assay.fabric.weekly.evaluation import WeeklyEvaluation
@@ -45,6 +47,7 @@ def render_weekly_page(evaluation: WeeklyEvaluation) -> str:
         __package__,
         "weekly.html.j2",
         evaluation=evaluation,
+        drawn=Markup,
         span=format_week_span(evaluation),
         verdict=describe_ports_to_check(evaluation),
         errors=draw_error_heat_maps(evaluation.ports),
