@@ -5,9 +5,13 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import sys
 from collections.abc import Callable
 
-from assay.observe.logs.log_file import compress_zstd
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 Encode = Callable[[str], bytes]
 Pack = Callable[[bytes], bytes]
@@ -23,7 +27,7 @@ ENCODINGS: dict[str, Encode] = {
 COMPRESSIONS: dict[str, Pack] = {
     "plain": lambda content: content,
     "gzip": gzip.compress,
-    "zstd": compress_zstd,
+    "zstd": zstd.compress,
     "xz": lzma.compress,
     "bzip2": bz2.compress,
 }

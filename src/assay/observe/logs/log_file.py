@@ -46,9 +46,6 @@ class ByteSource(Protocol):
         """Return up to `size` bytes, none at the end."""
 
 
-compress_zstd = zstd.compress
-
-
 @contextmanager
 def open_log(name: str) -> Iterator[tuple[ByteSource, datetime]]:
     """Open a log by its path, `-` for standard input; yield its text as UTF-8, and when it was last written.

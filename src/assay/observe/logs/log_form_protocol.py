@@ -1,6 +1,7 @@
 """What a log form is: one module, and an entry point of the group `assay.log_forms` that names an object.
 
-Every form rates the first lines of a log, and the form with the highest rating reads the log.
+Every form rates the first lines of a log, and the form with the highest rating reads the log. Text that is of no form
+is read line by line.
 """
 
 from __future__ import annotations
@@ -56,9 +57,3 @@ def list_log_forms() -> list[LogForm]:
     """Return every installed form, assay's own first. Raises AssayError where one cannot be loaded."""
     names = sorted(LOG_FORMS.names(), key=lambda name: (not LOG_FORMS.is_own(name), name))
     return [LOG_FORMS.load(name) for name in names]
-
-
-def detect_log_form(sample: Sequence[bytes]) -> LogForm | None:
-    """Return the form with the highest rating, None where every form rates these lines 0."""
-    best = max(list_log_forms(), key=lambda form: form.rate(sample))  # of equal ratings, the first
-    return best if best.rate(sample) > 0 else None

@@ -10,7 +10,6 @@ import functools
 from datetime import UTC, datetime, timedelta
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-EARLIEST_CLOCK = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 """From this number on, seconds since 1970 are written in so many parts of a second."""
 ParsedStamp = tuple[float, str]
