@@ -19,7 +19,7 @@ STAGES = {
     "hgx-h200-2026-10": ["bmc/bmc", "hmc/bmc", "bios/host", "gpu, nvswitch, retimer/ac", "hca/host"],
     "hgx-b200-2026-10": ["bmc/bmc", "hmc/bmc", "bios/host", "gpu, nvswitch/ac", "hca/host"],
     "gb200-nvl72-1.3": ["bmc/bmc", "hmc, bios, gpu, fpga, cpld/ac", "hca/host"],
-    "gb300-nvl72": ["gpu/ac"],
+    "gb300-nvl72": ["bios, gpu/ac", "hca/host"],
 }
 
 

@@ -51,7 +51,11 @@ BUNDLES: dict[str, Images] = {
         "cpld": ("0.22", ["HGX_FW_CPLD_0"]),
         "hca": ("28.46.3048", [f"CX7_{rail}" for rail in range(4)]),
     },
-    "gb300-nvl72": {"gpu": ("97.10.4A.00.1A", [f"HGX_FW_GPU_{gpu}" for gpu in range(4)])},
+    "gb300-nvl72": {
+        "bios": ("02.04.12", ["HGX_FW_CPU_0", "HGX_FW_CPU_1"]),
+        "gpu": ("97.10.4A.00.1A", [f"HGX_FW_GPU_{gpu}" for gpu in range(4)]),
+        "hca": ("40.46.3048", [f"CX8_{rail}" for rail in range(4)]),
+    },
 }
 
 

@@ -22,6 +22,7 @@ RESET_BY_COMPONENT: tuple[tuple[str, str], ...] = (
     ("BIOS", "host"),
     ("HCA_", "host"),
     ("CX7_", "host"),
+    ("CX8_", "host"),
     ("HGX_FW_", "ac"),
 )
 

@@ -53,7 +53,7 @@ def _hcas(state: VirtualNodeState) -> Files:
 def _hca_firmware(state: VirtualNodeState, rail: int) -> str:
     """Return an adapter's firmware version; BMCs differ in their ids for adapters."""
     firmware = state["firmware"]
-    return str(firmware.get(f"HCA_{rail}") or firmware.get(f"CX7_{rail}", ""))
+    return str(next((firmware[ident] for kind in ("HCA", "CX7", "CX8") if (ident := f"{kind}_{rail}") in firmware), ""))
 
 
 def _device(folder: str, driver: str, part: VirtualNodeState) -> Files:

@@ -34,7 +34,7 @@ COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process
 COMPLETED = 3  # NVML_GPU_FABRIC_STATE_COMPLETED
 RACK_HEALTH = 0xAA  # NVML_GPU_FABRIC_HEALTH_MASK_…: none of the four is so
 HEALTHY_SUMMARY = 1  # NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
-NVLINK_5 = ("B200", "GB200")
+NVLINK_5 = ("B200", "GB200", "GB300")
 HGX_NVLINKS = 18  # per GPU, from H100 to GB200
 NDR_GBPS = 400  # ConnectX-7, 4X NDR
 NIC_DOMAIN, NIC_BUS = "0000", 0x2A  # free in every spec; no spec names these addresses
@@ -129,6 +129,7 @@ def gpu_model(node: Node, spec: NodeSpec) -> dict[str, Any]:
         "application_mhz": clock,
         "application_memory_mhz": memory_clock,
         "application_default_mhz": clock,
+        "pcie_generation_max": round(spec_limit(spec, "pcie_generation", 5)),
         "power_default_w": round(spec_limit(spec, "gpu_power_limit", 700)),
         "memory_total_bytes": round(spec_limit(spec, "gpu_memory", 81_559)) * MIB,
         "nvlink_speed_mb_s": 53_125 if fifth else 26_562,
@@ -177,7 +178,7 @@ def gpus(node: Node, spec: NodeSpec) -> list[DevicePart]:
             "lost": False,
             "numa_node": numa_node_of(index, len(spec.gpus.pci)),
             "temperature_c": 34 + derive_number_below(node.name, f"gpu{index}.heat", 6),
-            "pcie_generation": 5,
+            "pcie_generation": round(spec_limit(spec, "pcie_generation", 5)),
             "pcie_width": 16,
             **gpu_model(node, spec),
             **_gpu_settings(spec),
@@ -201,6 +202,7 @@ def hcas(node: Node, spec: NodeSpec) -> list[DevicePart]:
             "rail": hca.rail,
             "state": "ACTIVE",
             "rate_gbps": round(spec_limit(spec, "hca_rate", NDR_GBPS)),
+            "pcie_generation_max": round(spec_limit(spec, "hca_pcie_generation", 5)),
             "numa_node": numa_node_of(index, len(spec.hcas)),
             "lid": 10 + derive_number_below(node.name, f"rail{hca.rail}.lid", 40_000),
             "pkeys": ["0x7fff", "0x8001"],

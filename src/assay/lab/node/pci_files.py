@@ -39,8 +39,8 @@ def pci_files(state: VirtualNodeState) -> Files:
 
 def _endpoint(state: VirtualNodeState, kind: str, part: VirtualNodeState) -> Files:
     folder = f"{DEVICES}/{part['pci']}"
-    best = (4, 4) if kind == "nvme" else (16, 5)
-    width, generation = part.get("pcie_width", best[0]), part.get("pcie_generation", best[1])
+    best = (4, 4) if kind == "nvme" else (16, int(part.get("pcie_generation_max", 5)))
+    width, generation = part.get("pcie_width", best[0]), int(part.get("pcie_generation", best[1]))
     yield f"{folder}/class", f"{CLASSES[kind]}\n"
     yield f"{folder}/current_link_width", f"{width}\n"
     yield f"{folder}/current_link_speed", f"{SPEEDS[generation]} GT/s PCIe\n"
