@@ -63,7 +63,7 @@ def test_a_cut_among_the_switches_leaves_what_neither_end_shows_unknown(tree):
 def beside_each_other(one, other):
     """One design of two fabrics that no cable joins."""
     links = CableTable()
-    devices = [*one, *(device._replace(guid=f"0x9{device.guid[3:]}{''}") for device in other)]
+    devices = [*one, *(device._replace(guid=f"0x9{device.guid[3:]}") for device in other)]
     for tree, first in ((one, 0), (other, len(list(one)))):
         for a, a_port, b, b_port in tree.links:
             links.add([first + a], [a_port], [first + b], [b_port])

@@ -285,6 +285,7 @@ def _keepable(document: Any) -> None:
 
 FABRIC = (
     *("ibnetdiscover.txt", "ibnetdiscover-p.txt", "iblinkinfo.txt", "db_csv.txt", "net_dump.txt", "ufm_links.json"),
+    *("ibnetdiscover-f.txt", "iblinkinfo-grouped.txt", "opensm_lst.txt"),
     *("ibqueryerrors.txt", "perfquery.txt", "smpquery.txt", "mlxlink.json", "ufm_events.txt"),
 )
 
