@@ -46,7 +46,7 @@ def test_a_resource_that_hangs_costs_its_own_branch(tiny: Any, ca_file: Path, pa
         lost = [one for one in reasons(tree) if one not in reasons(whole)]
         if 0 < len(lost) < 4:
             break
-    assert set(lost) == {f"no answer within {seconds:g} s"}
+    assert all(reason.endswith(f"no answer within {seconds:g} s") for reason in lost), lost
     assert tree["system"] == whole["system"]
     assert time.monotonic() - began < SILENT_S
     kept = {name for name in whole if tree.get(name) == whole[name]}
