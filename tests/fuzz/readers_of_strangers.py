@@ -236,7 +236,7 @@ def redfish() -> Read:
     class OnPaper(BmcClient):
         tree: dict[str, Any]
 
-        def ask(self, method: str, path: str, timeout_s: float = 1.0, **request: Any) -> Any:
+        def request(self, method: str, path: str, timeout_s: float = 1.0, **request: Any) -> Any:
             found = self.tree.get(path.rstrip("/")) if isinstance(path, str) else None
             return SimpleNamespace(status=200 if found is not None else 404, dict=found or {}, text="", read="")
 
@@ -246,7 +246,7 @@ def redfish() -> Read:
         bmc = OnPaper(node, UserPassword("u", "p"), CertificateTrust(), BmcQuirkSet())
         bmc.tree = spoilt(whole, content)
         bmc.root = bmc.tree["/redfish/v1"]
-        _keepable(bmc.read_channel(now=lambda: NOW))
+        _keepable(bmc.read_channel(60.0, now=lambda: NOW))
 
     return read
 
