@@ -19,6 +19,7 @@ from assay.results.report.overview_model import (
     PoolTrend,
     group_by_pool_and_rack,
 )
+from assay.results.report.pages.detail_pages import CheckOutlier
 from assay.results.report.pages.page_links import NO_PAGES, PageLinks
 
 TREND_SIZE = (220, 36)
@@ -91,7 +92,12 @@ class SyncNumbers:
     at: float
 
 
-def render_overview(overview: FleetOverview, sync: SyncNumbers | None = None, links: PageLinks = NO_PAGES) -> str:
+def render_overview(
+    overview: FleetOverview,
+    sync: SyncNumbers | None = None,
+    links: PageLinks = NO_PAGES,
+    outliers: Sequence[CheckOutlier] = (),
+) -> str:
     """Return the HTML, in one file whose links lead to the pages beside it. All text is escaped.
 
     Without `sync`, the page does not say how far the fleet is what its repository says.
@@ -106,6 +112,7 @@ def render_overview(overview: FleetOverview, sync: SyncNumbers | None = None, li
         sync=sync,
         words=overview_phrases,
         link=links,
+        outliers=outliers,
         pools=draw_pool_maps(overview, group_by_pool_and_rack(overview.holders), links),
         density="roomy" if size <= MAX_ROOMY_NODES else "dense" if size >= MIN_DENSE_NODES else "",
         trends=[draw_trend(trend) for trend in overview.trends],

@@ -28,11 +28,8 @@ from assay.results.report.allure_results import ReportAttachments, write_allure_
 from assay.results.report.latest_outcomes_reader import LatestOutcomes
 from assay.results.report.overview_model import build_overview
 from assay.results.report.overview_page import SyncNumbers, render_overview
-from assay.results.report.pages.check_pages import CheckStatuses, render_check
-from assay.results.report.pages.holder_pages import render_holder
-from assay.results.report.pages.page_folder import write_pages, write_stylesheet
-from assay.results.report.pages.page_links import PAGES_FOLDER, PageLinks
-from assay.results.report.pages.run_pages import write_run_pages
+from assay.results.report.pages.detail_pages import list_outliers, read_distributions, write_detail_pages
+from assay.results.report.pages.page_links import PageLinks
 from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.report.status_changes import DAY_S
 from assay.results.store.reader import StoredRun
@@ -109,30 +106,13 @@ def build_reports(
         if not reported:
             raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
         links = PageLinks(newest=reported[-1].run if allure.tools else "")
-        links = replace(links, runs=_write_detail_pages(fleet, reports, latest, runs, links))
-        pages.overview.write_text(render_overview(build_overview(fleet, latest, window_s, rollout), sync, links))
+        distributions = read_distributions(fleet, reports, reported[-1].at, unread)
+        links = replace(links, runs=write_detail_pages(fleet, reports, latest, runs, links, distributions))
+        overview = build_overview(fleet, latest, window_s, rollout)
+        pages.overview.write_text(render_overview(overview, sync, links, list_outliers(distributions)))
         if reported[-1].run in new_points or not pages.allure.exists():
             allure.generate(reported[-1].run, plugins=_page_plugins(fleet))
     return pages
-
-
-def _write_detail_pages(
-    fleet: Fleet, reports: Path, latest: LatestOutcomes, runs: Iterable[Path], links: PageLinks
-) -> set[str]:
-    """Write the pages of all runs, nodes, racks, fabrics and checks. Return the runs with a page."""
-    folder, links = reports / PAGES_FOLDER, replace(links, home="../../")
-    write_stylesheet(reports)
-    links = replace(links, runs=write_run_pages(folder / "runs", runs, links))
-    checks = CheckStatuses(latest)
-
-    def render_holders() -> Iterator[tuple[str, str]]:
-        for holder in latest.read_holders():
-            checks.add(holder)
-            yield holder.name, render_holder(holder, fleet.nodes.get(holder.name), links)
-
-    write_pages(folder / "nodes", render_holders())
-    write_pages(folder / "checks", ((check.name, render_check(check, links)) for check in checks))
-    return set(links.runs)
 
 
 def _add_new_runs(latest: LatestOutcomes, runs: Iterable[Path], unread: list[str]) -> Iterator[Path]:

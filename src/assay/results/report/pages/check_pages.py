@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from assay.model.outcome import VERDICTS
 from assay.pages.rendering import render_page
+from assay.results.distribution.peer_distribution import PeerDistribution
 from assay.results.failure_causes import FailureCause, find_cause
 from assay.results.report import overview_phrases
 from assay.results.report.latest_outcomes_database import FAILING, ON_TRIAL_PASSING, PASSING, find_holder
 from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, LatestOutcomes
+from assay.results.report.pages.distribution_drawing import COURSE_SIZE, HISTOGRAM_SIZE, draw_distribution
 from assay.results.report.pages.holder_pages import STATUS_TITLES
 from assay.results.report.pages.page_folder import STYLESHEET
 from assay.results.report.pages.page_links import PageLinks
@@ -72,8 +74,8 @@ _CHECKS = "SELECT name, fault FROM check_"
 _COUNTS = "SELECT c.name, o.stands, count(*) FROM state o JOIN check_ c ON c.id = o.check_ GROUP BY 1, 2"
 
 
-def render_check(check: CheckStatus, links: PageLinks) -> str:
-    """Return the HTML of the page of a check."""
+def render_check(check: CheckStatus, links: PageLinks, distributions: Sequence[PeerDistribution] = ()) -> str:
+    """Return the HTML of the page of a check, with the distributions of its measurements."""
     return render_page(
         __package__,
         "check.html.j2",
@@ -82,6 +84,8 @@ def render_check(check: CheckStatus, links: PageLinks) -> str:
         counts=[(word, check.by_status[status]) for status, word in STATUS_WORDS.items() if check.by_status[status]],
         causes=_sort_causes(check.by_cause.values()),
         titles=STATUS_TITLES,
+        distributions=[draw_distribution(each) for each in distributions],
+        sizes=(HISTOGRAM_SIZE, COURSE_SIZE),
         most=MAX_CAUSES_SHOWN,
         words=overview_phrases,
         link=links,
