@@ -184,6 +184,9 @@ def be_python(module: str, streams: Sequence[int], words: Sequence[str], cwd: st
     for number, stream in enumerate(streams, 3 - len(streams)):
         os.dup2(stream, number)
         os.close(stream)
+    # of the new descriptors: the old objects remember whether their files could be read from another place
+    sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))  # noqa: SIM115
+    sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc]  # as in a process of its own
     installed = [place for place in sys.path[1:] if place not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.chdir(cwd)
     os.environ.clear()
