@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 from pathlib import Path
@@ -117,3 +118,12 @@ def test_on_a_terminal_colours_pass_and_nothing_else() -> None:
 
 def test_in_a_pipe_no_colour_passes_either() -> None:
     assert_printable(printed("\x1b[31mred\x1b[0m", io.BytesIO()))
+
+
+def test_the_stream_below_outlives_the_one_that_escapes():
+    below = io.BytesIO()
+    escaping = PrintableOutput(below, encoding="utf-8", write_through=True)
+    escaping.write("a\x1bb")
+    del escaping
+    gc.collect()
+    assert below.getvalue() == b"a\\x1bb"

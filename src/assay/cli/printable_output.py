@@ -26,6 +26,10 @@ class PrintableOutput(io.TextIOWrapper):
             super().write(escape_controls(text))
         return len(text)
 
+    def close(self) -> None:
+        """Write out what is left. The stream below stays open: it belongs to whoever started this process."""
+        self.flush()
+
 
 def escape_standard_streams() -> None:
     """Let everything that this process prints from now on be printable."""
