@@ -126,4 +126,4 @@ def test_the_stream_below_outlives_the_one_that_escapes():
     escaping.write("a\x1bb")
     del escaping
     gc.collect()
-    assert below.getvalue() == b"a\\x1bb"
+    assert below.getvalue() == b"a\\u001bb"
