@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,19 @@ def test_pages_of_what_is_gone_are_deleted(runs, declared):
     judge(runs, declared, 1)
     build(runs)
     assert not (runs.folder / "pages/nodes/n0003.html").exists()
+
+
+def test_the_page_of_a_run_that_was_resumed_is_written_again(runs, declared):
+    run = judge(runs, declared)
+    build(runs)
+    page = runs.folder / "pages/runs" / page_file(run.parent.name)
+    page.write_text("old")
+    build(runs)
+    assert page.read_text() == "old", "nothing changed"
+    later = page.stat().st_mtime_ns + 1_000_000_000
+    os.utime(run, ns=(later, later))
+    build(runs)
+    assert "16 outcomes on 16 nodes" in page.read_text()
 
 
 def test_where_allure_is_the_page_leads_to_it_too(runs):

@@ -1,4 +1,4 @@
-"""Writes the page of each run: its counts and the groups of what did not pass. A page is written once."""
+"""Writes the page of each run: its counts and the groups of what did not pass. A page is written again where its run was resumed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ MAX_RUNS, MAX_GROUPS = 30, 100
 
 
 def write_run_pages(folder: Path, runs: Iterable[Path], links: PageLinks) -> set[str]:
-    """Write the pages of the newest of `runs` (files, oldest first) that have none. Return the runs with a page."""
+    """Write the pages of the newest of `runs` (files, oldest first) that have no current one. Return the runs with a page."""
     folder.mkdir(parents=True, exist_ok=True)
     found = set()
     for path in list(runs)[-MAX_RUNS:]:
         file = folder / page_file(path.parent.name)
-        if file.exists() or _write_run(file, path, links):
+        if _is_current(file, path) or _write_run(file, path, links):
             found.add(path.parent.name)
     return found
+
+
+def _is_current(file: Path, path: Path) -> bool:
+    """Return whether the page is newer than the run, which may have been resumed."""
+    return file.exists() and file.stat().st_mtime_ns >= path.stat().st_mtime_ns
 
 
 def _write_run(file: Path, path: Path, links: PageLinks) -> bool:
