@@ -1,4 +1,7 @@
-"""Writes the page of each run: its counts and the groups of what did not pass. A page is written again where its run was resumed."""
+"""Writes the page of each run: its counts and the groups of what did not pass.
+
+A page is written again where its run was resumed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ MAX_RUNS, MAX_GROUPS = 30, 100
 
 
 def write_run_pages(folder: Path, runs: Iterable[Path], links: PageLinks) -> set[str]:
-    """Write the pages of the newest of `runs` (files, oldest first) that have no current one. Return the runs with a page."""
+    """Write the pages of the newest of `runs` (files, oldest first) that have no current one.
+
+    Returns the runs with a page.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     found = set()
     for path in list(runs)[-MAX_RUNS:]:
