@@ -17,8 +17,8 @@ CREATE OR REPLACE TEMP MACRO of_day(value) AS
   CASE WHEN count(*) > 2 THEN (sum(value) - max(value) - min(value)) / (count(*) - 2) ELSE sum(value) / count(*) END;
 CREATE OR REPLACE TEMP MACRO nearest(middles, own) AS
   CASE WHEN abs(middles[1] - own) <= abs(middles[2] - own) THEN middles[1] ELSE middles[2] END;
-CREATE OR REPLACE TEMP MACRO is_own(anchor, day, own_from, own_to, own_every) AS
-  day > anchor - own_from AND day <= anchor - own_to AND (anchor - day) % own_every = 0;
+CREATE OR REPLACE TEMP MACRO is_own(anchor, day, own_from, own_to) AS
+  day > anchor - own_from AND day <= anchor - own_to;
 CREATE OR REPLACE TEMP MACRO side_of(at_least, at_most) AS
   (CASE WHEN (at_least IS NULL) = (at_most IS NULL) THEN 0 WHEN at_least IS NULL THEN 1 ELSE -1 END)::TINYINT;
 CREATE OR REPLACE TEMP MACRO bits(low, high) AS

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 RECENT_DAYS, OWN_FROM, OWN_TO = 7, 60, 21
-OWN_EVERY = 2
-"""Of the own days every second one is read: half of the cost, and its middle is hardly less sure."""
-LEAST_RECENT, LEAST_OWN = 4, 7
+LEAST_RECENT, LEAST_OWN = 4, 14
 """Days with values that a series needs in each window."""
 NODES_IN_BLOCK = 200
 SAMPLED_NODES = 1000
@@ -105,10 +103,10 @@ FROM (
   SELECT id, list(value) FILTER (day > $today - $recent) AS last,
     quantile_disc(value, [0.5, 0.55]) FILTER (day >= $today - $recent) AS day_before,
     quantile_disc(value, [0.5, 0.55]) FILTER (day >= $today - $recent - 1 AND day < $today - 1) AS two_before,
-    median(value) FILTER (is_own($today, day, $own_from, $own_to, $own_every)) AS own
+    median(value) FILTER (is_own($today, day, $own_from, $own_to)) AS own
   FROM moving WHERE day > $today - $own_from GROUP BY id
   HAVING count(*) FILTER (day > $today - $recent) >= $least_recent - 1
-    AND count(*) FILTER (is_own($today, day, $own_from, $own_to, $own_every)) >= $least_own
+    AND count(*) FILTER (is_own($today, day, $own_from, $own_to)) >= $least_own
 ) JOIN series_of_block USING (id)
 """
 _KEEP_STEADY = """
@@ -133,17 +131,17 @@ FROM (
     quantile_disc(value, [0.5, 0.55]) FILTER (day > $anchor - $recent) AS recent,
     quantile_disc(value, [0.5, 0.55]) FILTER (day >= $anchor - $recent AND day < $anchor) AS day_before,
     quantile_disc(value, [0.5, 0.55]) FILTER (day >= $anchor - $recent - 1 AND day < $anchor - 1) AS two_before,
-    median(value) FILTER (is_own($anchor, day, $own_from, $own_to, $own_every)) AS own
+    median(value) FILTER (is_own($anchor, day, $own_from, $own_to)) AS own
   FROM moving WHERE is_sampled AND day > $anchor - $own_from AND day <= $anchor GROUP BY id
   HAVING count(*) FILTER (day > $anchor - $recent) >= $least_recent
-    AND count(*) FILTER (is_own($anchor, day, $own_from, $own_to, $own_every)) >= $least_own
+    AND count(*) FILTER (is_own($anchor, day, $own_from, $own_to)) >= $least_own
 ) JOIN series_of_block USING (id)
 """
 _WEEK_STEADY = """
 INSERT INTO changes
 SELECT $anchor, place, measure, segment, side, 0, 0, 0 FROM steady
 WHERE is_sampled AND bit_count(days & bits($today - $anchor, $today - $anchor + $recent - 1)) >= $least_recent
-  AND bit_count(days & bits($today - $anchor + $own_to, $today - $anchor + $own_from - 1)) >= $least_own * $own_every
+  AND bit_count(days & bits($today - $anchor + $own_to, $today - $anchor + $own_from - 1)) >= $least_own
 """
 
 
@@ -174,7 +172,7 @@ def _choose_dates(today: int, weeks: Sequence[int]) -> dict[str, object]:
     What has the values of 3 days of the last 6 has one of the last 4.
     """
     recent = range(today - RECENT_DAYS - 1, today)
-    own = [today - ago for ago in range(OWN_TO, OWN_FROM) if ago % OWN_EVERY == 0]
+    own = range(today - OWN_FROM + 1, today - OWN_TO + 1)
     every = range(min(weeks, default=today) - OWN_FROM + 1, today)
     return {
         "dates": make_dates([*own, *recent]),
@@ -196,7 +194,7 @@ def _read_block(database: DuckDBPyConnection, asked: dict[str, object]) -> None:
 
 def _keep_block(database: DuckDBPyConnection, today: int, weeks: Sequence[int]) -> None:
     windows: dict[str, object] = {"recent": RECENT_DAYS, "own_to": OWN_TO, "own_from": OWN_FROM, "today": today}
-    windows |= {"own_every": OWN_EVERY, "least_recent": LEAST_RECENT, "least_own": LEAST_OWN}
+    windows |= {"least_recent": LEAST_RECENT, "least_own": LEAST_OWN}
     for step in (_KEEP_MOVING, _KEEP_STEADY, _KEEP_NAMES):
         run(database, step, windows)
     for anchor in weeks:
