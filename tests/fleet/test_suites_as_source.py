@@ -32,7 +32,7 @@ def helper(limits):
     return limits.idle
 
 
-class TestNothing:
+class TestOfGpus:
     def test_method(self):
         assert True
 '''
@@ -46,13 +46,13 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_only_functions_of_the_module_are_checks(root: Path) -> None:
-    names = ["suites/test_a.py::test_plain", "suites/test_a.py::test_marked"]
+def test_functions_and_methods_of_test_classes_are_checks(root: Path) -> None:
+    names = [f"suites/test_a.py::{name}" for name in ("test_plain", "test_marked", "test_method")]
     assert [test.name for test in parse_suites(WorkingFolder(root)).tests] == names
 
 
 def test_a_function_s_mark_hides_the_module_s_of_that_name(root: Path) -> None:
-    plain, marked = parse_suites(WorkingFolder(root)).tests
+    plain, marked, _ = parse_suites(WorkingFolder(root)).tests
     assert (plain.marks["phase"], plain.active) == (("seatrial", "production"), False)
     assert (marked.marks["phase"], marked.marks["fault"], marked.active) == (("test",), ("gpu.hot",), True)
 
@@ -65,16 +65,16 @@ def test_limits_are_found_wherever_they_are_read(root: Path) -> None:
 
 
 def test_a_suite_that_changes_is_read_again(root: Path) -> None:
-    assert len(parse_suites(WorkingFolder(root)).tests) == 2
-    (root / "suites" / "test_b.py").write_text("def test_more(node):\n    assert node\n")
     assert len(parse_suites(WorkingFolder(root)).tests) == 3
+    (root / "suites" / "test_b.py").write_text("def test_more(node):\n    assert node\n")
+    assert len(parse_suites(WorkingFolder(root)).tests) == 4
 
 
 def test_a_suite_that_is_no_python_is_kept_apart(root: Path) -> None:
     (root / "suites" / "test_b.py").write_text("def test_more(:\n")
     ((where, said),) = parse_suites(WorkingFolder(root)).broken
     assert (where.file, where.line, said) == ("suites/test_b.py", 1, "invalid syntax")
-    assert len(parse_suites(WorkingFolder(root)).tests) == 2
+    assert len(parse_suites(WorkingFolder(root)).tests) == 3
 
 
 def test_a_folder_without_suites_has_none(tmp_path: Path) -> None:

@@ -184,13 +184,13 @@ def test_a_log_gets_a_line_now_and_then(capsys):
     assert capsys.readouterr().err == "judged 51 of 200 (26%)\n"
 
 
-def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capsys):
+def test_a_terminal_gets_a_bar_for_each_pool(monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with show_progress("judged") as show:
         show({"h100-a": (5, 100), "byo-b": (0, 100)})
         show({"h100-a": (50, 100), "byo-b": (1, 100)})
         time.sleep(0.2)
-    said = capsys.readouterr().err
+    said = capfd.readouterr().err
     assert "h100-a" in said
     assert "byo-b" in said
 

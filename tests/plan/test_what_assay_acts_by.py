@@ -246,5 +246,5 @@ def test_commits_that_need_no_signature_any_more_are_a_risk(repository, policy) 
 
 
 def test_a_spec_that_no_node_uses_is_named_and_touches_no_pool(repository) -> None:
-    plan = repository.edit("specs/nodes/gb200-nvl72.yaml", "\nfans: ", "\nfans: 1").plan()
+    plan = repository.edit("specs/nodes/gb300-nvl72.yaml", "\ndescription: ", "\nfans: 10\ndescription: ").plan()
     assert (only(plan).topic, only(plan).pools, find_touched_pools(plan)) == ("spec", (), [])

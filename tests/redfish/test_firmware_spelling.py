@@ -18,7 +18,7 @@ from assay.redfish.quirks import STANDARD_FIRMWARE_RULES, BmcQuirkSet
 QUIRKS = BmcQuirkSet(load_fleet(Path(__file__).parents[2]).quirks.values())
 DELL = QUIRKS.dialect_of({"vendor": "Dell"}).firmware
 AMI = QUIRKS.dialect_of({"product": "AMI Redfish Server", "manufacturer": "NVIDIA", "model": "DGXH100"}).firmware
-SUPERMICRO = QUIRKS.dialect_of({"vendor": "Supermicro"}).firmware
+SUPERMICRO = QUIRKS.dialect_of({"manufacturer": "Supermicro"}).firmware
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ def both(keep_in, of, tmp_path_factory):
             verdict = chance.choice(["pass", "pass", "fail", "error"]) if node % 2 else "pass"
             document = "" if node == 3 else f"{node}-{run - (run % 4 == 3)}"  # now and then the same again
             if chance.random() < 0.8 or run > 11:
-                outcomes.append(of("heat", f"n{node}", verdict, measurements=two, evidence=document, evidence_at="x"))
+                judged = {"measurements": two, "evidence": document, "evidence_at": "2026-11-21T00:00:00+00:00"}
+                outcomes.append(of("heat", f"n{node}", verdict, **judged))
         files.append(keep(outcomes))
         keep_in_history(files[-1], history_folder(home / "reports"))
     with (

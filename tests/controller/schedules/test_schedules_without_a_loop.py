@@ -31,7 +31,12 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def trouble(*_: object) -> SlotResult:
         raise AssayError("no answer from ibnetdiscover", where="head1")
 
-    works = {"fabric-scan": work, "staleness-sweep": work, "fabric-evaluation": trouble}
+    works = {
+        "fabric-scan": work,
+        "staleness-sweep": work,
+        "trend-evaluation": work,
+        "fabric-evaluation": trouble,
+    }
     monkeypatch.setattr(scheduled_jobs, "SCHEDULED_JOBS", works)
     return carried
 
@@ -68,7 +73,7 @@ def test_what_is_due_is_carried_out_once_and_what_failed_is_told(root, done):
     assert first.exit_code == 2, "the week could not be looked at"
     assert "fabric-scan of compute done: as it should be" in first.stdout
     assert "fabric-week of compute failed: head1: no answer from ibnetdiscover" in first.stdout
-    assert done == ["fabric-scan of compute", "stale of byo-b", "stale of h100-a"]
+    assert done == ["fabric-scan of compute", "trends of fleet", "stale of byo-b", "stale of h100-a"]
     assert ("fabric-week", "compute") in slots(root, SLOT_RAN)
     again = typed(root)
     assert (again.exit_code, again.stdout) == (0, "nothing is due\n"), "the same slots are not due twice"

@@ -53,6 +53,7 @@ def test_the_fleet_has_its_schedules_for_its_pools_and_fabrics(desk):
         ("fabric-week", "compute"),
         ("stale", "byo-b"),
         ("stale", "h100-a"),
+        ("trends", "fleet"),
     }, "no scheduler places jobs in this inventory, so nothing can be verified in spare time"
 
 

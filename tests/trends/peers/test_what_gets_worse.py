@@ -316,6 +316,7 @@ def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
         "rules": fleet.ask()["rules"],
         "probation": [],
         "positions": [],
+        "records": [],
     }
 
 

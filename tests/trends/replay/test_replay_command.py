@@ -186,6 +186,6 @@ def test_a_fleet_without_cost_assumptions_uses_the_shipped_ones_and_one_with_two
     shutil.copy(DEFAULT.parents[1] / "costs/default.yaml", fleet / "specs/costs/default.yaml")
     two = replay("--policy", DEFAULT, "--events", events, "--fleet", fleet)
     assert two.returncode == 2
-    assert "the fleet has 2 cost assumptions" in two.stderr
+    assert "the fleet has 2 documents of kind CostAssumptions" in two.stderr
     shutil.rmtree(fleet / "specs/costs")
     assert replay_costs("--events", events, "--fleet", fleet)["cost_assumptions"]["where"] == "as shipped with assay"

@@ -56,9 +56,10 @@ UNKNOWN_FATAL_SXID = "nvswitch.sxid.unknown.fatal"
 
 
 class RecoveryAction(StrictModel):
-    """The text by which the XID `xid` itself says what the GPU needs, as a regular expression.
+    """The words by which an XID itself says what the GPU needs. They override what earlier XIDs of that GPU ask for.
 
-    It overrides what earlier XIDs of that GPU ask for, if they were seen within `overrides_seconds` before it.
+    `xid`: its number. `text`: the words, as a regular expression. `overrides_seconds`: how long before it an XID may
+    have been seen that it overrides.
     """
 
     xid: int

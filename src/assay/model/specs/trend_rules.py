@@ -55,7 +55,10 @@ class TrendRule(StrictModel):
 
 
 class ReturnDetector(StrictModel):
-    """How long a part is on probation after a repair: idle tests begin with it. It is never drained for that."""
+    """A part is on probation after a repair: idle tests begin with it. It is never drained for that.
+
+    `probation_days`: so long.
+    """
 
     probation_days: int = Field(default=14, ge=1, le=90)
     source: str = ""
@@ -73,7 +76,10 @@ class PositionDetector(StrictModel):
 
 
 class TrendActCost(StrictModel):
-    """What acting on a warning in vain costs, in node-hours."""
+    """What acting on a warning in vain costs.
+
+    `node_hours`: of one act.
+    """
 
     node_hours: float = Field(gt=0)
     source: str = Field(min_length=1)

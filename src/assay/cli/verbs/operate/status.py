@@ -186,8 +186,8 @@ def _make_table(
     for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
         table.add_column(title, no_wrap=not wraps, overflow="fold")
     for state in states:
-        why = "\n".join([_format_reasons(state, now), *returned.get(state.node, ())])
-        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), escape(why))
+        why = "\n".join(map(escape, [*_format_reasons(state, now), *returned.get(state.node, ())]))
+        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), why)
     return table
 
 
@@ -199,7 +199,7 @@ def _format_state(state: NodeState, plain: set[str] | None) -> str:
     return state.state if plain is None or state.state in plain else f"[cyan]{state.state}[/]"
 
 
-def _format_reasons(state: NodeState, now: datetime) -> str:
+def _format_reasons(state: NodeState, now: datetime) -> list[str]:
     lines = []
     if hold := state.hold:
         until = f" {format_hold_end(hold.until, now)}" if hold.until else ""
@@ -212,4 +212,4 @@ def _format_reasons(state: NodeState, now: datetime) -> str:
     if burning := describe_burn_in_of_stay(state):
         lines.append(burning)
     lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]
-    return "\n".join([*lines, state.note or state.reason])
+    return [*lines, state.note or state.reason]
