@@ -39,7 +39,7 @@ CHECKS: dict[str, tuple[str, str, str]] = {
     "fails": ("node|assert node.host.cpu_threads < 0, 'too many'", "fail", "too many"),
     "fails_plain": ("node|assert node.host.cpu_threads < 0", "fail", "assert "),
     "multiline": ("node|assert node.host.cpu_threads < 0, 'first\\nsecond'", "fail", "first"),
-    "hostile": ("node|assert not node.host.cpu_threads, '\\x1b[31m<b>\\x00'", "fail", "\x1b[31m<b>"),
+    "hostile": ("node|assert not node.host.cpu_threads, '\\x1b[31m<b>\\x00'", "fail", "\\u001b[31m<b>"),
     "surrogate": ("node|assert not node.host.cpu_threads, 'a\\udc80'", "fail", "a\\udc80"),
     "long": ("node|assert not node.host.cpu_threads, 'x' * 9999", "fail", "x" * 499),
     "raises": ("node|raise ValueError('boom')", "error", "ValueError: boom"),
