@@ -126,7 +126,7 @@ class TestWhatIsNoTrend:
     """Each of these moves a healthy series. None is a warning, on many a day after it."""
 
     def check(self, fleet: PlantedFleet) -> None:
-        for day in (*range(88, 106, 4), DAYS - 1):
+        for day in (*range(88, 106, 8), DAYS - 1):
             assert name_nodes(fleet.ask(day=day)) == [], f"day {day}"
 
     def test_new_firmware_on_a_wave(self, fleet: PlantedFleet) -> None:

@@ -12,7 +12,7 @@ from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_diff
 from assay.model.errors import AssayError
-from assay.model.secret_redaction import redact
+from assay.model.texts.secret_redaction import redact
 
 preload_fleet(__file__)
 
