@@ -12,6 +12,7 @@ from trends.peers.planted_fleet import PlantedFleet
 from typer.testing import CliRunner
 
 from assay.cli.verbs.evidence.trends import trends_app
+from assay.cli.workspace import Workspace
 from assay.ledger.store import Ledger
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
@@ -79,3 +80,12 @@ def test_each_warning_says_what_follows(tmp_path: Path) -> None:
         "  heat: test it next, while it is idle: the chance is not known yet, and 4% is enough; in vain a test costs"
         in told
     )
+
+
+def test_now_is_the_time_of_the_fleets_clock(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lab:
+        def now(self) -> datetime:
+            return AT + timedelta(days=10)
+
+    monkeypatch.setattr(Workspace, "clock", Lab())
+    assert "heat     record   7 open" in ask("rules", "--fleet", str(fleet))

@@ -55,8 +55,9 @@ def parts(
     """
     from assay.cli.render.part_lines import format_survival
 
-    moment = parse_moment(as_of)
-    found = _measure_survival(_find_fleet(context, fleet), holders, failures, moment, _check_traits(by or []), kind)
+    workspace = _find_fleet(context, fleet)
+    moment = parse_moment(as_of, workspace)
+    found = _measure_survival(workspace, holders, failures, moment, _check_traits(by or []), kind)
     if html is not None:
         from assay.trends.parts.survival_page import render_survival
 
@@ -80,7 +81,8 @@ def soak(
     from assay.cli.render.part_lines import format_soaks
     from assay.trends.parts.soak_costs import measure_soaks
 
-    history = _read_history(_find_fleet(context, fleet), holders, failures, parse_moment(as_of))
+    workspace = _find_fleet(context, fleet)
+    history = _read_history(workspace, holders, failures, parse_moment(as_of, workspace))
     soaks = measure_soaks(history.followed)
     bands = [band.as_json() for band in history.hazard.bands]
     told = {"usual_per_node_day": history.hazard.usual, "after_return": bands}
@@ -99,7 +101,8 @@ def burn_in(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", 
     from assay.trends.parts.part_stays import FailureTimes, days_of
     from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders
 
-    workspace, moment = _find_fleet(context, fleet), parse_moment(as_of)
+    workspace = _find_fleet(context, fleet)
+    moment = parse_moment(as_of, workspace)
     ledger = workspace.ledger_for_reading
     failed = FailureTimes.collect(make_failures(list_failures(ledger, moment)))
     accepted = read_acceptances(ledger, workspace.fleet.burn_ins, moment)

@@ -36,7 +36,7 @@ def missed(
         raise AssayError("there is no history of outcomes yet", where=str(home), fix="run `assay validate`")
     policy = workspace.fleet.policy
     in_service = {name for name, state in policy.states.items() if state.in_service}
-    with OutcomeHistory(home, parse_moment(as_of)) as history:
+    with OutcomeHistory(home, parse_moment(as_of, workspace)) as history:
         report = find_missed_failures(workspace.ledger_for_reading, history, in_service, days)
     typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))
 
@@ -55,7 +55,7 @@ def limits(
 
     workspace = _open_workspace(context, fleet)
     home = history_folder(workspace.reports_dir)
-    moment = parse_moment(as_of)
+    moment = parse_moment(as_of, workspace)
     found = review_fleet_limits(workspace.fleet, workspace.ledger_for_reading, home, moment, days)
     document = {"days": days, "limits": [one.as_json() for one in found]}
     typer.echo(json.dumps(document, indent=1) if form == "json" else "\n".join(format_limits(found, days)))
@@ -66,10 +66,10 @@ def _open_workspace(context: typer.Context, fleet: Path) -> Workspace:
     return Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
 
 
-def parse_moment(text: str) -> datetime:
-    """Return the moment that an option names, by default now. Raises AssayError for anything else."""
+def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:
+    """Return the moment that an option names, by default now by the fleet's clock. Raises AssayError for other texts."""
     if not text:
-        return datetime.now(UTC)
+        return workspace.clock.now() if workspace else datetime.now(UTC)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

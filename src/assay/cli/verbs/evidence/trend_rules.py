@@ -29,7 +29,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     from assay.cli.render.rule_record_lines import format_records
 
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
-    moment = parse_moment(as_of)
+    moment = parse_moment(as_of, workspace)
     _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
     plain = {"rules": [one.as_json() for one in records]}
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_records(records)))

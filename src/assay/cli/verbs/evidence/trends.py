@@ -77,7 +77,8 @@ def trends(
         return
     if measurements is None and (holders or failures):
         raise AssayError("there are no measurements", fix="give --measurements too")
-    moment, own = parse_moment(as_of), None if measurements else Workspace(fleet.resolve())
+    own = None if measurements else Workspace(fleet.resolve())
+    moment = parse_moment(as_of, own)
     kept = own.reports_dir / KEPT_FILE if own and not as_of else None
     with (
         open_tables(TrendFiles(measurements, holders, failures), moment)
@@ -131,8 +132,9 @@ def export(
     """
     from assay.trends.peers.table_export import export_tables
 
-    moment = parse_moment(as_of)
-    with _open(context.obj if fleet == Path() else fleet, moment) as database:
+    home = context.obj if fleet == Path() else fleet
+    moment = parse_moment(as_of, Workspace(home.resolve()))
+    with _open(home, moment) as database:
         for path, rows in export_tables(database, folder):
             typer.echo(f"{path}: {rows} rows")
 
