@@ -67,7 +67,7 @@ def _open_workspace(context: typer.Context, fleet: Path) -> Workspace:
 
 
 def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:
-    """Return the moment that an option names, by default now by the fleet's clock. Raises AssayError for other texts."""
+    """Return the moment that an option names, by default now by the fleet's clock. Raises AssayError for others."""
     if not text:
         return workspace.clock.now() if workspace else datetime.now(UTC)
     try:
