@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from assay.controller.ingest.dated_answer import read_dated_answer
 from assay.model.timestamps import parse_time
 
 ANSWER_FILE = Path("trends") / "answer.json"
@@ -17,12 +17,7 @@ POSITION_TIMES = "position_times"
 
 def read_answer(reports: Path) -> dict[str, Any]:
     """Return the last answer, empty where there is none or it cannot be read."""
-    try:
-        known = json.loads((reports / ANSWER_FILE).read_bytes())
-        parse_time(known["at"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return dict(known)
+    return read_dated_answer(reports / ANSWER_FILE)
 
 
 def read_last_time(reports: Path) -> datetime | None:

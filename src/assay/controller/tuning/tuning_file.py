@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.controller.context import ControllerContext
+from assay.controller.ingest.dated_answer import read_dated_answer
 from assay.controller.tuning.limit_reviews import review_fleet_limits
 from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_store import write_atomically
@@ -26,12 +27,7 @@ def read_tuning(reports: Path) -> dict[str, Any]:
 
     `at`: ISO 8601; `missed`: what `assay trends missed` gives as JSON; `limits`: the list of `assay trends limits`.
     """
-    try:
-        known = json.loads((reports / TUNING_FILE).read_bytes())
-        parse_time(known["at"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return dict(known)
+    return read_dated_answer(reports / TUNING_FILE)
 
 
 def keep_tuning(context: ControllerContext) -> bool:
