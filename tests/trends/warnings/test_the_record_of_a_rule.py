@@ -20,6 +20,7 @@ from assay.trends.warnings.rule_record import (
     find_revision,
     make_rule_records,
 )
+from assay.trends.warnings.warning_advice import advise
 from assay.trends.warnings.warning_history import TrendWarning, WarningHistory
 from assay.trends.warnings.warning_opening import OpenedWarnings, open_warnings
 
@@ -166,3 +167,9 @@ def test_two_rules_do_not_share_a_fault() -> None:
     heat = document["rules"]["heat"]
     with pytest.raises(ValueError, match=r"trend\.heat is the fault of two rules"):
         TrendRules.model_validate({**document, "rules": {"a": heat, "b": heat}})
+
+
+def test_the_straight_line_is_told_beside_the_calibrated_range() -> None:
+    (told,) = advise(RULES, [], [find(1, forecast=Forecast(14, 6, 38, factor=0.7))])
+    assert told.as_json()["rate_days"] == pytest.approx(20)
+    assert told.as_json()["days"] == [6, 14, 38]

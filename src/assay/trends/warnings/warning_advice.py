@@ -24,7 +24,7 @@ class AdvisedWarning:
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data, as the edge has it."""
         forecast = self.warning.forecast
-        told = {"rule": self.rule, "stage": self.stage, "rate_days": forecast.middle if forecast else None}
+        told = {"rule": self.rule, "stage": self.stage, "rate_days": forecast.line if forecast else None}
         return {**self.warning.as_json(), **told, **self.payoff.as_json()}
 
 
