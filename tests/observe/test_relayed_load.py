@@ -65,6 +65,27 @@ def test_a_part_that_ended_is_whole_and_the_one_that_was_cut_short_says_so() -> 
     assert cut.build_active("a customer came") == {"gpu_burn": {"failed": "killed: a customer came"}}
 
 
+def test_a_kill_that_reaches_the_parts_reader_before_the_probe_loses_no_unit() -> None:
+    # Slurm kills the processes of a step one by one: a probe on a busy node can still tell that its reader died.
+    died = {"failed": "the reader died (SIGKILL)"}
+    stream = [*STREAM, {"load": {"ends": "battery", "branch": died}}]
+    relayed = read_relayed_load("\n".join(map(json.dumps, stream)).encode())
+    battery = relayed.build_active("a customer came")["battery"]
+    assert len(battery["units"]["value"]["sort.int32"]) == 5
+    assert battery["ended"] == {"failed": "killed after 5 units; the reader died (SIGKILL)"}
+    answer = {"battery": died, "memory": {"errors": {"value": 0}}, "gpu_burn": died}
+    restored = relayed.restore_lost(answer)
+    assert restored == {**answer, "battery": battery}, "a reader that died by itself, as where memory ran out"
+
+
+def test_a_part_that_failed_before_its_first_unit_keeps_its_own_reason() -> None:
+    absent = {"absent": "assay-load is not installed"}
+    for leaf in (absent, {"failed": "no answer within 60 s (state D in nfs)"}):
+        stream = [*STREAM[:4], {"load": {"ends": "battery", "branch": leaf}}]
+        relayed = read_relayed_load("\n".join(map(json.dumps, stream)).encode())
+        assert relayed.build_active("a customer came")["battery"] == leaf
+
+
 @given(st.integers(min_value=0))
 def test_wherever_the_kill_comes_no_unit_appears_that_was_not_told_whole(cut: int) -> None:
     whole = "".join(json.dumps(line) + "\n" for line in STREAM).encode()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.model.evidence import encode_canonical_json
-from assay.model.reading import ReadingTree, failed
+from assay.model.reading import ReadingTree, failed, parse_reading
 from assay.probe.load_run import add_start
 from assay.probe.load_tools.registry import LOAD_TOOLS
 
@@ -31,10 +32,26 @@ class RelayedLoad:
         """Return the `active` tree of a load that ended early for a `reason`: no part in it ran longer than it did."""
         tree: ReadingTree = dict(self.ended)
         if self.cut:
-            read = next((tool.read_cut for name, tool in LOAD_TOOLS.items() if name == self.cut), None)
-            branch = read("\n".join(self.cut_lines), reason) if read else failed(f"killed: {reason}")
-            tree[self.cut] = add_start(branch, self.cut_at)
+            tree[self.cut] = self._read_cut(reason) or failed(f"killed: {reason}")
         return tree
+
+    def restore_lost(self, active: Mapping[str, Any]) -> ReadingTree:
+        """Return the `active` tree of an answer, with what was relayed of the parts that it calls failed as a whole."""
+        return {part: self.ended.get(part, branch) if _is_failed(branch) else branch for part, branch in active.items()}
+
+    def end_part(self, part: str, branch: ReadingTree) -> None:
+        """Note the branch of a part that ended. Where its reader was killed first, what it relayed counts.
+
+        A scheduler that ends a job kills its processes one by one.
+        """
+        lost = part == self.cut and self.cut_lines and _is_failed(branch)
+        self.ended[part] = (self._read_cut(branch["failed"]) if lost else None) or branch
+        self.cut, self.cut_lines = "", []
+
+    def _read_cut(self, reason: str) -> ReadingTree | None:
+        """Return the branch of the part that was cut short, None where it does not count in units."""
+        read = next((tool.read_cut for name, tool in LOAD_TOOLS.items() if name == self.cut), None)
+        return add_start(read("\n".join(self.cut_lines), reason), self.cut_at) if read else None
 
 
 def read_relayed_load(output: bytes) -> RelayedLoad:
@@ -59,8 +76,12 @@ def _note(found: RelayedLoad, event: dict[str, Any]) -> None:
     elif isinstance(begins := event.get("begins"), str):
         found.cut, found.cut_at, found.cut_lines = begins, str(event.get("at", "")), []
     elif isinstance(ends := event.get("ends"), str) and isinstance(branch := event.get("branch"), dict):
-        found.ended[ends] = branch
-        found.cut, found.cut_lines = "", []
+        found.end_part(ends, branch)
+
+
+def _is_failed(branch: object) -> bool:
+    leaf = parse_reading(branch)
+    return leaf is not None and leaf.kind == "failed"
 
 
 def _parse_line(line: str) -> dict[str, Any] | None:

@@ -63,7 +63,6 @@ done
 """
 
 
-@pytest.mark.slow
 def test_what_a_load_found_before_a_customer_came_is_kept(node: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     arrived = tmp_path / "arrived"
     tool = make_program(tmp_path / "assay-load", UNITS)

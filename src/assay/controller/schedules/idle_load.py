@@ -85,7 +85,8 @@ def _load_in_spare_time(context: ControllerContext, visit: NodeVisit) -> Mapping
         reason = stderr or f"it did not start, or did not end by itself, within {how.within_minutes:g} min"
         return NodeLoadResult(node.name, "unknown", reason, relayed.build_active(reason))
     printed = relayed.document or (b"" if relayed.before else run.output)
-    return _extract_load(node, parse_json_output(printed, run.stderr.encode(), run.exit_code))
+    found = _extract_load(node, parse_json_output(printed, run.stderr.encode(), run.exit_code))
+    return found if isinstance(found, NodeLoadResult) else {**found, "active": relayed.restore_lost(found["active"])}
 
 
 def _load_cordoned_node(context: ControllerContext, visit: NodeVisit) -> Mapping[str, Any] | NodeLoadResult:
