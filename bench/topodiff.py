@@ -13,7 +13,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.fabric.topology.topology_cache import load_topology
 from bench.big_fabric import RAILS
 from bench.cost import Cost, cost

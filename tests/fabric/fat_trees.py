@@ -6,7 +6,8 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.fabric.ports_and_cables import PortId, PortLabelling
 
 RATE = "4xNDR"

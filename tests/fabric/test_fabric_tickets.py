@@ -122,8 +122,7 @@ def test_both_links_of_a_cage_without_link_are_one_ticket_about_its_transceiver(
     (ticket,) = make_cabling_tickets(look(small, without(0, 4)))
     assert ticket.title == "No link: leaf-1-0 cage 1"
     assert (
-        ticket.cause
-        == "both links of leaf-1-0 cage 1 are down: the transceiver they share; it costs 800 Gb/s of 2 nodes"
+        ticket.cause == "2 links of leaf-1-0 cage 1 are down: the transceiver they share; it costs 800 Gb/s of 2 nodes"
     )
     assert (ticket.node, ticket.beside, len(ticket.places)) == ("", "", 4)
     assert ticket.key == make_cabling_tickets(look(small, without(4, 0)))[0].key

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from assay.collectives.fabric_map import FabricMap, FabricNode
 from assay.fabric.readers.forwarding_tables import ForwardingTable
-from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 

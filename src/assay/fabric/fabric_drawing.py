@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.design_drawings import RAIL_COLOURS
-from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.fabric.topology.element_names import find_element
 from assay.fabric.topology.tiers_and_shared_transceivers import find_device_tiers
 from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId

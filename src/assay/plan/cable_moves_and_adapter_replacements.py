@@ -17,7 +17,8 @@ from typing import Literal
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.fabric.design_cables_and_partitions import ExplicitCable
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId
@@ -254,5 +255,5 @@ def _job(design: FabricDesign, fleet: Fleet, node: Node, fresh: dict[int, tuple[
 def _steps(design: FabricDesign, fleet: Fleet, node: Node, fresh: dict[int, tuple[str, str]]) -> Iterator[str]:
     names = {hca.rail: hca.name for hca in fleet.spec_of(node.name).hcas}
     for rail, (was, will) in fresh.items():
-        label = design.hca_label.format(rail=rail)
+        label = design.label_rail(rail)
         yield f"{names.get(rail, f'rail {rail}')}{f', port {label}' if label else ''}: {was} by {will}"

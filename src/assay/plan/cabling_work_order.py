@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from assay.fabric.topology.compiled_topology import DesignedDevice
 from assay.fabric.topology.design_compiler import compile_topology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.fabric.topology.node_cables import digest_node_cables
 from assay.model.fabric.design_cables_and_partitions import ExplicitCable, ExplicitEnd
 from assay.model.fabric.fabric_design import FabricDesign

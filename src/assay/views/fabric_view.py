@@ -13,7 +13,8 @@ from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.fabric_drawing import FabricPicture, draw_fabric
 from assay.fabric.fault_drawing import FindAddress, draw_discrepancy
-from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.fabric.ports_and_cables import CableEnd, PortId
 
 PortState = Literal["right", "wrong", "unknown", "spare"]

@@ -11,7 +11,8 @@ from assay.fabric.health.subnet_manager import parse_sminfo
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.readers.forwarding_tables import read_forwarding_tables
 from assay.fabric.readers.lid_addresses import read_addresses
-from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 
 pytestmark = [pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT), pytest.mark.slow]
 

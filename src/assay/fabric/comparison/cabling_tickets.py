@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.fabric.comparison.common_causes import CablingRepair, group_by_common_cause
+from assay.fabric.comparison.cabling_repair import CablingRepair
+from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.comparison.device_discrepancies import find_unit_name
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy, DiscrepancyKind

@@ -6,30 +6,15 @@ A transceiver, a rack without power, a bundle of cables, a moved node, a switch:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from assay.fabric.comparison.cabling_repair import CablingRepair
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.comparison.repair_cost import measure_cost
-from assay.model.fabric.ports_and_cables import CableEnd
+from assay.fabric.comparison.shared_plugs import merge_lost_plugs, merge_moved_plugs
 
 MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS, MIN_SWITCH_CABLES = 3, 3, 4
 """From so many missing devices in a rack, swaps between the same switches, or missing cables of a switch on, there is
 one common cause."""
-
-
-@dataclass(frozen=True, slots=True)
-class CablingRepair:
-    """The work of one ticket. `cause` identifies what the members have in common, "" for a single discrepancy."""
-
-    members: tuple[CablingDiscrepancy, ...]
-    cause: str = ""
-    title: str = ""
-    likely_cause: str = ""
-
-    @property
-    def first(self) -> CablingDiscrepancy:
-        """The discrepancy, or the first of several."""
-        return self.members[0]
 
 
 def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRepair]:
@@ -82,18 +67,14 @@ def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]
             )  # fmt: skip
 
 
-def _merge_cages(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """All cables of one cage missing, or slow: the transceiver that they share is broken."""
-    for kind in ("missing", "degraded"):
-        for (guid, cage), members in _group(found, kind, _list_own_cages):
-            if len(members) > 1:
-                ends = (end for member in members for end in member.ends)
-                device = next(end.device for end in ends if (end.guid, _find_cage(end)) == (guid, cage))
-                name = f"{device} cage {cage}"
-                yield CablingRepair(
-                    members, f"cage/{guid}/{cage}", f"{'No link' if kind == 'missing' else 'Slow links'}: {name}",
-                    f"both links of {name} are {'down' if kind == 'missing' else 'slow'}: the transceiver they share",
-                )  # fmt: skip
+def _merge_planes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """The chips of one plane missing in several boxes: what the plane has in common, such as its subnet manager."""
+    for (plane,), members in _group(found, "device-missing", lambda each: [(str(each.plane),)] if each.plane else []):
+        if len(members) > 1:
+            yield CablingRepair(
+                members, f"plane/{plane}", f"Plane {plane}: {len(members)} chips not in the fabric",
+                f"these chips carry plane {plane} of their boxes, whose other planes work: its subnet manager first",
+            )  # fmt: skip
 
 
 def _merge_disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
@@ -164,16 +145,6 @@ def _list_own_rack(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
     return [(own.site, own.rack)] if own else []
 
 
-def _list_own_cages(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
-    return [(end.guid, _find_cage(end)) for end in discrepancy.ends if _find_cage(end)]
-
-
-def _find_cage(end: CableEnd) -> str:
-    """Return the cage in a label such as `17/1`, "" if the label names none."""
-    cage, slash, _ = end.label.partition("/")
-    return cage if slash and not end.node else ""
-
-
 def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, ...]]:
     """Return the two or three switches between which cables are exchanged, none for a swap on one switch."""
     names = sorted({end.device for end in discrepancy.ends if not end.node})
@@ -181,7 +152,7 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 
 
 MERGES = (
-    _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_cages, _merge_disabled_ports, _merge_bundles,
-    _merge_moved_nodes, _merge_switches,
+    _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, merge_lost_plugs, _merge_disabled_ports,
+    _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_switches,
 )  # fmt: skip
 """The common causes, the surest first."""

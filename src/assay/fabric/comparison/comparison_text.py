@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.fabric.comparison.common_causes import CablingRepair, group_by_common_cause
+from assay.fabric.comparison.cabling_repair import CablingRepair
+from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.comparison.repair_cost import measure_cost
 

@@ -35,7 +35,7 @@ def report_dead_device(cause: AbsenceCause, resolver: EndResolver, tiers: Mappin
     chip = resolver.topology.devices[end.guid]
     return CablingDiscrepancy(
         "device-missing", pairs, summary, steps, name, cut_off=behind, capacity_loss=loss,
-        box=chip.box, module=chip.module,
+        box=chip.box, module=chip.module, plane=chip.plane,
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class CablingDiscrepancy:
     - `likelier_reason`: why the first correction is likelier than the second, if there are two.
     - `cut_off`: designed cables whose state is unknown, because the discovery cannot reach them past this discrepancy.
     - `capacity_loss`: what the fabric lacks until the repair.
-    - `box`, `module`: the chassis that a dead chip, or a link without a plug, is in; and the card or plane there.
+    - `box`, `module`, `plane`: the chassis that a dead chip, or a link without a plug, is in; its card and plane there.
     - `links_sharing_transceiver`: the other links that go down when the plugs are pulled.
     """
 
@@ -52,6 +52,7 @@ class CablingDiscrepancy:
     links_sharing_transceiver: tuple[str, ...] = ()
     box: str = ""
     module: str = ""
+    plane: int = 0
 
     @property
     def ends(self) -> list[CableEnd]:
@@ -88,6 +89,7 @@ class CablingDiscrepancy:
             plain |= {"likelier": self.corrections[0], "because": self.likelier_reason}
         if self.box:
             plain |= {"box": self.box} | ({"module": self.module} if self.module else {})
+            plain |= {"plane": self.plane} if self.plane else {}
         if self.capacity_loss:
             plain["costs"] = self.capacity_loss
         if self.links_sharing_transceiver:

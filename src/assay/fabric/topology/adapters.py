@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.fabric.topology.compiled_topology import DesignedDevice
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.model.node import Node
@@ -13,7 +13,7 @@ def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[Design
     return [
         DesignedDevice(
             guid, name, "hca", 1, node.rack, node.u, node.site or design.site, node.name,
-            hca_label=design.hca_label.format(rail=rail),
+            hca_label=design.label_rail(rail),
         )
         for rail, (guid, name) in enumerate(zip(node.hca_guids, list_adapter_names(node, fleet), strict=True))
     ]  # fmt: skip

@@ -15,45 +15,8 @@ from operator import gt
 from typing import NamedTuple, overload
 
 from assay.fabric.lazy_discovery import PortRow, PortRows
-from assay.model.fabric.ports_and_cables import Cable, CableEnd, DeviceKind, PortId, PortLabelling
-
-
-class DesignedDevice(NamedTuple):
-    """One designed device: its name, its place, and how its ports are labelled. `node` is the node of an adapter.
-
-    `box` is the chassis that a chip is in, "" for a device that is a box of its own; `module` its card or plane there.
-    """
-
-    guid: str
-    name: str
-    kind: DeviceKind
-    ports: int
-    rack: str
-    u: int
-    site: str = ""
-    node: str = ""
-    product: str = ""
-    labels: PortLabelling | None = None
-    hca_label: str = ""
-    box: str = ""
-    module: str = ""
-
-    def label(self, port: int) -> str:
-        """Return the label that is printed at a port."""
-        return self.labels.label(port) if self.labels else self.hca_label
-
-    def end(self, port: int) -> CableEnd:
-        """Return one of the device's ports, with the place where a technician finds it."""
-        return CableEnd(self.name, self.guid, port, self.label(port), self.rack, self.u, self.site, self.node)
-
-    def ports_sharing_plug(self, port: int) -> range:
-        """Return the ports whose links go down when the plug of this one is pulled."""
-        return self.labels.ports_sharing_cage(port) if self.labels else range(port, port + 1)
-
-    @property
-    def description(self) -> str:
-        """The NodeDesc that the device announces by default."""
-        return f"MF0;{self.name}:{self.product}/U1" if self.product else self.name
+from assay.fabric.topology.designed_device import DesignedDevice
+from assay.model.fabric.ports_and_cables import Cable, CableEnd, PortId
 
 
 class CableRun(NamedTuple):
@@ -228,6 +191,21 @@ class CompiledTopology:
             here, there = PortId(guids[a], a_port), PortId(guids[b], b_port)
             found[here], found[there] = there, here
         return found
+
+    @cached_property
+    def chips_of_box(self) -> Mapping[str, list[DesignedDevice]]:
+        """The chips of each box that has several."""
+        found: dict[str, list[DesignedDevice]] = defaultdict(list)
+        for device in self._list:
+            if device.box:
+                found[device.box].append(device)
+        return found
+
+    def list_ports_sharing_plug(self, port: PortId) -> list[PortId]:
+        """Return the ports whose links go down when the plug of a designed port is pulled, this one included."""
+        device = self.devices[port.guid]
+        chips = self.chips_of_box[device.box] if device.plane else [device]
+        return [PortId(chip.guid, number) for chip in chips for number in device.ports_sharing_plug(port.number)]
 
     def find_box(self, a: PortId, b: PortId) -> str:
         """Return the box that a cable is inside of, "" for a cable that a person can pull."""

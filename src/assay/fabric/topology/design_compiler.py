@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from itertools import repeat
 
 from assay.fabric.topology.adapters import list_adapters
-from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.fat_tree_wiring_and_numbering import CableBundle, FatTreeWiring

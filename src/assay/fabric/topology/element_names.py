@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.fabric.topology.compiled_topology import CompiledTopology, DesignedDevice
+from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId
 
-FORMS = "name a node, a switch, a GUID, or a port: leaf-su01-r0[33], leaf-su01-r0[17/1], n0005/mlx5_3"
+FORMS = "name a node, a switch, a GUID, a box, plane 1, or a port: leaf-su01-r0[33], leaf-su01-r0[17/1], n0005/mlx5_3"
 PORT_FORMS = (
     re.compile(r"(.+)\[(?:port )?(\w+(?:/\w+)*)\]"),
     re.compile(r"(.+?)(?: port |[ /:])(\d+(?:/\d+)*)"),
@@ -20,7 +21,7 @@ PORT_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class NamedElement:
-    """What a name means: a `node`, a `device`, a `port` of a device, or a `box` with all of its chips."""
+    """What a name means: a `node`, a `device`, a `port` of a device, or a `box` or plane with all of its chips."""
 
     kind: Literal["node", "device", "port", "box"]
     node: str = ""
@@ -34,7 +35,7 @@ def find_element(topology: CompiledTopology, text: str) -> NamedElement:
     name = re.sub(r" \([^()]* U\d+\)$", "", text.strip())
     if name and any(device.node == name for device in topology):
         return NamedElement("node", node=name)
-    if chips := tuple(device for device in topology if name and name in (device.box, f"{device.box} {device.module}")):
+    if chips := tuple(device for device in topology if device.box and name in _list_names_of_parts(device)):
         return NamedElement("box", box=chips)
     if device := _find_device(topology, name):
         return NamedElement("device", device=device)
@@ -43,6 +44,12 @@ def find_element(topology: CompiledTopology, text: str) -> NamedElement:
         if found and (device := _find_device(topology, found[1])):
             return NamedElement("port", device=device, port=_find_port(device, found[2], text))
     raise AssayError(f"the fabric {topology.name} has no {text!r}", fix=FORMS)
+
+
+def _list_names_of_parts(chip: DesignedDevice) -> list[str]:
+    """Return the names of what the chip is a part of: its box, its card there, and its plane of the fabric."""
+    cards = [f"{chip.box} {chip.module}"] if chip.module else []
+    return [chip.box, *cards, *([f"plane {chip.plane}"] if chip.plane else [])]
 
 
 def _find_device(topology: CompiledTopology, name: str) -> DesignedDevice | None:

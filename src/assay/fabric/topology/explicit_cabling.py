@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from assay.fabric.topology.adapters import list_adapters
-from assay.fabric.topology.compiled_topology import CableTable, DesignedDevice
+from assay.fabric.topology.compiled_topology import CableTable
+from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.errors import AssayError
 from assay.model.fabric.design_cables_and_partitions import CableOverride, ExplicitDevice, ExplicitEnd, parse_port_range
 from assay.model.fabric.fabric_design import FabricDesign
@@ -153,7 +154,7 @@ class ExplicitCabling:
         device = DesignedDevice(
             listed.guid, listed.name, listed.kind, ports, listed.rack, listed.u, self._design.site, node
         )
-        device = device._replace(box=listed.box, module=listed.module)
+        device = device._replace(box=listed.box, module=listed.module, plane=listed.plane)
         return device._replace(product=model.product, labels=model.port_labelling) if model else device
 
     def _find_adapter(self, guid: str) -> DesignedDevice | None:

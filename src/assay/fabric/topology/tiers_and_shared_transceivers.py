@@ -21,14 +21,14 @@ def find_links_sharing_transceiver(topology: CompiledTopology, discrepancy: Cabl
     if discrepancy.kind not in PLUG_PULLING_KINDS:
         return ()
     own = {end.port_id for end in discrepancy.ends}
-    cables = (topology.cable_at(port) for port in _list_ports_sharing_cages(topology, discrepancy) if port not in own)
+    cables = (topology.cable_at(port) for port in _list_ports_sharing_plugs(topology, discrepancy) if port not in own)
     return tuple(dict.fromkeys(f"{cable.a}: {_describe_traffic(topology, cable)}" for cable in cables if cable))
 
 
-def _list_ports_sharing_cages(topology: CompiledTopology, discrepancy: CablingDiscrepancy) -> Iterator[PortId]:
+def _list_ports_sharing_plugs(topology: CompiledTopology, discrepancy: CablingDiscrepancy) -> Iterator[PortId]:
     for end in discrepancy.ends:
-        if device := topology.devices.get(end.guid):
-            yield from (PortId(end.guid, number) for number in device.ports_sharing_plug(end.port))
+        if end.guid in topology.devices:
+            yield from topology.list_ports_sharing_plug(end.port_id)
 
 
 def _describe_traffic(topology: CompiledTopology, cable: Cable) -> str:
@@ -54,7 +54,8 @@ def find_device_tiers(topology: CompiledTopology) -> dict[str, int]:
 def describe_capacity_loss(topology: CompiledTopology, switches: Collection[str], tiers: Mapping[str, int]) -> str:
     """Return in one line what the devices below switches lose with them, "" if nothing is below them.
 
-    `switches` are GUIDs: one, or the chips of one box. `tiers` come from `find_device_tiers`.
+    `switches` are GUIDs: one, or the chips of a box or plane. `tiers` come from `find_device_tiers`. The chips of a box
+    below count as one switch; those of a box that is partly lost count one by one.
     """
     tier = min((tiers.get(guid, 0) for guid in switches), default=0)
     cables_lost = Counter(
@@ -63,15 +64,24 @@ def describe_capacity_loss(topology: CompiledTopology, switches: Collection[str]
     )  # fmt: skip
     if tier == 1:
         return _describe_node_loss(topology, cables_lost)
-    below: Counter[tuple[int, int]] = Counter()
+    hurt = {topology.devices[guid].box for guid in switches}
+    boxes = {guid: box if (box := topology.devices[guid].box) not in hurt else "" for guid in cables_lost}
+    lost_by_switch: Counter[str] = Counter()
     for guid, lost in cables_lost.items():
-        uplinks = sum(tiers.get(f"0x{row[1]}", 0) > tiers[guid] for row in topology.rows[guid[2:]])
-        below[lost, uplinks] += 1
+        lost_by_switch[boxes[guid] or guid] += lost
+    below: Counter[tuple[int, int]] = Counter()
+    for name, lost in lost_by_switch.items():
+        chips = [chip.guid for chip in topology.chips_of_box[name]] if name in topology.chips_of_box else [name]
+        below[lost, sum(_count_uplinks(topology, chip, tiers) for chip in chips)] += 1
     return "; ".join(
         f"{count} {'switch' if count == 1 else 'switches'} below it {'is' if count == 1 else 'are'} left with"
         f" {uplinks - lost} of {uplinks} cables up ({(uplinks - lost) / uplinks:.0%} of the bandwidth)"
         for (lost, uplinks), count in sorted(below.items(), reverse=True)
     )
+
+
+def _count_uplinks(topology: CompiledTopology, guid: str, tiers: Mapping[str, int]) -> int:
+    return sum(tiers.get(f"0x{row[1]}", 0) > tiers.get(guid, 0) for row in topology.rows[guid[2:]])
 
 
 def _describe_node_loss(topology: CompiledTopology, cables_lost: Mapping[str, int]) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.fabric.ports_and_cables import RATE_PATTERN, DeviceKind
@@ -84,7 +84,9 @@ class ExplicitDevice(StrictModel):
 
     `guid`: its GUID, as on its label. `name`: its name in cables and tickets. `kind`: what it is. `rack`, `u`: where it
     stands. `box`: the chassis that it is a chip of, such as a director switch or a switch with several ASICs; a cable
-    between two chips of one box is a link inside it. `module`: the line card, spine card or plane that it is on.
+    between two chips of one box is a link inside it. `module`: the line card or spine card that it is on.
+    `plane`: in a box with one chip a plane (Quantum-X800), the plane that this chip carries. Ports of the same number
+    on the chips of the box are parts of one plug.
     """
 
     guid: DeviceGuid
@@ -94,8 +96,15 @@ class ExplicitDevice(StrictModel):
     node: str = ""
     box: str = ""
     module: str = ""
+    plane: int = Field(default=0, ge=0, le=64)
     rack: str = ""
     u: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _check_plane(self) -> Self:
+        if self.plane and not self.box:
+            raise ValueError(f"{self.name} has a plane but no box: a plane is a part of every plug of a box")
+        return self
 
 
 class ExplicitEnd(StrictModel):

@@ -54,7 +54,8 @@ class FabricDesign(SpecDocument):
       core port `g × per_pair + k + 1`.
     - `overrides` change cables of the rules, `devices` and `cables` add to them, `spares` are free on purpose. Without
       `leaves`, `cables` lists every cable.
-    - `hca_label` is the label at a node's port and may use `{rail}`. `rate` is width and speed, `4xNDR`.
+    - `hca_label` is the label at a node's port and may use `{rail}`; or a list, rail 0 first. Ports `1/1` and `1/2`
+      share a plug. `rate` is width and speed, `4xNDR`.
       `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
     - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
 
@@ -72,7 +73,7 @@ class FabricDesign(SpecDocument):
     rails: int = Field(default=0, ge=0)
     rate: LinkRate
     rates: CableRates = CableRates()
-    hca_label: HcaLabel = ""
+    hca_label: HcaLabel | list[str] = ""
     oversubscription: float = Field(default=1.0, ge=1)
     switch: SwitchModel | None = None
     leaves: LeafTier | None = None
@@ -105,6 +106,12 @@ class FabricDesign(SpecDocument):
     def gap_names(self) -> frozenset[str]:
         """The names of nodes that are gone, and whose places stay free."""
         return frozenset(name for entry in self.gaps for name in expand_node_names(entry))
+
+    def label_rail(self, rail: int) -> str:
+        """Return the label at a node's port of a rail, "" where none is declared."""
+        if isinstance(self.hca_label, str):
+            return self.hca_label.format(rail=rail)
+        return self.hca_label[rail] if rail < len(self.hca_label) else ""
 
     def pkeys_of(self, node: str) -> frozenset[int]:
         """Return the 16-bit P_Keys of a node's adapters."""

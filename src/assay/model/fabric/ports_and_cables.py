@@ -17,7 +17,10 @@ class PortId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CableEnd:
-    """One end of a cable, as a technician finds it. `label` is printed at the port. `u` is 0 where it is not known."""
+    """One end of a cable, as a technician finds it. `label` is printed at the port. `u` is 0 where it is not known.
+
+    `box` is the chassis that the device is a chip of. With a `plane`, the chips of the box share each plug.
+    """
 
     device: str
     guid: str
@@ -27,6 +30,8 @@ class CableEnd:
     u: int = 0
     site: str = ""
     node: str = ""
+    box: str = ""
+    plane: int = 0
 
     @property
     def port_id(self) -> PortId:

@@ -1,0 +1,97 @@
+"""Groups the discrepancies of one plug into one repair: a technician pulls a plug, not a link.
+
+Links share a plug in the cage of a twin-port or split transceiver (`17/1` and `17/2`), at a node whose ports are
+labelled so, and on the chips of a box with planes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from assay.fabric.comparison.cabling_repair import CablingRepair
+from assay.fabric.comparison.discrepancy import CablingDiscrepancy, DiscrepancyKind
+from assay.model.fabric.ports_and_cables import CableEnd
+
+LOST_KINDS = ("missing", "degraded")
+LOST_TITLES = {"missing": "No link", "degraded": "Slow links", "": "Bad links"}
+LOST_WORDS = {"missing": "down", "degraded": "slow", "": "down or slow"}
+MOVED_TITLES: dict[DiscrepancyKind, str] = {"swap": "Exchanged plugs", "moved": "Plug in the wrong place"}
+
+
+class Plug(NamedTuple):
+    """A plug that several links share: what it is in (a GUID, a box or a node), and its label there."""
+
+    owner: str
+    label: str
+
+
+class SharedPlug(NamedTuple):
+    """A plug, the link's place in it, and the plug's name for people."""
+
+    plug: Plug
+    place: tuple[str, int]
+    name: str
+
+
+def find_shared_plug(end: CableEnd) -> SharedPlug | None:
+    """Return the plug that an end shares with other links, None where each link has a plug of its own."""
+    cage, slash, place = end.label.partition("/")
+    if not slash and not end.plane:
+        return None
+    owner = end.node or (end.box if end.plane else end.guid)
+    shown = end.node or (end.box if end.plane else end.device)
+    label = cage if slash else str(end.port)
+    return SharedPlug(Plug(owner, label), (place, end.plane), f"{shown} {'cage' if slash else 'port'} {label}")
+
+
+def merge_lost_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several links of one plug are down or slow: the transceiver that they share. Plugs with most links come first."""
+    members: dict[Plug, list[CablingDiscrepancy]] = {}
+    names: dict[Plug, str] = {}
+    for one in found:
+        if one.kind in LOST_KINDS and not one.box:
+            for shared in filter(None, map(find_shared_plug, one.ends)):
+                if one not in members.setdefault(shared.plug, []):
+                    members[shared.plug].append(one)
+                names[shared.plug] = shared.name
+    done: set[int] = set()
+    for plug, links in sorted(members.items(), key=lambda item: -len(item[1])):
+        left = [one for one in links if id(one) not in done]
+        if len(left) > 1:
+            done |= set(map(id, left))
+            yield _report_lost(plug, names[plug], left)
+
+
+def _report_lost(plug: Plug, name: str, links: Sequence[CablingDiscrepancy]) -> CablingRepair:
+    kinds = {one.kind for one in links}
+    kind = next(iter(kinds)) if len(kinds) == 1 else ""
+    return CablingRepair(
+        tuple(links), f"cage/{plug.owner}/{plug.label}", f"{LOST_TITLES[kind]}: {name}",
+        f"{len(links)} links of {name} are {LOST_WORDS[kind]}: the transceiver they share",
+    )  # fmt: skip
+
+
+def merge_moved_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several links changed places between two plugs, each in its own place there: somebody moved the plugs."""
+    for kind, title in MOVED_TITLES.items():
+        members: dict[tuple[Plug, Plug], list[CablingDiscrepancy]] = {}
+        names: dict[Plug, str] = {}
+        for one in (each for each in found if each.kind == kind):
+            shared = sorted(filter(None, map(find_shared_plug, one.ends)))
+            names |= {each.plug: each.name for each in shared}
+            for pair in _pair_plugs(shared):
+                members.setdefault(pair, []).append(one)
+        for (a, b), links in members.items():
+            if len(links) > 1:
+                both = f"{names[a]} and {names[b]}"
+                yield CablingRepair(
+                    tuple(links), f"plugs/{kind}/{a.owner}/{a.label}/{b.owner}/{b.label}", f"{title}: {both}",
+                    f"{len(links)} links of {both} changed places together, as the links of one plug do",
+                )  # fmt: skip
+
+
+def _pair_plugs(shared: Sequence[SharedPlug]) -> set[tuple[Plug, Plug]]:
+    """Return the pairs of different plugs in which the link has the same place."""
+    return {(a.plug, b.plug) for a, b in combinations(shared, 2) if a.plug != b.plug and a.place == b.place}
