@@ -37,7 +37,7 @@ def find_states_out(policy: LifecyclePolicy) -> frozenset[str]:
     """Return the states to which automation takes a node that serves, without a person's certification or order."""
     by_people = {MANUAL_LABEL, EDGE_LABELS["certified_to"]}
     ways = [(edge.origin, edge.target) for edge in list_policy_edges(policy) if set(edge.labels) - by_people]
-    serving = {name for name, state in policy.states.items() if state.in_service}
+    serving = policy.states_in_service
     out: set[str] = set()
     while found := {target for origin, target in ways if origin in serving | out} - serving - out:
         out |= found

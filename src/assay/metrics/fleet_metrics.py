@@ -25,7 +25,7 @@ from assay.metrics.check_counts import CheckCounts
 from assay.metrics.families import FAMILIES
 from assay.metrics.family import Distribution, Family, Series
 from assay.metrics.ledger_counts import COUNTED_KINDS, LedgerCounts
-from assay.metrics.metric_source import MetricSource, list_service_states
+from assay.metrics.metric_source import MetricSource
 from assay.metrics.nodes import list_node_series
 from assay.metrics.open_work import list_effect_series, list_fault_series, list_rollout_series, list_ticket_series
 from assay.metrics.own_state import list_build_series, list_ledger_series, list_pass_series, list_workflow_series
@@ -75,7 +75,7 @@ class FleetMetrics(Collector):
         nodes, states = context.fleet.nodes, read_node_states(context.ledger)
         known = {name: state for name, state in states.items() if name in nodes}
         now, rollout = context.clock.now(), self._rollouts.find_active()
-        pools, service = {name: node.pool for name, node in nodes.items()}, list_service_states(context.policy)
+        pools, service = {name: node.pool for name, node in nodes.items()}, context.policy.states_in_service
         source = MetricSource(context, now, known, pools, service, self._counts, self._checks, rollout)
         return chain(
             list_node_series(source),

@@ -11,7 +11,6 @@ from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.rollout_history import Rollout
 from assay.metrics.check_counts import CheckCounts
 from assay.metrics.ledger_counts import LedgerCounts
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,3 @@ class MetricSource:
     def now_s(self) -> float:
         """The fleet's time in seconds since 1970."""
         return self.now.timestamp()
-
-
-def list_service_states(policy: LifecyclePolicy) -> frozenset[str]:
-    """Return the states in which customers use nodes."""
-    return frozenset(name for name, state in policy.states.items() if state.in_service)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from assay.lifecycle.decisions.held_answers import OpenBreaker, list_open_breakers
@@ -74,7 +75,7 @@ def build_fleet_news(
     """Return the news of the nodes `cells`; `states` may be of more nodes. Tickets about no node are of everybody."""
     seen = {cell.name for cell in cells}
     ours = [state for state in states if state.node in seen]
-    serving = {name for policy in fleet.policies.values() for name, one in policy.states.items() if one.in_service}
+    serving = frozenset(chain.from_iterable(policy.states_in_service for policy in fleet.policies.values()))
     return FleetNews(
         since=since,
         changes=tuple(_list_changes(ours, serving, since)),
@@ -91,7 +92,7 @@ def list_pool_breakers(states: Iterable[NodeState], pool: str) -> list[OpenBreak
     return list_open_breakers(state for state in states if state.pool == pool)
 
 
-def _list_changes(states: Iterable[NodeState], serving: set[str], since: str) -> Iterator[StateChange]:
+def _list_changes(states: Iterable[NodeState], serving: frozenset[str], since: str) -> Iterator[StateChange]:
     found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     newest: dict[tuple[str, str], str] = {}
     for state in states:
@@ -105,7 +106,7 @@ def _list_changes(states: Iterable[NodeState], serving: set[str], since: str) ->
         yield StateChange(*way, _find_direction(*way, serving), newest[way], tuple(found[way]))
 
 
-def _find_direction(origin: str, target: str, serving: set[str]) -> Direction:
+def _find_direction(origin: str, target: str, serving: frozenset[str]) -> Direction:
     if (origin in serving) == (target in serving):
         return "on"
     return "back" if target in serving else "out"

@@ -37,7 +37,7 @@ def read_part_fates(
     """Return what became of the parts of open warnings, and all failures. `database` has the fleet's measurements."""
     failures = list_failures(context.ledger, now)
     nodes = {one.node for one in warnings} | {one.node for one in failures if warnings}
-    in_service = [name for name, state in context.policy.states.items() if state.in_service]
+    in_service = context.policy.states_in_service
     absences = {
         name: [ServiceAbsenceSpan(one.began_at, one.ended_at) for one in list_absences(state, in_service)]
         for name, state in read_node_states(context.ledger).items()

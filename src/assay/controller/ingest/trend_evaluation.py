@@ -82,7 +82,7 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
         risky = odd | rank_risky_nodes(database, positions, now)
     with context.hold_fault_lock():
         evaluation = _record(context, rules, answer, fates, now)
-    in_service = [name for name, state in context.policy.states.items() if state.in_service]
+    in_service = context.policy.states_in_service
     risks = join_risks(read_ledger_history(context.ledger, in_service, now), positions, rules)
     advised = advise(rules, evaluation.records, answer.warnings)
     report = TrendReport(now, answer, advised, risks, evaluation.records, courses)

@@ -36,7 +36,7 @@ def order_idle_nodes(context: ControllerContext, nodes: Sequence[Node]) -> list[
 def _rank_probation(context: ControllerContext) -> dict[str, int]:
     """Return the place of each node on probation in the order of their tests."""
     states = read_node_states(context.ledger).values()
-    in_service = {name for name, state in context.policy.states.items() if state.in_service}
+    in_service = context.policy.states_in_service
     history = make_state_history(list(states), in_service, context.clock.now())
     found = history.list_probation(find_trend_rules(context.fleet).returns)
     return {one.returned.node: place for place, one in enumerate(found)}

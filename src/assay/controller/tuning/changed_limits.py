@@ -68,7 +68,7 @@ def try_changed_limits(
     checks = frozenset(check for check, inputs in before.reads.items() if inputs.limits & names)
     if not checks or not list_day_folders(home, MEASUREMENTS_TABLE):
         return ()
-    in_service = [name for name, state in before.policy.states.items() if state.in_service]
+    in_service = before.policy.states_in_service
     losses = list_service_losses(node_states.values(), in_service, now - timedelta(days=TRIED_DAYS), now)
     specs = {node.name: node.spec for node in before.fleet.nodes.values()}
     question = LimitQuestion(home, now, TRIED_DAYS, specs, losses, checks)

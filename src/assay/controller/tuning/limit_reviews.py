@@ -39,7 +39,7 @@ class LimitProposal:
 
 def review_fleet_limits(fleet: Fleet, ledger: Ledger, home: Path, as_of: datetime, days: int) -> list[LimitProposal]:
     """Return every limit in the history in `home`, as of a moment. Raises AssayError without a history."""
-    in_service = [name for name, state in fleet.policy.states.items() if state.in_service]
+    in_service = fleet.policy.states_in_service
     losses = read_service_losses(ledger, in_service, as_of - timedelta(days=days), as_of)
     specs = {node.name: node.spec for node in fleet.nodes.values()}
     reviewed = review_limits(LimitQuestion(home, as_of, days, specs, losses))

@@ -45,7 +45,7 @@ def keep_tuning(context: ControllerContext) -> bool:
 
 def _review(context: ControllerContext, now: datetime) -> dict[str, Any]:
     home = history_folder(context.reports)
-    in_service = [name for name, state in context.policy.states.items() if state.in_service]
+    in_service = context.policy.states_in_service
     with OutcomeHistory(home, now) as history:
         missed = find_missed_failures(context.ledger, history, in_service, REVIEWED_DAYS)
     limits = review_fleet_limits(context.fleet, context.ledger, home, now, REVIEWED_DAYS)

@@ -146,7 +146,7 @@ def restart_of_open_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 
 def _find_entered_open(policy: LifecyclePolicy) -> set[str]:
     """Return the states that a node from service can enter while no state on its way has closed it."""
-    waiting = [name for name, state in policy.states.items() if state.in_service]
+    waiting = list(policy.states_in_service)
     entered: set[str] = set()
     while waiting:
         name = waiting.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from assay.fleet.repository_check import RuleFinding, rule
 from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
@@ -36,7 +37,7 @@ def unknown_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def unproved_start(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes whose `lifecycle_start` is in service, and imports that name no node of the inventory."""
     policies = draft.specs_of_model(LifecyclePolicy).values()
-    serving = {name for policy in policies for name, state in policy.states.items() if state.in_service}
+    serving = frozenset(chain.from_iterable(policy.states_in_service for policy in policies))
     imports: dict[int, HostDeclaration] = {}  # by the identity of the mapping, which the hosts of a pool share
     for host in draft.hosts:
         if host.settings and host.settings.lifecycle_start in serving:

@@ -86,7 +86,7 @@ def several_policies(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 def inescapable_state(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find states from which no pass, certification or deadline leads back into service, whatever the edges."""
     for policy in draft.specs_of_model(LifecyclePolicy).values():
-        home = {name for name, state in policy.states.items() if state.in_service}
+        home = policy.states_in_service
         while found := {name for name, state in policy.states.items() if home & set(_healthy_exits(state))} - home:
             home |= found
         for name, state in policy.states.items():

@@ -100,6 +100,11 @@ class LifecyclePolicy(SpecDocument):
     retention: RetentionRules = Field(default_factory=RetentionRules)
 
     @property
+    def states_in_service(self) -> frozenset[str]:
+        """The names of the states in which customers use nodes."""
+        return frozenset(name for name, state in self.states.items() if state.in_service)
+
+    @property
     def service_state(self) -> str:
         """The state in which customers use nodes: the first that is `in_service`."""
         return next(name for name, state in self.states.items() if state.in_service)
@@ -147,7 +152,6 @@ def _find_policy_conflicts(policy: LifecyclePolicy) -> list[FieldConflict]:
     return list(_unknown_states(policy)) or [
         *_missing_edges(policy),
         *_dead_ends(policy),
-        *_ladder_circles(policy),
         *find_repetition_conflicts(policy.ladder, policy.flapping, policy.lemon),
         *_missing_lemon_score(policy),
         *_unanswered_faults(policy),
@@ -201,7 +205,7 @@ def _missing_edges(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
 
 
 def _dead_ends(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
-    returning = {name for name, state in policy.states.items() if state.in_service}
+    returning = policy.states_in_service
     if not returning:
         yield FieldConflict(
             "ASY0075", ("states",), "no state is in_service", "say in_service: true where customers are"
@@ -215,21 +219,6 @@ def _dead_ends(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
             yield FieldConflict("ASY0075", ("states", name), message, "draw an edge out of it, or say final: true")
 
 
-def _ladder_circles(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
-    rungs = policy.ladder.rungs
-    circles: set[str] = set()
-    for remedy, rung in rungs.items():
-        path = ("ladder", "rungs", remedy, "then")
-        if rung.then is not None and rung.then not in rungs:
-            message = f"ladder.rungs.{remedy}.then is {rung.then}, which is no rung"
-            yield FieldConflict("ASY0076", path, message, f"use one of {', '.join(rungs)}, or add the rung {rung.then}")
-        circle = _find_ladder_circle(policy, remedy)
-        if circle and not circles & set(circle):
-            circles |= set(circle)
-            message = f"the ladder climbs in a circle: {' → '.join([*circle, circle[0]])}"
-            yield FieldConflict("ASY0076", path, message, "let one of them be the last: take its `then` out")
-
-
 def _missing_lemon_score(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
     for name, state in policy.states.items() if policy.lemon is None else ():
         for number, step in enumerate(state.escalate):
@@ -237,17 +226,6 @@ def _missing_lemon_score(policy: LifecyclePolicy) -> Iterator[FieldConflict]:
                 message = f"states.{name}.escalate.{number} is for lemons, and the policy has no lemon score"
                 path = ("states", name, "escalate", number, "lemon")
                 yield FieldConflict("ASY0225", path, message, "add the section lemon, or remove this step")
-
-
-def _find_ladder_circle(policy: LifecyclePolicy, remedy: str) -> list[str]:
-    """Return the rungs of a circle that starts and ends at a remedy, none if there is no circle."""
-    rungs = {str(name): rung for name, rung in policy.ladder.rungs.items()}
-    climbed: list[str] = []
-    current: str | None = remedy
-    while current in rungs and current not in climbed:
-        climbed.append(current)
-        current = rungs[current].then
-    return climbed if current == remedy else []
 
 
 def _unanswered_faults(policy: LifecyclePolicy) -> Iterator[FieldConflict]:

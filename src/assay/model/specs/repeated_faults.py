@@ -121,10 +121,37 @@ def find_repetition_conflicts(
     ladder: RemedyLadder, flapping: FlappingLimits, lemon: LemonLimits | None
 ) -> Iterator[FieldConflict]:
     """Yield what these sections contradict in themselves, and in each other."""
+    yield from _find_ladder_circles(ladder)
     yield from _find_flapping_conflicts(ladder, flapping)
     yield from _find_window_conflicts(ladder)
     if lemon:
         yield from _find_lemon_conflicts(ladder, lemon)
+
+
+def _find_ladder_circles(ladder: RemedyLadder) -> Iterator[FieldConflict]:
+    rungs = ladder.rungs
+    circles: set[str] = set()
+    for remedy, rung in rungs.items():
+        path = ("ladder", "rungs", remedy, "then")
+        if rung.then is not None and rung.then not in rungs:
+            message = f"ladder.rungs.{remedy}.then is {rung.then}, which is no rung"
+            yield FieldConflict("ASY0076", path, message, f"use one of {', '.join(rungs)}, or add the rung {rung.then}")
+        circle = _find_ladder_circle(ladder, remedy)
+        if circle and not circles & set(circle):
+            circles |= set(circle)
+            message = f"the ladder climbs in a circle: {' → '.join([*circle, circle[0]])}"
+            yield FieldConflict("ASY0076", path, message, "let one of them be the last: take its `then` out")
+
+
+def _find_ladder_circle(ladder: RemedyLadder, remedy: str) -> list[str]:
+    """Return the rungs of a circle that starts and ends at a remedy, none if there is no circle."""
+    rungs = {str(name): rung for name, rung in ladder.rungs.items()}
+    climbed: list[str] = []
+    current: str | None = remedy
+    while current in rungs and current not in climbed:
+        climbed.append(current)
+        current = rungs[current].then
+    return climbed if current == remedy else []
 
 
 def _find_flapping_conflicts(ladder: RemedyLadder, flapping: FlappingLimits) -> Iterator[FieldConflict]:

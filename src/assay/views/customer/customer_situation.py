@@ -128,7 +128,7 @@ def make_customer_situation(
     `failures` are failed outcomes, by the id that a decision's cause names.
     """
     records = list(records)
-    serving = {name for name, one in policy.states.items() if one.in_service} if policy else set()
+    serving = policy.states_in_service if policy else frozenset()
     absences = list_absences(state, serving)
     absence = absences[-1] if absences else None
     made = {entry.id: (entry, DecisionEntry.read(entry)) for entry in records if entry.kind == DecisionEntry.kind}
@@ -249,7 +249,7 @@ def _estimate(
     absence: ServiceAbsence | None,
     others: Iterable[NodeState],
     policy: LifecyclePolicy | None,
-    serving: set[str],
+    serving: frozenset[str],
     now: datetime,
 ) -> AbsenceEstimate | None:
     """Return how long an absence like the present one takes, or like the one that is pending."""

@@ -167,8 +167,7 @@ def _read_history(workspace: Workspace, holders: Path | None, failures: Path | N
 
 def read_service_ledger(workspace: Workspace) -> tuple[Ledger, frozenset[str]]:
     """Return the ledger, and the states in which nodes serve."""
-    states = workspace.fleet.policy.states.items()
-    return workspace.ledger_for_reading, frozenset(name for name, state in states if state.in_service)
+    return workspace.ledger_for_reading, workspace.fleet.policy.states_in_service
 
 
 def _refuse_failures_alone(holders: Path | None, failures: Path | None) -> None:

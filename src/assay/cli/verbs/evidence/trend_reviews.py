@@ -35,7 +35,7 @@ def missed(
     if not list_day_folders(home, OUTCOMES_TABLE):
         raise AssayError("there is no history of outcomes yet", where=str(home), fix="run `assay validate`")
     policy = workspace.fleet.policy
-    in_service = {name for name, state in policy.states.items() if state.in_service}
+    in_service = policy.states_in_service
     with OutcomeHistory(home, parse_moment(as_of, workspace)) as history:
         report = find_missed_failures(workspace.ledger_for_reading, history, in_service, days)
     typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))

@@ -139,7 +139,7 @@ def _withdraw_orders(
     workspace: Workspace, found: Rollout, operator: OperatorIdentity, states: dict[str, NodeState]
 ) -> list[LedgerEntry]:
     """Return the withdrawal of each order whose node still serves."""
-    serving = {name for name, state in workspace.fleet.policy.states.items() if state.in_service}
+    serving = workspace.fleet.policy.states_in_service
     why = f"rollout {shorten_id(found.id)} is aborted"
     return [
         DecisionWithdrawnEntry(state.move_request.id, why, who=operator.who).make_entry(

@@ -165,16 +165,16 @@ def describe_unknown_jobs(unknown: Mapping[str, UnknownJobs], names: Collection[
         yield f"jobs unknown ({since}) on {format_list(fold_names(nodes), 4)}: {reason}"
 
 
-def _list_service_states(workspace: Workspace) -> set[str] | None:
+def _list_service_states(workspace: Workspace) -> frozenset[str] | None:
     """Return the states in which customers use nodes, None where no policy can be read."""
     try:
-        return {name for name, state in workspace.fleet.policy.states.items() if state.in_service}
+        return workspace.fleet.policy.states_in_service
     except AssayError:
         return None
 
 
 def _make_table(
-    states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime, plain: set[str] | None
+    states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime, plain: frozenset[str] | None
 ) -> Table:
     """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
     from rich import box
@@ -191,7 +191,7 @@ def _make_table(
     return table
 
 
-def _format_state(state: NodeState, plain: set[str] | None) -> str:
+def _format_state(state: NodeState, plain: frozenset[str] | None) -> str:
     if state.pending and state.pending.to == state.state:
         return f"[yellow]{state.state}, cordoned[/]"
     if state.pending:
