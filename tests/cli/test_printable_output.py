@@ -35,7 +35,7 @@ FREE_TEXTS = {
 READS = [
     ("status",),
     ("status", "--format", "json"),
-    *((verb, node) for verb in ("history", "explain") for node in ("n0001", "n0002", "n0003")),
+    *((verb, node) for verb in ("history", "explain") for node in ("n0001", "n0003")),
     ("history", "n0003", "--format", "json"),
     ("explain", "n0003", "--for", "customer"),
     ("tickets",),
@@ -44,7 +44,21 @@ READS = [
     ("rollout",),
     ("breaker",),
     ("ledger", "verify"),
+    ("schedules",),
+    ("schedules", "--format", "json"),
+    ("metrics",),
+    ("trends",),
+    ("trends", "rules"),
+    ("discover",),
+    ("rma", "n0003"),
 ]
+"""Every read-only verb that shows what is in the ledger."""
+ELSEWHERE = {
+    *("init", "check", "plan", "show", "specs", "policy", "images", "boot", "replay"),  # read files of the fleet
+    *("observe", "faults", "agent", "slurm", "lab", "fabric"),  # read nodes, logs, fabrics
+    *("suites", "validate", "results", "collectives", "rejudge", "gate", "report", "prune"),  # read runs
+    *("serve", "reconcile", "hold", "release", "move", "zap", "wipe", "certify"),  # act
+}
 
 
 def poison(content: Any, key: str = "") -> Any:
@@ -62,11 +76,15 @@ def assert_printable(text: str) -> None:
     assert not [line for line in text.split("\n") if line.startswith("FORGED")]
 
 
-def test_no_verb_that_reads_the_ledger_lets_hostile_text_through(ann: Any) -> None:
+def test_every_verb_reads_the_ledger_here_or_reads_something_else() -> None:
+    read = {words[0] for words in READS}
+    assert (read | ELSEWHERE, read & ELSEWHERE) == (set(VERBS), set())
+
+
+def test_every_verb_reads_entries_of_every_kind_and_version_and_lets_no_hostile_text_through(ann: Any) -> None:
     entries = [
         LedgerEntry(f"h{number}", one["at"], one["kind"], one["node"], poison(one["body"]))
         for number, one in enumerate(RECORDED)
-        if not one["kind"].startswith(("node.", "transition"))
     ]
     ann.ledger().append(*entries)
     shown = ""
@@ -74,7 +92,7 @@ def test_no_verb_that_reads_the_ledger_lets_hostile_text_through(ann: Any) -> No
         done = run_assay(*words, "--fleet", ann.root)
         assert_printable(done.stdout)
         assert_printable(done.stderr)
-        assert "a mistake of assay itself" not in done.stderr, words
+        assert "internal error" not in done.stderr, (words, done.stderr)
         shown += done.stdout
     assert "\\u001b]0;owned" in shown, "the texts are shown, escaped"
 

@@ -179,7 +179,8 @@ class LedgerCounts:
     def _end_slot(self, entry: LedgerEntry) -> None:
         ran = schedule_entries.ScheduleRanEntry.read(entry)
         self._slots.add(ran.schedule, ran.ended)
-        self.slot_ends[ran.schedule, ran.part] = parse_epoch_seconds(entry.at)
+        if entry.at:
+            self.slot_ends[ran.schedule, ran.part] = parse_epoch_seconds(entry.at)
 
     def _visit_node(self, entry: LedgerEntry) -> None:
         visit = schedule_entries.NodeLoadedEntry.read(entry)

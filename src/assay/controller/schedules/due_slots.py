@@ -102,11 +102,13 @@ class ScheduleHistory:
         self._histories: dict[tuple[str, str], SlotHistory] = {}
 
     def add_entries(self, entries: Iterable[LedgerEntry]) -> None:
-        """Add the next entries of `SLOT_KINDS`."""
+        """Add the next entries of `SLOT_KINDS`. The oldest ones name no slot, and are of none that can be due."""
         for entry in entries:
             self.seq = max(self.seq, entry.seq)
             content_class = ScheduleRanEntry if entry.kind == SLOT_RAN else ScheduleStartedEntry
             content = content_class.read(entry)
+            if not content.slot:
+                continue
             history = self._histories.setdefault((content.schedule, content.part), SlotHistory())
             slot = datetime.fromisoformat(content.slot)
             if isinstance(content, ScheduleRanEntry):
