@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))
+from collected_once import fork_workers
 from forked_assay import end_importer, lend_spawner
 from forked_python import start_modules_by
 from shared_reading import share_what_is_read
@@ -89,6 +90,13 @@ def _minutes_of_file(item: pytest.Item) -> int:
     return int(mark.kwargs.get("minutes", 1)) if mark else 0
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import the tests before xdist starts its workers."""
+    fork_workers(session.config)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
     """End what the tests share until the last of them has run."""
     end_importer()

@@ -7,6 +7,7 @@ and exit code. `test_forked_assay.py` holds it against `python -m assay`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -21,7 +22,16 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from forked_python import SYS_CLONE, Spawner, be_python, fork_for_parent, fork_spawner, serve, start_modules_by
+from forked_python import (
+    IMPORTER_VARIABLE,
+    SYS_CLONE,
+    Spawner,
+    be_python,
+    fork_for_parent,
+    fork_spawner,
+    serve,
+    start_modules_by,
+)
 from pydantic import BaseModel
 
 LOADS_PLUGINS = (".__main__", ".specs.ticket_route")
@@ -53,6 +63,14 @@ def lend_spawner() -> Spawner | None:
     return _start_importer().spawner
 
 
+def share_importer() -> bool:
+    """Let the workers of this run have forks of this process's importer; return whether this kernel can fork so."""
+    importer = _start_importer()
+    if importer.spawner:
+        os.environ[IMPORTER_VARIABLE] = importer.listen()
+    return importer.spawner is not None
+
+
 def end_importer() -> None:
     """End the process that commands are forked from, if there is one."""
     if _start_importer.cache_info().currsize:
@@ -64,11 +82,27 @@ class _Importer:
     """The process that has imported `assay`, seen from the tests."""
 
     def __init__(self) -> None:
-        self._line, other = socket.socketpair()
-        with other:
-            command = [sys.executable, __file__, str(other.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if shared := os.environ.get(IMPORTER_VARIABLE):
+            self._line = socket.socket(socket.AF_UNIX)
+            self._line.connect(shared)
+        else:
+            self._line, other = socket.socketpair()
+            with other:
+                command = [sys.executable, __file__, str(other.fileno())]
+                self._process = subprocess.Popen(command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL)
         self.spawner = self._ask_for_spawner()
+
+    def listen(self) -> str:
+        """Let other processes of this run connect, each to a fork of its own; return where."""
+        self._folder = tempfile.TemporaryDirectory(prefix="assay-tests-")
+        place = f"{self._folder.name}/importer"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(place)
+            listener.listen()
+            self._ask({"listen": True}, [listener.fileno()])
+        return place
 
     def run(self, request: Mapping[str, object], out: IO[bytes], err: IO[bytes]) -> int:
         """Run one command that prints to `out` and `err`; return its exit code, or minus the signal that killed it."""
@@ -78,7 +112,10 @@ class _Importer:
         if self.spawner:
             self.spawner.end()
         self._line.close()
-        self._process.wait()
+        if self._process:
+            self._process.wait()
+        if self._folder:
+            self._folder.cleanup()
 
     def _ask_for_spawner(self) -> Spawner | None:
         line, other = socket.socketpair()
@@ -107,23 +144,40 @@ def _read(stream: IO[bytes]) -> str:
 
 def _fork_commands(line: socket.socket) -> None:
     """Fork a command for each request, until nobody asks any more. Return in the fork too, once it has run."""
+    listener: socket.socket | None = None
     while True:
+        if listener and line not in select.select([line, listener], [], [])[0]:
+            other, _ = listener.accept()
+            with other:
+                if os.fork():
+                    continue
+                listener.close()
+                line.close()
+                line, listener = other.dup(), None
         size, streams, _, _ = socket.recv_fds(line, 8, 2)
         if not size:
-            return
+            return _wait_for_forks()
         request = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
         longest_s = request.pop("longest_s", LONGEST_S)
         if not request:
             code = _fork_spawner_of_the_parent(line, streams[0])
+        elif "listen" in request:
+            listener, code = socket.socket(fileno=os.dup(streams[0])), 0
         elif not (command := os.fork()):
             line.close()
-            _run_command(streams, **request)
-            return
+            return _run_command(streams, **request)
         else:
             code = _wait_for(command, longest_s, streams[1])
         for stream in streams:
             os.close(stream)
         line.sendall(code.to_bytes(4, "big", signed=True))
+
+
+def _wait_for_forks() -> None:
+    """Wait for the forks that others of this run have, so that their CPU time counts as this process's."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def _wait_for(command: int, longest_s: float, err: int) -> int:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
+from _pytest.assertion.rewrite import AssertionRewritingHook
 from execnet.gateway_io import popen_bootstrapline
 
 from assay.harness.parent_process import PARENT_PID_VARIABLE
@@ -39,7 +40,9 @@ IMPORTED_ANEW = {
     XDIST_WORKER: "assay.harness.plugin",
     NODE_SHELL: NODE_SHELL,
 }
-"""What says so when it had been imported before it is run."""
+"""What says so when it had been imported before it is run, but for imports by pytest itself."""
+IMPORTER_VARIABLE = "ASSAY_TESTS_IMPORTER"
+"""Says where the workers of one run find the process that has imported `assay`."""
 TESTS = Path(__file__).parent
 
 
@@ -115,7 +118,7 @@ def is_forked(args: Any, env: Mapping[str, str] | None, more_modules: Sequence[s
             is_shard = module == "pytest" and PARENT_PID_VARIABLE in (env or {})
             return is_shard or module in (NODE_SHELL, *more_modules)
         case ["-u", "-c", code]:
-            return code == XDIST_WORKER and "PYTEST_XDIST_WORKER" in os.environ  # `make test` starts its own anew
+            return code == XDIST_WORKER and not {"PYTEST_XDIST_WORKER", IMPORTER_VARIABLE}.isdisjoint(os.environ)
         case [script, *_]:
             return script.endswith(".py") and Path(script).is_relative_to(TESTS)
     return False
@@ -195,7 +198,7 @@ def be_python(module: str, streams: Sequence[int], words: Sequence[str], cwd: st
     tempfile.tempdir = None  # what was found with the environment of the tests
     sys.path[:] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep)), *installed]
     importlib.invalidate_caches()
-    sys.modules.pop(IMPORTED_ANEW.get(module, ""), None)
+    _forget(IMPORTED_ANEW.get(module, ""))
     sys.argv = [module, *words]
     try:
         _run(module)
@@ -203,6 +206,12 @@ def be_python(module: str, streams: Sequence[int], words: Sequence[str], cwd: st
         if left.code is None or isinstance(left.code, int):
             leave(left.code or 0)
         raise
+
+
+def _forget(module: str) -> None:
+    """Let a module be imported anew, unless pytest has imported it as it wants to."""
+    if module in sys.modules and not isinstance(sys.modules[module].__loader__, AssertionRewritingHook):
+        del sys.modules[module]
 
 
 def _run(module: str) -> None:
