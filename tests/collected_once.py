@@ -10,11 +10,9 @@ import contextlib
 import gc
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
-from pathlib import Path
 
 import pytest
 from forked_assay import share_importer
