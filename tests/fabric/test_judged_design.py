@@ -1,5 +1,6 @@
 """What is learnt is the pattern that most cables follow, and exactly what breaks it."""
 
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -8,7 +9,7 @@ from random import Random
 import pytest
 import yaml
 from fat_trees import as_built, fat_tree, in_reach
-from superpods import fleet_of, superpod
+from superpods import fleet_of, row, superpod
 
 from assay.cli.app import main
 from assay.fabric.comparison.compare import compare_cabling
@@ -16,6 +17,7 @@ from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.drafts.host_recognition import HostAdapter, find_hosts
 from assay.fabric.drafts.judged_design import judge_discovery
 from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
+from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.fabric.fabric_design import FabricDesign
@@ -23,6 +25,7 @@ from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fleet import Fleet
 
 NOBODY = Fleet(Path(), {})
+SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband"
 
 
 def pod(units):
@@ -77,6 +80,69 @@ def test_planted_faults_are_exactly_the_exceptions(units, seed):
     assert faults(judged.exceptions) == faults(compare_cabling(plan, seen).discrepancies)
 
 
+def grown():
+    """A fabric of three tiers as sites grow: its trunks are spread over the spines, and units 3 and 4 are not built."""
+    nodes, built = 8, 6
+    design = FabricDesign.model_validate(
+        {
+            "kind": "FabricDesign", "name": "grown", "rate": "4xHDR", "rails": 4,
+            "nodes": [f"n0001..n{nodes * built:04}"],
+            "switch": {"product": "MQM8700", "ports": 40},
+            "leaves": {"name": "leaf-{unit:02}-{rail}", "down": "1..8", "up": "21..28", "absent_units": [3, 4],
+                       "at": row(built * 4, 1)},
+            "spines": {"name": "spine-{pod}-{rail}-{number}", "per_pair": 2, "trunk": "spread", "group": "rail",
+                       "pod": 4,
+                       "down": "1..8", "up": "21..24", "oversubscription": 2, "at": row(2 * 4 * 4, 2)},
+            "cores": {"name": "core-{plane}-{number}", "per_pair": 1, "at": row(4 * 4, 3)},
+        }
+    )  # fmt: skip
+    return compile_topology(design, fleet_of(design, rails=4))
+
+
+def test_a_grown_fabric_is_rules_with_spread_trunks_and_absent_units():
+    plan = grown()
+    judged = judge_discovery(in_reach(plan, as_built(plan)), "learned", NOBODY)
+    assert (judged.comparison.verdict, judged.exceptions) == ("match", [])
+    assert (judged.design.spines.trunk, judged.design.spines.pod) == ("spread", 4)
+    assert judged.design.leaves.absent_units == [3, 4]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_faults_planted_in_a_grown_fabric_are_exactly_the_exceptions(seed):
+    plan = grown()
+    seen = planted(plan, Random(seed), swaps=3, missing=3, dead="leaf-01-3")
+    judged = judge_discovery(seen, "learned", NOBODY)
+    assert faults(judged.exceptions) == faults(compare_cabling(plan, seen).discrepancies)
+
+
+def test_a_rules_draft_needs_no_inventory():
+    plan = pod(2)
+    seen = planted(plan, Random(2), swaps=2, missing=1)
+    judged = judge_discovery(seen, "learned", NOBODY)
+    design = FabricDesign.model_validate(yaml.safe_load(draft_rules(judged, seen)))
+    again = compare_cabling(compile_topology(design, NOBODY), seen)
+    assert faults(again.discrepancies) == faults(judged.comparison.discrepancies)
+    assert (len(design.adapters), design.adapter_names[3]) == (64, "mlx5_3")
+
+
+def test_a_free_place_has_the_name_that_its_node_would_have():
+    plan = pod(2)
+    gone = _adapters(plan, "n0007")
+    seen = in_reach(plan, [cable for cable in as_built(plan) if not {cable.a.guid, cable.b.guid} & gone])
+    judged = judge_discovery(seen, "learned", NOBODY)
+    assert judged.design.gaps == ["n0007"]
+    assert draft_rules(judged, seen).count('nodes: ["n0001..n0064"]') == 1
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")
+def test_a_real_fabric_of_5007_nodes_is_rules_with_few_exceptions():
+    seen = read_topology((SAMPLES / "selene.compute.txt").read_text())
+    judged = judge_discovery(seen, "selene", NOBODY)
+    assert (judged.comparison.matching, judged.comparison.expected) == (12115, 12144)
+    assert Counter(one.kind for one in judged.exceptions) == {"missing": 29}
+    assert judged.design.leaves.absent_units == [19, 20, 21]
+
+
 def test_an_exception_says_what_the_others_do():
     plan = pod(2)
     cables = as_built(plan)
@@ -90,7 +156,7 @@ def test_the_rules_are_a_design_and_what_nobody_saw_is_marked():
     plan = pod(2)
     seen = planted(plan, Random(1), swaps=1, missing=1)
     judged = judge_discovery(seen, "learned", NOBODY)
-    text = draft_rules(judged, seen)
+    text = draft_rules(judged, seen, judged.nodes)
     design = FabricDesign.model_validate(yaml.safe_load(text))
     assert len(text.splitlines()) < 70, "a design of rules is short"
     assert design.nodes == ["n0001..n0064"]

@@ -27,13 +27,13 @@ def learn(
     stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="The tool's stderr.")] = None,
     inventory: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the nodes with their adapters' GUIDs here, and the design as rules."),
+        typer.Option(metavar="FILE", help="Write the nodes with their adapters' GUIDs here, not into the design."),
     ] = None,
     fleet: FleetDir = Path(),
 ) -> None:
     """Draft a FabricDesign from a discovery, on stdout: the pattern that most cables follow, and what breaks it.
 
-    With the nodes in the inventory, or with --inventory, the draft is rules. Else it lists every cable.
+    The draft is rules. Only where most cables follow no pattern, it lists every cable.
 
     Exit codes: 0 drafted; 2 the discovery is partial or unreadable.
     """
@@ -49,10 +49,11 @@ def learn(
         judged = None if discovery.partial else judge_discovery(discovery, name, known)
     if inventory and judged:
         inventory.write_text(draft_inventory(judged))
-    if judged and (inventory or judged.nodes.keys() <= known.nodes.keys()):
-        print(draft_rules(judged, discovery), end="")  # noqa: T201
+    if judged:
+        listed = judged.nodes if inventory else known.nodes
+        print(draft_rules(judged, discovery, listed.keys()), end="")  # noqa: T201
     else:
-        print(draft_from_discovery(discovery, name, judged).as_yaml(), end="")  # noqa: T201
+        print(draft_from_discovery(discovery, name).as_yaml(), end="")  # noqa: T201
 
 
 def import_cabling_sheet(

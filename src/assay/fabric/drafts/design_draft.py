@@ -148,8 +148,8 @@ def list_exceptions(judged: JudgedDesign) -> list[str]:
 MAX_PORTS = 4096
 
 
-def draft_from_discovery(discovery: FabricDiscovery, name: str, judged: JudgedDesign | None = None) -> DesignDraft:
-    """Return the draft of a design with every cable of the pattern that most follow; without one, as discovered.
+def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
+    """Return the draft of a design with every cable as it was discovered.
 
     Raises AssayError for a partial discovery: the design would lack for ever what the discovery lacks.
     """
@@ -160,16 +160,13 @@ def draft_from_discovery(discovery: FabricDiscovery, name: str, judged: JudgedDe
             fix="discover again; `assay fabric compare` with any design lists every problem",
         )
     inside = {guid for guid, device in discovery.devices.items() if device.description == AGGREGATION_NODE}
-    found = judged.list_cables() if judged else discovery.cables
-    cables = [cable for cable in found if not {cable.a.guid, cable.b.guid} & inside]
+    cables = [cable for cable in discovery.cables if not {cable.a.guid, cable.b.guid} & inside]
     rate = find_most_frequent(cable.rate for cable in cables)
     devices = {guid: device for guid, device in discovery.devices.items() if guid not in inside}
-    how = "by the pattern that most follow" if judged else "as it was discovered"
-    draft = DesignDraft(name, f"Every cable {how}: {len(devices)} devices, {len(cables)} cables", rate)
+    draft = DesignDraft(name, f"Every cable as it was discovered: {len(devices)} devices, {len(cables)} cables", rate)
     draft.devices = make_devices(devices, cables)
     draft.cables = [make_cable(cable, devices, rate) for cable in cables]
-    draft.review = list_exceptions(judged) if judged else ["this is the cabling as found, right or not"]
-    draft.review += ["add racks, units and lengths"]
+    draft.review = ["no pattern: this is the cabling as found, right or not", "add racks, units and lengths"]
     if other_rates := sum(1 for cable in draft.cables if cable.rate):
         draft.review.append(f"{format_count(other_rates, 'cable')} with another rate than {rate}: is that intended?")
     return draft

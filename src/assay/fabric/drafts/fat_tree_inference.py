@@ -11,11 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from statistics import median
 
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.drafts.host_recognition import HostAdapter, sort_naturally
-from assay.fabric.drafts.majority_votes import find_mode, find_usual_range, join_groups, vote
+from assay.fabric.drafts.majority_votes import join_groups, vote
+from assay.fabric.drafts.trunk_pattern import TrunkPattern
 from assay.model.fabric.ports_and_cables import PortId
 
 UNSEEN = 0xFFFF_FFFF_0000_0000
@@ -36,6 +37,7 @@ class SwitchTier:
     down: range = range(0)
     up: range = range(0)
     per_pair: int = 1
+    spread: bool = False
 
 
 Joints = Mapping[tuple[str, str], list[tuple[int, int]]]
@@ -58,6 +60,7 @@ class FatTreeInference:
         self.places = self._find_places()
         self.leaves, self.spines, self.cores = SwitchTier(), SwitchTier(), SwitchTier()
         self.by_rail, self.pod, self.planes = False, 0, False
+        self.absent_units: list[int] = []
         self._arrange()
 
     @cached_property
@@ -139,9 +142,8 @@ class FatTreeInference:
         self.by_rail = len(self.slots) > 1 and all(
             rails.most_common(1)[0][1] * 2 > sum(rails.values()) for rails in rails_of_spine.values()
         )
-        self.spines.per_pair = find_mode(map(len, to_spines.values()))
-        self.leaves.up = find_usual_range(lp for cables in to_spines.values() for lp, _ in cables)
-        self.spines.down = find_usual_range(sp for cables in to_spines.values() for _, sp in cables)
+        self.trunk = TrunkPattern.infer(to_spines.values())
+        self.spines.per_pair, self.leaves.up, self.spines.down, self.spines.spread = self.trunk
         self._order(to_spines, to_cores, rails_of_spine)
 
     def _join(self, lower: Iterable[str], without: Iterable[str] = ()) -> dict[tuple[str, str], list[tuple[int, int]]]:
@@ -153,13 +155,16 @@ class FatTreeInference:
                 if far.guid not in below and devices.get(far.guid) and devices[far.guid].kind == "switch":
                     found[guid, far.guid].append((number, far.number))
         count = Counter(upper for (_, upper), cables in found.items() for _ in cables)
-        real = {upper for upper, cables in count.items() if 1 < cables >= len(self.peers[upper]) / 4}  # no stray cable
+        usual = median(count.values()) if count else 0
+        real = {  # no stray cable, and no switch beside the tree that hangs on one of its switches
+            upper for upper, cables in count.items() if 1 < cables >= max(len(self.peers[upper]), usual) / 4
+        }
         return {pair: cables for pair, cables in found.items() if pair[1] in real}
 
     def _order(self, to_spines: Joints, to_cores: Joints, rails_of_spine: Mapping[str, Counter[int]]) -> None:
         """Put units, spines and cores into the order that the ports at their other ends have."""
         per, rails = self.spines.per_pair, len(self.slots)
-        number = vote((spine, (lp - self.leaves.up[0]) // per) for (_, spine), c in to_spines.items() for lp, _ in c)
+        number = vote((spine, self.trunk.find_number(lp)) for (_, spine), c in to_spines.items() for lp, _ in c)
         width = max(number.values()) + 1
         spines_of: dict[str, set[str]] = defaultdict(set)
         for leaf, spine in to_spines:
@@ -186,21 +191,32 @@ class FatTreeInference:
         self.spines.guids = [
             slots.get((*group, place), "") or self._unseen() for group in groups for place in range(width)
         ]
-        order = sorted(range(len(self.units)), key=lambda u: (pod_order.index(pod_of_unit[u]), places.get(str(u), u)))
-        self.pod = max(Counter(pod_of_unit).values()) if len(pods) > 1 or to_cores else 0
+        place_of = {u: (pod_order.index(pod_of_unit[u]), places.get(str(u), u)) for u in unit_of.values()}
+        order = sorted(place_of, key=lambda unit: place_of[unit])
+        size = self._find_absent_units([place_of[unit] for unit in order], max(Counter(pod_of_unit).values()))
+        self.pod = size if len(pods) > 1 or to_cores else 0
         self.units = [self.units[unit] for unit in order]
         self.places = {host: (order.index(unit), port) for host, (unit, port) in self.places.items()}
         self.leaves.guids = [leaf or self._unseen() for unit in self.units for leaf in unit]
+
+    def _find_absent_units(self, places: list[tuple[int, int]], size: int) -> int:
+        """Return the number of units of a pod, and note those that nobody saw. `places` are pod and place there."""
+        if len(set(places)) < len(places) or min(place for _, place in places) < 0:
+            return size  # some places are not certain, and the order must do
+        size = max(place for _, place in places) + 1
+        built = {pod * size + place for pod, place in places}
+        self.absent_units = [place + 1 for place in range(max(built)) if place not in built]
+        return size
 
     def _order_cores(
         self, to_cores: Joints, slots: dict[tuple[int, int, int], str], groups: list[tuple[int, int]], width: int
     ) -> list[tuple[int, int]]:
         """Put the cores into order, and return the groups of spines in theirs."""
-        per = self.cores.per_pair = find_mode(map(len, to_cores.values()))
-        self.spines.up = find_usual_range(sp for cables in to_cores.values() for sp, _ in cables)
+        per, self.spines.up, _, _ = trunk = TrunkPattern.infer(to_cores.values())
+        self.cores.per_pair = per
         place_of = {spine: place for place, spine in slots.items()}
         to_cores = {pair: cables for pair, cables in to_cores.items() if pair[0] in place_of}
-        number = vote((core, (sp - self.spines.up[0]) // per) for (_, core), c in to_cores.items() for sp, _ in c)
+        number = vote((core, trunk.find_number(sp)) for (_, core), c in to_cores.items() for sp, _ in c)
         plane = vote((core, place_of[spine][2]) for spine, core in to_cores)
         spines_of: dict[str, set[int]] = defaultdict(set)
         for spine, core in to_cores:
@@ -225,65 +241,9 @@ class FatTreeInference:
         """Return the GUIDs of a host's adapters in rail order, unseen ones included."""
         return [self.hosts[host].get(rail) or self._unseen() for rail in range(len(self.slots))]
 
-    def list_nodes(self) -> tuple[list[str], list[str]]:
-        """Return the names at all places in order, and those of them that are gaps."""
-        host_at = {place: host for host, place in self.places.items()}
-        last = max(host_at)
-        names, gaps = [], []
-        for unit in range(len(self.units)):
-            for port in self.leaves.down:
-                host = host_at.get((unit, port))
-                if host is None and (unit, port) < last:
-                    gaps.append(host := f"free-{unit + 1}-{port}")
-                names += [host] if host else []
-        return names, gaps
-
-    def as_rules(self, name: str, rate: str, product: str, ports: int) -> dict[str, Any]:
-        """Return the design as plain data, in the form of a FabricDesign."""
-        names, gaps = self.list_nodes()
-        rules: dict[str, Any] = {
-            "kind": "FabricDesign", "name": name, "rate": rate, "nodes": names, "rails": len(self.slots),
-            "switch": {"product": product, "ports": ports},
-            "leaves": {
-                "name": "leaf of unit {unit}, rail {rail}",
-                "down": _format(self.leaves.down), "up": _format(self.leaves.up),
-                "at": self._list_switches("leaves", self.leaves.guids),
-            },
-            "spines": {
-                "name": "spine {index}", "per_pair": self.spines.per_pair, "down": _format(self.spines.down),
-                "at": self._list_switches("spines", self.spines.guids),
-            },
-        }  # fmt: skip
-        if gaps:
-            rules["gaps"] = gaps
-        if self.by_rail:
-            rules["spines"]["group"] = "rail"
-        if self.pod:
-            rules["spines"]["pod"] = self.pod
-        if self.cores.guids:
-            rules["spines"]["up"] = _format(self.spines.up)
-            rules["cores"] = {
-                "name": "core {index}", "per_pair": self.cores.per_pair,
-                "plane": "number" if self.planes else "all", "at": self._list_switches("cores", self.cores.guids),
-            }  # fmt: skip
-        return rules
-
-    def _list_switches(self, tier: str, guids: list[str]) -> list[dict[str, Any]]:
-        devices = self.discovery.devices
-        named = Counter(devices[guid].name for guid in guids if guid in devices)
-        return [
-            {"guid": guid, "rack": f"unknown {tier}", "u": number}
-            | ({"name": devices[guid].name} if guid in devices and named[devices[guid].name] == 1 else {})
-            for number, guid in enumerate(guids, start=1)
-        ]
-
 
 def _find_slots(hosts: Mapping[str, HostAdapter]) -> list[str]:
     """Return the names of the adapters that many hosts have, in rail order. A rail may lack several leaves."""
     count = Counter(adapter.slot for adapter in hosts.values())
     many = max(count.values(), default=0)
     return sorted((slot for slot, times in count.items() if times * 4 >= many), key=sort_naturally)
-
-
-def _format(ports: range) -> str:
-    return f"{ports[0]}..{ports[-1]}"

@@ -11,6 +11,7 @@ from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.drafts.host_recognition import HostAdapter, find_hosts
+from assay.fabric.drafts.inferred_rules import make_rules
 from assay.fabric.readers.truncated_output import find_product
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
@@ -50,12 +51,6 @@ class JudgedDesign:
         return any(end.guid not in self.topology.devices for pair in one.cables if pair.observed
                    for end in pair.observed.ends)  # fmt: skip
 
-    def list_cables(self) -> list[DiscoveredCable]:
-        """Return the cables of the pattern between devices that were seen, then those of devices beside it."""
-        designed = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in self.topology.cables
-                    if not (is_unseen(cable.a.guid) or is_unseen(cable.b.guid))]  # fmt: skip
-        return [*designed, *self.list_cables_beside()]
-
     def list_cables_beside(self) -> list[DiscoveredCable]:
         """Return the cables of devices that the rules do not name."""
         beside = (one for one in self.comparison.discrepancies if self._is_beside(one))
@@ -89,10 +84,10 @@ def judge_discovery(discovery: FabricDiscovery, name: str, fleet: Fleet) -> Judg
     hosts = find_hosts(discovery.devices.values(), inventory)
     try:
         tree = FatTreeInference(discovery, hosts)
-        rules = tree.as_rules(name, _find_rate(discovery), *_find_model(discovery, tree.leaves.guids))
+        rules = make_rules(tree, name, _find_rate(discovery), *_find_model(discovery, tree.leaves.guids))
         design = FabricDesign.model_validate(rules)
         known = fleet.nodes
-        nodes = {n: known[n].hca_guids if n in known else tuple(tree.list_adapters(n)) for n in design.node_names()}
+        nodes = {n: known[n].hca_guids if n in known else tuple(design.adapters[n]) for n in design.node_names()}
         topology = compile_topology(design, _make_fleet(design, nodes))
     except (NoPattern, AssayError, ValueError, LookupError, StopIteration):
         return None

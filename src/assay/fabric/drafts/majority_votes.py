@@ -30,9 +30,9 @@ def find_mode(numbers: Iterable[int]) -> int:
     return Counter(numbers).most_common(1)[0][0]
 
 
-def find_usual_range(ports: Iterable[int]) -> range:
-    """Return the range of ports that are used nearly everywhere, without single strays."""
+def find_usual_range(ports: Iterable[int], share: float = 0.5) -> range:
+    """Return the range of ports that are used as often as that share of the usual, without single strays."""
     count = Counter(ports)
     usual = find_mode(count.values())
-    known = [port for port, times in count.items() if times * 2 > usual]
+    known = [port for port, times in count.items() if times > max(usual * share, 1 if share < 0.5 else 0)]
     return range(min(known), max(known) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from assay.fabric.discovery import DiscoveredCable, FabricDiscovery
 from assay.fabric.drafts.design_draft import (
@@ -19,9 +19,9 @@ from assay.model.fabric.design_cables_and_partitions import format_node_list
 from assay.model.fabric.switch_settings import CoreTier, LeafTier, SpineTier
 
 
-def draft_rules(judged: JudgedDesign, discovery: FabricDiscovery) -> str:
-    """Return the draft as a YAML document. It needs the nodes in the inventory: see `draft_inventory`."""
-    return "\n".join(_format_lines(judged, discovery)) + "\n"
+def draft_rules(judged: JudgedDesign, discovery: FabricDiscovery, inventory: Collection[str] = ()) -> str:
+    """Return the draft as a YAML document. It names the adapters of each node that the `inventory` does not have."""
+    return "\n".join(_format_lines(judged, discovery, inventory)) + "\n"
 
 
 def draft_inventory(judged: JudgedDesign) -> str:
@@ -34,7 +34,7 @@ def draft_inventory(judged: JudgedDesign) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery) -> Iterator[str]:
+def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: Collection[str]) -> Iterator[str]:
     design = judged.design
     yield SCHEMA
     yield from (f"# review: {quote_comment(line)}" for line in list_exceptions(judged))
@@ -42,6 +42,9 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery) -> Iterator[
     if design.gaps:
         yield f"gaps: {format_node_list(design.gaps)}"
     yield from (f"rails: {design.rails}", f"rate: {design.rate}")
+    if design.oversubscription > 1:
+        yield f"oversubscription: {design.oversubscription:g} # review: is that intended?"
+    yield from _format_adapters(judged, inventory)
     model = design.switch
     assert model is not None, "the rules name a switch model"
     yield f"switch: {{product: {quote_yaml(model.product)}, ports: {model.ports}}} # review: how are ports labelled?"
@@ -50,6 +53,18 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery) -> Iterator[
         yield from _format_tier(tier)
     if beside := judged.list_cables_beside():
         yield from _format_beside(judged, discovery, beside)
+
+
+def _format_adapters(judged: JudgedDesign, inventory: Collection[str]) -> Iterator[str]:
+    """Yield the adapters of the nodes that the inventory does not have."""
+    yield f"adapter_names: [{', '.join(map(quote_yaml, judged.design.adapter_names))}]"
+    unlisted = {name: guids for name, guids in judged.nodes.items() if name not in inventory}
+    if unlisted:
+        yield "adapters: # of nodes that are not in the inventory"
+    for name, guids in unlisted.items():
+        unseen = sum(map(is_unseen, guids))
+        review = f" # review: nobody saw {unseen} of them" if unseen else ""
+        yield f"  {quote_yaml(name)}: [{', '.join(map(quote_yaml, guids))}]{review}"
 
 
 def _format_tier(tier: LeafTier | SpineTier | CoreTier) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
@@ -10,19 +12,23 @@ from assay.model.node import Node
 
 def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
     """Return a node's adapters in rail order, named as its spec names them."""
+    names = list_adapter_names(node, fleet, design.adapter_names)
     return [
         DesignedDevice(
             guid, name, "hca", 1, node.rack, node.u, node.site or design.site, node.name,
             hca_label=design.label_rail(rail),
         )
-        for rail, (guid, name) in enumerate(zip(node.hca_guids, list_adapter_names(node, fleet), strict=True))
+        for rail, (guid, name) in enumerate(zip(node.hca_guids, names, strict=True))
     ]  # fmt: skip
 
 
-def list_adapter_names(node: Node, fleet: Fleet) -> list[str]:
-    """Return the names of a node's adapters in rail order, such as `n0001 mlx5_0`."""
+def list_adapter_names(node: Node, fleet: Fleet, without_spec: Sequence[str] = ()) -> list[str]:
+    """Return the names of a node's adapters in rail order, such as `n0001 mlx5_0`.
+
+    `without_spec` are the names of a node that has no spec.
+    """
     spec = fleet.node_specs.get(node.spec)
-    names = {hca.rail: hca.name for hca in spec.hcas} if spec else {}
+    names = {hca.rail: hca.name for hca in spec.hcas} if spec else dict(enumerate(without_spec))
     return [f"{node.name} {names.get(rail, f'mlx5_{rail}')}" for rail in range(len(node.hca_guids))]
 
 

@@ -60,10 +60,12 @@ def _make_switch(design: FabricDesign, model: SwitchModel, at: FabricSwitch, nam
 
 def _find_node(design: FabricDesign, fleet: Fleet, name: str) -> Node:
     if name not in fleet.nodes:
+        if name in design.adapters:
+            return Node(name, "", "", "", 0, "", "", "", tuple(design.adapters[name]))
         raise AssayError(
             f"the design names the node {name}, which the inventory does not have",
             where=fleet.lines.get((f"FabricDesign/{design.name}", "nodes"), f"FabricDesign {design.name}"),
-            fix="add the node to inventory/ or remove it from `nodes`",
+            fix="add the node to inventory/, write its GUIDs in `adapters`, or remove it from `nodes`",
         )
     return fleet.nodes[name]
 

@@ -78,7 +78,7 @@ def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find nodes of a fabric design that are not in the inventory."""
     names = set(draft.inventory.hosts)
     for design in draft.specs_of_model(FabricDesign).values() if draft.all_hosts_read else ():
-        unknown = [name for name in design.node_names() if name not in names]
+        unknown = [name for name in design.node_names() if name not in names and name not in design.adapters]
         if unknown:
             message = f"{design.name}: {format_few_names(unknown)} not in the inventory"
             place = draft.find_position(f"FabricDesign/{design.name}", "nodes")

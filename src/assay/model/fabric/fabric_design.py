@@ -17,6 +17,7 @@ from assay.model.errors import ConflictError, FieldConflict
 from assay.model.fabric.design_cables_and_partitions import (
     MAX_DESIGN_NODES,
     CableOverride,
+    DeviceGuid,
     ExplicitDevice,
     FabricPartition,
     LinkRate,
@@ -24,7 +25,8 @@ from assay.model.fabric.design_cables_and_partitions import (
     SparePorts,
     expand_node_names,
 )
-from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring, find_wiring_conflicts
+from assay.model.fabric.fat_tree_conflicts import find_wiring_conflicts
+from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
 from assay.model.fabric.switch_settings import (
     PLACEHOLDER,
     CableLengths,
@@ -48,8 +50,8 @@ class FabricDesign(SpecDocument):
     """The cabling of one fabric. `nodes` are names or ranges (`n0001..n0020`), in the order of the leaf ports.
 
     - `gaps` are nodes that are gone. They stay in `nodes`; their leaf ports stay free, so no other node's cables move.
-    - Leaf `l` of a spine group has `per_pair` cables to every spine `s` of it: leaf port `up[s × per_pair + k]` to
-      spine port `down[l × per_pair + k]`.
+    - Leaf `l` of a spine group has `per_pair` cables to every spine `s` of it: leaf port `up[s × per_pair + k]` (with
+      `trunk: spread`, `up[k × spines + s]`) to spine port `down[l × per_pair + k]`.
     - Spine `s` of group `g` has `per_pair` cables to every core `c` of plane `s`: spine port `up[c × per_pair + k]` to
       core port `g × per_pair + k + 1`.
     - `overrides` change cables of the rules, `devices` and `cables` add to them, `spares` are free on purpose. Without
@@ -59,17 +61,20 @@ class FabricDesign(SpecDocument):
       `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
     - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
 
-    `site`: where its switches stand. `rails`: adapters of each node, one a rail. `rates`: rates that differ by tier.
-    `switch`: the model of all switches. `leaves`: the first tier, which has the nodes. `spines`: the second tier.
-    `cores`: the third tier, if there is one. `lengths`: cable lengths by tier. `overrides`: cables that differ from the
-    rules. `devices`: devices that the rules do not include. `cables`: cables that the rules do not include, or all.
-    `spares`: ports that are free on purpose.
+    `adapters`: the GUIDs of the adapters, one a rail, of nodes that the inventory does not have. `adapter_names`: what
+    nodes without a spec call their adapters, rail 0 first. `site`: where its switches stand. `rails`: adapters of each
+    node, one a rail. `rates`: rates that differ by tier. `switch`: the model of all switches. `leaves`: the first tier,
+    which has the nodes. `spines`: the second tier. `cores`: the third tier, if there is one. `lengths`: cable lengths
+    by tier. `overrides`: cables that differ from the rules. `devices`: devices that the rules do not include. `cables`:
+    cables that the rules do not include, or all. `spares`: ports that are free on purpose.
     """
 
     kind: Literal["FabricDesign"]
     site: str = ""
     nodes: list[str] = Field(default=[])
     gaps: list[str] = Field(default=[])
+    adapters: dict[str, list[DeviceGuid]] = Field(default={})
+    adapter_names: list[str] = Field(default=[])
     rails: int = Field(default=0, ge=0)
     rate: LinkRate
     rates: CableRates = CableRates()

@@ -143,17 +143,22 @@ PLACEHOLDER_ORDER = ("index", "unit", "pod", "plane", "rail", "number")
 class LeafTier(StrictModel):
     """The first tier. `name` may use `{unit}` and `{rail}`; `at` lists unit 1's rails in order, then unit 2's.
 
-    `down`: the ports to nodes, first to last. `up`: the ports to spines.
+    `down`: the ports to nodes, first to last. `up`: the ports to spines. `absent_units`: units that are not built, by
+    number. They have no nodes and no leaves, but keep their ports on the spines.
     """
 
     name: LeafName
     down: PortRange
     up: PortRange
+    absent_units: list[Annotated[int, Field(ge=1, le=MAX_SWITCHES)]] = Field(default=[])
     at: SwitchPlaces
 
 
 class SpineTier(StrictModel):
     """The second tier; `per_pair` cables join a spine and each leaf of its group.
+
+    `trunk`: how these cables lie on the ports of the leaf. `together`: the first ports all lead to the first spine.
+    `spread`: one port leads to each spine, and then again one to each.
 
     With `group: all`, all spines and leaves form one group. With `group: rail`, each rail has a group in each pod of
     `pod` units (0: one pod of all units). `down` and `up` are needed where there are cores. `name` may use `{index}`,
@@ -163,6 +168,7 @@ class SpineTier(StrictModel):
 
     name: SpineName
     per_pair: int = Field(gt=0)
+    trunk: Literal["together", "spread"] = "together"
     group: Literal["all", "rail"] = "all"
     pod: int = Field(default=0, ge=0)
     down: PortRange | None = None
