@@ -19,11 +19,13 @@ class ChangeDetector(StrictModel):
     """How a part's change is compared with its peers' changes.
 
     `alarms_per_1000_node_days`: what healthy parts may cost, over all measurements; the threshold follows from the
-    fleet's own past. `peers_at_least`: with fewer peers, nothing is claimed.
+    fleet's own past. `peers_at_least`: with fewer peers, nothing is claimed. `counters`: names or patterns of
+    measurements that only grow until they are reset; their growth in a day is compared.
     """
 
     alarms_per_1000_node_days: float = Field(default=0.1, gt=0, le=10)
     peers_at_least: int = Field(default=20, ge=20, le=10_000)
+    counters: list[str] = Field(default=[])
     source: str = ""
 
 

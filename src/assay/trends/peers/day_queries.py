@@ -21,11 +21,14 @@ CREATE OR REPLACE TEMP MACRO is_own(anchor, day, own_from, own_to) AS
   day > anchor - own_from AND day <= anchor - own_to;
 CREATE OR REPLACE TEMP MACRO side_of(at_least, at_most) AS
   (CASE WHEN (at_least IS NULL) = (at_most IS NULL) THEN 0 WHEN at_least IS NULL THEN 1 ELSE -1 END)::TINYINT;
+CREATE OR REPLACE TEMP MACRO readable(value, scale) AS
+  CASE WHEN scale IS NULL THEN value ELSE scale * (exp(value) - 1) END;
 CREATE OR REPLACE TEMP MACRO bits(low, high) AS
   (1::HUGEINT << (least(greatest(high, 0), 125) + 1)::HUGEINT) - (1::HUGEINT << least(greatest(low, 0), 125)::HUGEINT)
 """
 """`of_day`: the mean without the largest and the smallest value. `nearest`: of the two middle values of an even number
-the one nearer to `own`, so that half of the days, which may be wild, is not enough."""
+the one nearer to `own`, so that half of the days, which may be wild, is not enough. `readable`: of what is compared
+of a counter, its growth in a day."""
 
 
 def define_macros(database: DuckDBPyConnection) -> None:

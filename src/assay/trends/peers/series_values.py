@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from math import isinf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.trends.peers.day_queries import DAY_0, run
@@ -18,7 +19,7 @@ RATE_DAYS = 14
 _VALUES = """
 CREATE OR REPLACE TEMP TABLE valued AS
 WITH days AS (
-  SELECT n.anchor, n.place, n.measure, n.segment, m.day, of_day(m.value) AS value,
+  SELECT n.anchor, n.place, n.measure, n.segment, m.day, of_day(m.value) AS value, any_value(m.scale) AS scale,
     arg_max(m.at_least, m.time_s) AS at_least, arg_max(m.at_most, m.time_s) AS at_most
   FROM measurements m JOIN named n USING (node, subject, name, unit) LEFT JOIN intervals i
     ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
@@ -30,10 +31,12 @@ WITH days AS (
     median(value) FILTER (day > anchor - $rate_days - $recent AND day <= anchor - $rate_days) AS earlier,
     median(value) FILTER (day > anchor - $recent AND day <= anchor) AS recent,
     arg_max(at_least, day) FILTER (day <= anchor) AS at_least, arg_max(at_most, day) FILTER (day <= anchor) AS at_most,
-    count(*) FILTER (day > anchor) AS days_later
+    any_value(scale) AS scale, count(*) FILTER (day > anchor) AS days_later
   FROM days GROUP BY ALL
 )
-SELECT n.*, v.* EXCLUDE (anchor, place, measure, segment), recent - own - apart AS peers_change
+SELECT n.*, v.* EXCLUDE (anchor, place, measure, segment, scale, own, earlier, recent), readable(own, scale) AS own,
+  readable(earlier, scale) AS earlier, readable(recent, scale) AS recent,
+  readable(recent - apart, scale) - readable(own, scale) AS peers_change
 FROM named n JOIN middles v USING (anchor, place, measure, segment)
 ORDER BY anchor, worse DESC, node, subject, name
 """
@@ -74,7 +77,8 @@ class ChangeScore(NamedTuple):
     @property
     def limit(self) -> float | None:
         """The limit in the direction in which it goes, None without one."""
-        return self.at_most if self.z > 0 else self.at_least
+        limit = self.at_most if self.z > 0 else self.at_least
+        return None if limit is None or isinf(limit) else limit
 
     @property
     def rate(self) -> float:

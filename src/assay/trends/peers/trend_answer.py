@@ -17,6 +17,7 @@ from assay.trends.peers.measurement_tables import DAY_S, TrendFiles, open_tables
 from assay.trends.peers.part_intervals import make_intervals
 from assay.trends.peers.past_days import read_past_days
 from assay.trends.peers.past_weeks import keep_past_weeks
+from assay.trends.peers.raw_counters import judge_counters
 from assay.trends.peers.series_changes import add_today
 from assay.trends.peers.shared_groups import SharedGroup, name_shared_groups
 from assay.trends.peers.trend_cache import load_kept, make_key, save_kept
@@ -56,7 +57,7 @@ class TrendAnswer:
 def answer_trends(files: TrendFiles, as_of: datetime, settings: ChangeDetector | None = None) -> TrendAnswer:
     """Return what gets worse as of a moment; nothing after it is read. Raises AssayError for a wrong file."""
     with open_tables(files, as_of) as database:
-        return find_trends(database, as_of, settings)
+        return find_trends(database, as_of, settings, recognise_counters=True)
 
 
 def find_trends(
@@ -65,16 +66,20 @@ def find_trends(
     settings: ChangeDetector | None = None,
     kept: Path | None = None,
     closed: Iterable[ClosedWarning] = (),
+    recognise_counters: bool = False,
 ) -> TrendAnswer:
     """Return what gets worse by the tables of a database, see `open_tables`.
 
     `kept`: the file that keeps what does not change within a day, for tables of `open_fleet_tables`. `closed`: warnings
     of the ledger that have ended. Forecasts learn from these, or if they are too few, from what past weeks would have
-    said.
+    said. `recognise_counters`: by their values, not only by their declared names.
     """
     chosen = settings or ChangeDetector()
     today = int(as_of.timestamp() // DAY_S)
     weeks = _list_weeks(database, today)
+    define_macros(database)
+    make_intervals(database)
+    judge_counters(database, today, chosen.counters, recognise_counters)
     _read_past(database, today, weeks, kept)
     add_today(database, today)
     score_changes(database)
@@ -95,8 +100,6 @@ def _list_weeks(database: DuckDBPyConnection, today: int) -> list[int]:
 
 def _read_past(database: DuckDBPyConnection, today: int, weeks: Sequence[int], kept: Path | None) -> None:
     """Make the tables of what the days before today say: from the file where it is kept, else from the history."""
-    define_macros(database)
-    make_intervals(database)
     key = make_key(database, today) if kept else ""
     if kept and load_kept(database, kept, key):
         return

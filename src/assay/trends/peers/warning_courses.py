@@ -17,14 +17,14 @@ SHOWN, DAYS = 40, 90
 PEER_NODES = 300
 """The band of the peers is that of about so many nodes."""
 _VALUES = """
-SELECT w.id, day, median(value)
+SELECT w.id, day, readable(median(value), any_value(scale))
 FROM measurements m JOIN (SELECT unnest($asked) AS w)
   ON m.node = w.node AND m.subject = w.subject AND m.name = w.name AND m.unit = w.unit
 WHERE isfinite(value) AND date >= $first GROUP BY ALL ORDER BY ALL
 """
 _BANDS = """
 WITH asked AS (SELECT DISTINCT w.name, w.unit, w.sku FROM (SELECT unnest($asked) AS w))
-SELECT a.name, a.unit, a.sku, day, quantile_cont(value, [0.1, 0.9])
+SELECT a.name, a.unit, a.sku, day, quantile_cont(readable(value, scale), [0.1, 0.9])
 FROM measurements m JOIN asked a ON m.name = a.name AND m.unit = a.unit
 LEFT JOIN intervals i ON i.node = m.node AND i.subject = m.subject AND m.day >= i.first_day AND m.day <= i.last_day
 WHERE coalesce(i.sku, '') = a.sku AND isfinite(value) AND date >= $first

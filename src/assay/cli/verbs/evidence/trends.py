@@ -87,7 +87,7 @@ def trends(
     ):
         history = read_history(own, moment)
         known, records = read_rule_records(own, moment, history)
-        answer = find_trends(database, moment, known.change, kept, history.ended)
+        answer = find_trends(database, moment, known.change, kept, history.ended, recognise_counters=own is None)
         courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
         risks = _find_risks(database, own, moment)
     report = TrendReport(moment, answer, advise(known, records, answer.warnings), risks, records, courses)
