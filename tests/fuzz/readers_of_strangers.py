@@ -66,6 +66,13 @@ def logs() -> Read:
     return read
 
 
+def event_texts() -> Read:
+    from assay.model.log_message import LineTally
+    from assay.observe.logs.event_texts.event_text_reader import read_event_text
+
+    return lambda content: _keepable(list(read_event_text(content.decode(errors="replace").splitlines(), LineTally())))
+
+
 def packed_logs() -> Read:
     from assay.observe.logs.log_file import UNPACKING_ERRORS, unpack_text
 
@@ -327,6 +334,14 @@ READERS = {
             *("dmesg.txt", "kmsg.txt", "syslog.txt", "sel.txt", "journal.json", "redfish-log.json"),
             *("journal-export.txt", "journal-verbose.txt", "journal-pretty.json", "loki.json"),
             *("dmesg-e.txt", "dmesg-colour.txt", "rfc5424.txt", "cri.txt", "bug-report.txt"),
+        ],
+    ),
+    "event-texts": Reader(
+        event_texts,
+        "assay.observe.logs.event_texts",
+        [
+            *("sel.txt", "sel-v.txt", "ipmi-sel.csv", "racadm.txt", "lclog.txt"),
+            *("ilo.txt", "ribcl.xml", "hplog.txt"),
         ],
     ),
     "packed-logs": Reader(packed_logs, "assay.observe.logs.log_file", ["dmesg.zst", "dmesg.xz", "dmesg.txt"]),

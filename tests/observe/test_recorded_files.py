@@ -181,7 +181,7 @@ def test_evidence_is_as_old_as_the_oldest_file(tmp_path: Path) -> None:
         ([""], "no format that is known here"),
         (["<nvidia_smi_log><gpu id='x'>"], "nvidia-smi -q -x"),
         ([IBSTAT + "\tand more\n"], "is no line of ibstat"),
-        ([SEL + "the end\n"], "1 of its 4 lines are no entries of a SEL"),
+        ([SEL + "the end\n"], "1 of its 4 lines are no entries of an event log: 'the end'"),
         (['{"Members": [{"@odata.id": "/LogEntry/1"}], "@odata.type": "LogEntry", "Created": 1}'], "are only links"),
         (["Nov 21 07:00:00 n1 sshd[7]: hello\n"], "no message of the kernel"),
         ([LOGS["kmsg"], LOGS["dmesg"]], "both file0 and file1 hold probe.kernel_log"),

@@ -54,14 +54,21 @@ def replace_unencodable(text: Any) -> str:
 class LineTally:
     """The number of lines read, and how many of them are not a complete line of such a log.
 
-    `uncounted` is the first line in which a message of the kernel begins that could not be counted, "" for none.
+    `uncounted` is the first line in which a message begins that could not be counted, "" for none. `unread_line` is the
+    first line of an event log that is no entry.
     """
 
     lines: int = 0
     unreadable: int = 0
     uncounted: str = ""
+    unread_line: str = ""
+
+    def note_unread(self, line: str) -> None:
+        """Note a line that is not of its log."""
+        self.unreadable += 1
+        self.unread_line = self.unread_line or line.strip()
 
     def note_uncounted(self, line: str) -> None:
         """Note a line that names a fault which could not be counted."""
-        self.unreadable += 1
+        self.note_unread(line)
         self.uncounted = self.uncounted or line.strip()

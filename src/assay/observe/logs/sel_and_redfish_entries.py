@@ -1,39 +1,35 @@
-"""The forms of a BMC's event log: the lines of `ipmitool sel list` and `sel elist`, and Redfish entries as JSON.
+"""The forms of a BMC's event log: text, as one of several tools prints it, and Redfish entries as JSON.
 
-A line is `2 | 11/21/2026 | 18:00:00 UTC | Power Supply PS1 | Failure detected | Asserted`. Redfish gives a
-LogEntryCollection, one LogEntry, or a list of them.
+Redfish gives a LogEntryCollection, one LogEntry, or a list of them.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage, replace_unencodable
+from assay.observe.logs.event_texts.event_text_reader import find_text_form, read_event_text
 from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
 
-MAX_REDFISH_BYTES = 256 * 1024 * 1024
-SEL_LINE = re.compile(r"\s*[0-9a-fA-F]+ *\|([^|]*)\|([^|]*)\|([^|]*)\|(.*)")
-SEL_LINE_WITHOUT_TIME = re.compile(r"\s*[0-9a-fA-F]+ *\| *(?:Pre-Init|Unknown)[^|]*\|()([^|]*)\|(.*)", re.IGNORECASE)
+MAX_LOG_BYTES = 256 * 1024 * 1024
 
 
 class SelForm:
-    """The lines of `ipmitool sel list`."""
+    """An event log as text: of ipmitool, FreeIPMI, racadm or an iLO."""
 
-    name, is_bmc_log = "ipmitool sel list", True
+    name, is_bmc_log = "event logs as text (ipmitool sel list, ipmi-sel, racadm, iLO's IML)", True
 
     def rate(self, sample: Sequence[bytes]) -> float:
-        """Return the share of lines that are entries, 0 unless they are more than half."""
-        share = sum(map(is_sel_line, sample)) / len(sample)
-        return share if share > 0.5 else 0.0
+        """Return the share of lines that are of one of the tools, 0 unless they are more than half."""
+        return find_text_form([line.decode(errors="replace") for line in sample])[1]
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
-        """Yield the entries that were asserted."""
-        lines = (line for piece in pieces for line in piece.decode(errors="replace").splitlines())
-        return parse_sel_lines(lines, query.tally)
+        """Yield the entries that report a problem. Raises UnknownLogForm for too much text."""
+        content = _read_whole(pieces).decode(errors="replace")
+        yield from (message for _, message in read_event_text(content.splitlines(), query.tally))
 
 
 class RedfishLogForm:
@@ -47,13 +43,8 @@ class RedfishLogForm:
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the entries by time. Raises UnknownLogForm for JSON that is no event log, and for too much of it."""
-        content = bytearray()
-        for piece in pieces:
-            content += piece
-            if len(content) > MAX_REDFISH_BYTES:
-                raise UnknownLogForm
         try:
-            entries = find_log_entries(json.loads(content))
+            entries = find_log_entries(json.loads(_read_whole(pieces)))
         except (ValueError, RecursionError):
             entries = None
         if entries is None:
@@ -62,6 +53,16 @@ class RedfishLogForm:
 
 
 SEL_FORM, REDFISH_FORM = SelForm(), RedfishLogForm()
+
+
+def _read_whole(pieces: Iterable[bytes]) -> bytearray:
+    """Return a whole log. Raises UnknownLogForm where it is larger than the log of any BMC."""
+    content = bytearray()
+    for piece in pieces:
+        content += piece
+        if len(content) > MAX_LOG_BYTES:
+            raise UnknownLogForm
+    return content
 
 
 def find_log_entries(document: Any) -> list[Any] | None:
@@ -116,44 +117,3 @@ def _parse_entry_time(text: Any) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def is_sel_line(line: bytes) -> bool:
-    """Return whether a line is an entry of `ipmitool sel list`."""
-    return line.count(b"|") >= 3 and re.match(rb"\s*[0-9a-fA-F]+ *\|", line) is not None
-
-
-def parse_sel_lines(lines: Iterable[str], tally: LineTally) -> Iterator[LogMessage]:
-    """Yield the entries that were asserted; a deasserted one is over."""
-    for line in filter(str.strip, lines):
-        tally.lines += 1
-        entry = _parse_sel_line(line)
-        if entry is None:
-            tally.unreadable += 1
-        elif entry.text:
-            yield entry
-
-
-def _parse_sel_line(line: str) -> LogMessage | None:
-    """Return the message of an entry (without text where it was deasserted), None where it cannot be parsed."""
-    match = SEL_LINE_WITHOUT_TIME.match(line) or SEL_LINE.match(line)
-    if match is None:
-        return None
-    *when, sensor, event = (field.strip() for field in match.groups())
-    fields = [field.strip() for field in event.split("|")]
-    is_over = "Deasserted" in fields
-    text = "" if is_over else ", ".join([sensor, *(field for field in fields if field not in ("Asserted", ""))])
-    at = _parse_sel_time(" ".join(when))
-    if at is None:
-        return LogMessage(text, part=sensor)
-    return LogMessage(text, at.timestamp(), at.replace(tzinfo=None).isoformat(), part=sensor)
-
-
-def _parse_sel_time(text: str) -> datetime | None:
-    """Return the time of an entry, in the BMC's unknown zone. None for entries from before its clock was set."""
-    for form in ("%m/%d/%Y %H:%M:%S", "%m/%d/%y %H:%M:%S"):
-        try:
-            return datetime.strptime(" ".join(text.split()[:2]), form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
-    return None

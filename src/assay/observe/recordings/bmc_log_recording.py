@@ -1,6 +1,6 @@
-"""Reads a BMC's event log in a file into the branch `bmc.events`: Redfish LogEntry members, or ipmitool's SEL lines.
+"""Reads a BMC's event log in a file into the branch `bmc.events`: Redfish LogEntry members, or text of a BMC's tools.
 
-Deasserted entries are over and left out. The BMC's clock is taken as UTC. A SEL has no severities.
+In text, entries that report no problem are left out. A clock without a zone is taken as UTC. A SEL has no severities.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.reading import value
-from assay.observe.logs.sel_and_redfish_entries import find_log_entries, is_sel_line, parse_sel_lines
+from assay.observe.logs.event_texts.event_text_reader import SAMPLE_LINES, find_text_form, read_event_text
+from assay.observe.logs.sel_and_redfish_entries import find_log_entries
 from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
 from assay.redfish.logs.event_log import EventLogCursor, parse_log_entry
 
 Event = dict[str, str]
+SAMPLED_BYTES = 64 * 1024
 
 
 def _is_redfish_log(content: bytes) -> bool:
@@ -61,24 +63,28 @@ REDFISH_LOG = RecordingFormat("Redfish log entries", _is_redfish_log, _read_redf
 
 
 def _is_sel(content: bytes) -> bool:
-    return is_sel_line(content.lstrip().partition(b"\n")[0])
+    return find_text_form(_text(content[:SAMPLED_BYTES]).splitlines()[:SAMPLE_LINES])[0] is not None
 
 
 def _read_sel(content: bytes, _at: datetime) -> Branches:
-    tally, events, undated = LineTally(), list[Event](), 0
-    for line in content.decode(errors="replace").splitlines():
-        for message in parse_sel_lines([line], tally):
-            undated += message.at is None
-            if message.at is not None:
-                events.append(_sel_event(line, message, message.at))
+    tally = LineTally()
+    read = list(read_event_text(_text(content).splitlines(), tally))
     if tally.unreadable:
-        raise RecordingError(f"{tally.unreadable} of its {tally.lines} lines are no entries of a SEL")
-    return {**build_event_branches(events), ("bmc", "undated_events"): value(undated)}
+        raise RecordingError(
+            f"{tally.unreadable} of its {tally.lines} lines are no entries of an event log: {tally.unread_line!r}"
+        )
+    events = [_sel_event(ident, message, message.at) for ident, message in read if message.at is not None]
+    return {**build_event_branches(events), ("bmc", "undated_events"): value(len(read) - len(events))}
 
 
-def _sel_event(line: str, message: LogMessage, at: float) -> Event:
-    ident, when = line.partition("|")[0].strip(), datetime.fromtimestamp(at, UTC).isoformat()
-    return {"id": ident, "at": when, "severity": "", "message": message.text, "message_id": ""}
+def _text(content: bytes) -> str:
+    return content.decode(errors="replace")
+
+
+def _sel_event(ident: str, message: LogMessage, at: float) -> Event:
+    when = datetime.fromtimestamp(at, UTC).isoformat()
+    plain = {"id": ident, "at": when, "severity": message.severity, "message": message.text}
+    return {**plain, "message_id": message.message_id, "part": message.part}
 
 
 def build_event_branches(events: Sequence[Event]) -> Branches:
@@ -89,4 +95,4 @@ def build_event_branches(events: Sequence[Event]) -> Branches:
     return {("bmc", "events"): value(ordered), ("bmc", "event_log"): {"cursor": value(str(now)), **counts}}
 
 
-SEL = RecordingFormat("ipmitool sel list", _is_sel, _read_sel)
+SEL = RecordingFormat("a BMC's event log as text", _is_sel, _read_sel)

@@ -33,7 +33,7 @@ def faults(
     """Find the faults in a kernel log or in a BMC's event log, by the fault catalogue.
 
     Kernel logs: dmesg, journalctl, syslog, and whatever wraps their lines (JSON, containers, several hosts).
-    Event logs: ipmitool sel, Redfish. The format is detected.
+    Event logs: ipmitool sel, ipmi-sel, racadm, iLO, Redfish. The format is detected.
 
     Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log cannot be read, or a line in it
     names a fault that cannot be counted.
@@ -107,9 +107,8 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
 
     matcher, split = catalog.kernel_log_matcher, defaultdict[str, SplitMessages](SplitMessages)
     for read in log.messages():
-        if log.is_bmc_log:
-            if found := find_event_fault(catalog, read.message_id, read.text, read.severity):
-                collector.add(found[0], found[1] or read.part, read)
+        if log.is_bmc_log and (found := find_event_fault(catalog, read.message_id, read.text, read.severity)):
+            collector.add(found[0], found[1] or read.part, read)
             continue
         message = split[read.host].complete(read)
         mentions = matcher.find_faults(message.text)
