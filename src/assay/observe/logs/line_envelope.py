@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assay.model.log_message import LogMessage
+from assay.observe.logs.node_sets import NODE_SET
 from assay.observe.logs.time_stamps import (
     ParsedStamp,
     parse_ctime,
@@ -153,7 +154,7 @@ HOST_AND_PROGRAM = re.compile(
 )
 SOURCES: tuple[tuple[re.Pattern[str], Take], ...] = (
     (re.compile(r"(?P<file>[^\s:\[\]<>|=]+):(?:\d+:)?(?=\S)(?=[\[<\d(A-Z])"), _take_nothing),
-    (re.compile(rf"(?P<host>{WORD}): +"), _take_host),
+    (re.compile(rf"(?P<host>{WORD}|{NODE_SET}): +"), _take_host),
     (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? [a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),
 )
 """What stands first where lines of several files, hosts or pods are printed together."""

@@ -10,6 +10,7 @@ from assay.model.errors import AssayError
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 from assay.observe.logs.bug_report import is_bug_report, read_sections
+from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
     KernelLogForm,
@@ -20,6 +21,7 @@ from assay.observe.logs.kernel_log_search import (
 )
 from assay.observe.logs.line_envelope import split_line
 from assay.observe.logs.log_form_protocol import LogForm, LogQuery, UnknownLogForm, list_log_forms
+from assay.observe.logs.node_sets import expand_node_set
 from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 
 SAMPLE_LINES = 200
@@ -44,17 +46,21 @@ class LogReader:
         self._query = LogQuery(matcher, written_at, self.tally, every)
 
     def messages(self) -> Iterator[LogMessage]:
-        """Yield the messages that may name a fault, or every message, in order.
+        """Yield the messages that may name a fault, or every message, in order: of a line of several hosts, one each.
 
         Raises AssayError where the log is of no known form and no message in it names a fault.
         """
         pieces = strip_colours(read_chunks(self._read))
         first = next(pieces, b"")
-        sample = [line for line in first.splitlines() if line.strip()][:SAMPLE_LINES]
+        sample = _take_sample(first)
         if not sample:
             return
         try:
-            yield from self._read_pieces(sample, chain([first], pieces))
+            for message in self._read_pieces(sample, chain([first], pieces)):
+                if "[" in message.host:
+                    yield from (message._replace(host=host) for host in expand_node_set(message.host))
+                else:
+                    yield message
         except UnknownLogForm:
             names = ", ".join(form.name for form in (*RECORD_FORMS, *list_log_forms()))
             shown = sample[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
@@ -65,6 +71,9 @@ class LogReader:
         if is_bug_report(sample):
             faults_only = self._query._replace(every=False)
             yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, faults_only))
+            return
+        if has_host_blocks(sample):
+            yield from self._read_host_blocks(pieces)
             return
         if has_relative_times(sample):
             pieces = write_whole_times(pieces)
@@ -77,6 +86,22 @@ class LogReader:
             yield from find_kernel_messages(form, pieces, self._query)
         else:
             yield from self._read_unknown(pieces)
+
+    def _read_host_blocks(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
+        """Read each block as a log of its own. Raises UnknownLogForm where none of them is one."""
+        knows = False
+        for hosts, parts in split_host_blocks(pieces):
+            first = next(parts, b"")
+            sample = _take_sample(first)
+            try:
+                for message in self._read_pieces(sample, chain([first], parts)) if sample else ():
+                    own = [message.host] if message.host and len(hosts) <= 1 else hosts or [""]
+                    yield from (message._replace(host=host) for host in own)
+                knows = knows or bool(sample)
+            except UnknownLogForm:
+                continue
+        if not knows:
+            raise UnknownLogForm
 
     def _is_stamped(self, sample: list[bytes]) -> bool:
         """Whether most of the first lines tell a time."""
@@ -109,6 +134,10 @@ class LogReader:
 def _has_layer(message: LogMessage, written_at: datetime) -> bool:
     inner = split_line(message.text, written_at)
     return inner.stamp is not None or message.text.startswith("kernel: ") or " kernel: " in message.text[:80]
+
+
+def _take_sample(piece: bytes) -> list[bytes]:
+    return [line for line in piece.splitlines() if line.strip()][:SAMPLE_LINES]
 
 
 def _text(line: bytes) -> str:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+_BEFORE = rb"(?P<before>(?:[^\[\n]{1,80}\[[\d,/-]{1,80}\])?[^\[\n]{0,80})"
 RELATIVE_STAMP = re.compile(
-    rb"^(?P<before>[^\[\n]{0,80})\[(?:(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d)"
+    rb"^" + _BEFORE + rb"\[(?:(?P<month>[A-Z][a-z]{2}) ?(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d)"
     rb"| *\+(?P<since>\d+\.\d+)|< *(?P<delta>\d+\.\d+)>)\]",
     re.MULTILINE,
 )
