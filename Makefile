@@ -53,7 +53,7 @@ load-tool: $(READY) ## pack assay-load into one file for nodes that have JAX or 
 
 lock: ## resolve both locks anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
-	  --python-version 3.11 --universal --group dev --output-file requirements.lock pyproject.toml
+	  --python-version 3.11 --universal --extra all --group dev --output-file requirements.lock pyproject.toml
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.10 --universal --group load --output-file requirements-load.lock
 

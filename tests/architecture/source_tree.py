@@ -48,6 +48,14 @@ class SourceModule:
             if isinstance(node, FunctionNode):
                 yield node
 
+    def imported_names(self) -> Iterator[str]:
+        """The top name of every module that this one imports anywhere."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module.partition(".")[0]
+
     def imported_modules(self, modules: frozenset[str]) -> Iterator[str]:
         """Every module of assay that this one imports anywhere: on top, in a function, or for types only."""
         for node in ast.walk(self.tree):

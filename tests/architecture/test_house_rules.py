@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, defaultdict
 
 import networkx as nx
 import pytest
+from architecture.distributions import CORE, EXTRAS, find_modules
 from architecture.source_tree import SOURCE, SourceModule, count_body_lines, read_source_modules
+
+from assay.model.errors import EXTRA_OF_MODULE
 
 MAX_MODULE_LINES, MAX_FUNCTION_LINES, MAX_FOLDER_MODULES = 300, 43, 22
 FURNITURE = re.compile(
@@ -15,6 +19,11 @@ FURNITURE = re.compile(
     r"|unwatched|utils?|helpers?|whereabouts|wish|wishes)(?:$|_)"
 )
 """Words that say nothing to a person who knows the field and not the project."""
+
+GUARDED_EXTRAS = ("load", "otel")
+"""Extras whose users say themselves what to do without them."""
+ONLY_WHERE_INSTALLED = {"compression", "xdist"}
+"""Part of Python from 3.14 on, and a plugin of pytest whose hooks import it."""
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +90,11 @@ def test_a_package_says_what_it_takes_does_and_gives(modules: list[SourceModule]
         if not ("Takes" in text and "Gives" in text):
             silent.append(module.name)
     assert silent == []
+
+
+def test_every_import_is_of_the_core_or_of_an_extra(modules: list[SourceModule]) -> None:
+    guarded = [line for extra in GUARDED_EXTRAS for line in EXTRAS[extra]]
+    known = find_modules([*CORE, *guarded]) | set(EXTRA_OF_MODULE) | ONLY_WHERE_INSTALLED
+    known |= set(sys.stdlib_module_names) | {"assay"}
+    unknown = [f"{one.name}: {name}" for one in modules for name in {*one.imported_names()} - known]
+    assert not unknown, "add the distribution to `dependencies`, or to an extra and its module to EXTRA_OF_MODULE"

@@ -96,7 +96,8 @@ def test_it_is_a_git_repository_whose_first_commit_is_its_owners(made: Path) -> 
 
 
 def test_it_pins_this_version_of_assay(made: Path) -> None:
-    assert (made / "requirements.txt").read_text() == f"assay-fleet=={version('assay-fleet')}\n"
+    last = (made / "requirements.txt").read_text().splitlines()[-1]
+    assert last == f"assay-fleet[all]=={version('assay-fleet')}"
 
 
 def test_it_names_nothing_that_is_not_there(made: Path) -> None:

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from assay.cli.printable_output import escape_standard_streams
-from assay.model.errors import AssayError
+from assay.model.errors import AssayError, find_missing_extra
 from assay.model.gc_pause import collect_rarely
 from assay.model.texts.printable_text import escape_line
 
@@ -183,7 +183,8 @@ def main() -> None:
         _print_error(str(error))
         sys.exit(2)
     except Exception as error:
-        _print_error(_describe_storage_error(error) or _describe_internal_error(error))
+        known = find_missing_extra(error) or _describe_storage_error(error)
+        _print_error(str(known or _describe_internal_error(error)))
         sys.exit(2)
 
 

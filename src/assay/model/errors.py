@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import NamedTuple
 
 from assay.model.texts.printable_text import escape_line
+
+EXTRA_OF_MODULE = {
+    "allure": "allure",
+    "ansible": "ansible",
+    "ansible_runner": "ansible",
+    "anyio": "web",
+    "cryptography": "web",
+    "duckdb": "duckdb",
+    "feedgenerator": "web",
+    "itsdangerous": "web",
+    "kubernetes": "kubernetes",
+    "sse_starlette": "lab",
+    "starlette": "web",
+    "trustme": "lab",
+    "uvicorn": "web",
+}
+"""The extra of this distribution that installs each module, as in `pip install 'assay-fleet[web]'`."""
 
 
 class AssayError(Exception):
@@ -23,8 +41,32 @@ class AssayError(Exception):
 
 
 def describe_error(error: Exception) -> str:
-    """Return what went wrong, for people: an AssayError as it is, anything else as an internal error."""
-    return str(error) if isinstance(error, AssayError) else f"internal error: {type(error).__name__}: {error}"
+    """Return what went wrong, for people: an AssayError as it is, a missing extra, or an internal error."""
+    known = error if isinstance(error, AssayError) else find_missing_extra(error)
+    return str(known or f"internal error: {type(error).__name__}: {error}")
+
+
+def find_missing_extra(error: Exception) -> AssayError | None:
+    """Return what to install if an import failed because an extra is not installed, None for any other error."""
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    module = (error.name or "").partition(".")[0]
+    return _missing(module) if module in EXTRA_OF_MODULE else None
+
+
+def require_extra(extra: str) -> None:
+    """Raise AssayError unless every module of an extra is installed."""
+    for module, owner in EXTRA_OF_MODULE.items():
+        if owner == extra and importlib.util.find_spec(module) is None:
+            raise _missing(module)
+
+
+def _missing(module: str) -> AssayError:
+    extra = EXTRA_OF_MODULE[module]
+    return AssayError(
+        f"this needs the Python module {module}, which is not installed",
+        fix=f"install the extra {extra}: pip install 'assay-fleet[{extra}]'; or all of them: 'assay-fleet[all]'",
+    )
 
 
 class FieldConflict(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from assay.model.errors import AssayError
+from assay.model.errors import AssayError, find_missing_extra
 
 if TYPE_CHECKING:  # loads the email package, which no command needs that uses no plug-in
     from importlib.metadata import EntryPoint
@@ -57,9 +57,11 @@ class PluginGroup:
         try:
             plugin = points[0].load()
         except Exception as error:  # the import of a module from outside may raise anything
+            if missing := find_missing_extra(error):
+                raise missing from error
             raise self._broken(points[0], f"{type(error).__name__}: {error}") from error
-        if missing := [attribute for attribute in self._attributes if not hasattr(plugin, attribute)]:
-            raise self._broken(points[0], f"{points[0].value} has no {', '.join(missing)}")
+        if absent := [attribute for attribute in self._attributes if not hasattr(plugin, attribute)]:
+            raise self._broken(points[0], f"{points[0].value} has no {', '.join(absent)}")
         return plugin
 
     def _broken(self, point: EntryPoint, reason: str) -> AssayError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from assay.fleet.json_schemas import write_schemas
@@ -14,6 +13,7 @@ from assay.fleet.rules.code_owners import FILE as CODE_OWNERS
 from assay.fleet.rules.code_owners import format_code_owners
 from assay.fleet.spec_reader import read_specs
 from assay.model.errors import AssayError
+from assay.starter.own_requirement import make_requirement
 
 HERE = Path(__file__).parent
 OWN_FILES = HERE / "own"
@@ -84,7 +84,7 @@ def _fill(folder: Path, left_out: Sequence[str]) -> None:
     _copy(OWN_FILES, OWN_FILES, folder, left_out)
     for name, true_name in RENAMED_FILES.items():
         (folder / name).rename(folder / true_name)
-    (folder / "requirements.txt").write_text(f"assay-fleet=={version('assay-fleet')}\n", encoding="utf-8")
+    (folder / "requirements.txt").write_text(make_requirement(), encoding="utf-8")
     write_schemas(folder)
     (folder / CODE_OWNERS).write_text(format_code_owners(read_specs(WorkingFolder(folder))[0]), encoding="utf-8")
 

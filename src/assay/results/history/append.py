@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.model.errors import AssayError
+from assay.model.errors import AssayError, require_extra
 from assay.model.outcome import SuiteRun
 from assay.results.history import parquet_files
 from assay.results.history.compaction import compact_days
@@ -63,7 +63,10 @@ def append_missing_runs(reports: Path) -> list[AssayError]:
     if not runs:
         return []
     try:
+        require_extra("duckdb")
         appended = _list_appended_runs(home)
+    except AssayError as error:
+        return [AssayError(f"the run is stored, but not in the history of runs: {error.what}", fix=error.fix)]
     except OSError as error:
         return [AssayError(f"history cannot be written: {error}", where=str(home), fix=_RETRY_FIX)]
     left = (run for run in reversed(runs) if run.parent.name not in appended and _is_final(run, runs[-1]))

@@ -19,7 +19,7 @@ from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
-from assay.model.errors import AssayError
+from assay.model.errors import AssayError, require_extra
 
 if TYPE_CHECKING:
     from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
@@ -84,6 +84,7 @@ def reconcile(
 
     Exit codes: 0 ended normally; 1 after --once or --settle, the breaker holds nodes back; 2 it could not run.
     """
+    require_extra("ansible")  # a remedy that cannot run would send its node to people
     workspace = Workspace(fleet.resolve())
     select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
     names = select(workspace.fleet)
