@@ -6,8 +6,8 @@ A new interval begins with another part, new versions, another rack, and after a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from assay.lifecycle.assets.asset_history import (
     ASSET_ENTRY_KINDS,
@@ -25,8 +25,7 @@ NODE_KIND = "node"
 _TRAITS = attrgetter("kind", "serial", "sku", "firmware", "rack", "position")
 
 
-@dataclass(frozen=True, slots=True)
-class PartHolder:
+class PartHolder(NamedTuple):
     """A part at a place of a node. `place` "" is the node itself. Times are ISO 8601 UTC; `until` "": until now.
 
     `sku` is its model, or the NodeSpec of a node. `position` is the place within the node, and a node's in its rack.
@@ -58,7 +57,7 @@ def list_part_holders(node: str, entries: Iterable[LedgerEntry]) -> list[PartHol
         held = {one.place: one for one in _describe_parts(node, assets, setup, entry.at) if one.place not in gone}
         for place in [*present]:
             if entry.kind == CertifiedEntry.kind or _differs(present[place], held.get(place)):
-                ended.append(replace(present.pop(place), until=entry.at))
+                ended.append(present.pop(place)._replace(until=entry.at))
         present = {place: _continue(present.get(place, one), one.batch) for place, one in held.items()}
     return _name_batches([*(one for one in ended if one.until > one.since), *present.values()])
 
@@ -76,12 +75,13 @@ def _describe_parts(node: str, assets: NodeAssets, setup: NodeSetup, at: str) ->
     if not setup.entry:
         return
     parts: Mapping[str, InstalledPart] = {"": InstalledPart(NODE_KIND, assets.serial), **assets.parts}
+    of_node, driver = setup.find_firmware(""), setup.versions.get("driver", "")
     for place, part in parts.items():
         sku = setup.models.get(place, "") if place else setup.spec
         position = place or f"u{setup.u}"
-        firmware, driver = setup.find_firmware(place), setup.versions.get("driver", "")
+        firmware = setup.find_firmware(place) if place in setup.versions else of_node
         yield PartHolder(
-            node, place, part.kind, part.serial, sku, setup.batch, firmware, setup.rack, position, at, driver=driver
+            node, place, part.kind, part.serial, sku, setup.batch, firmware, setup.rack, position, at, "", driver
         )
 
 
@@ -91,7 +91,7 @@ def _differs(before: PartHolder, now: PartHolder | None) -> bool:
 
 
 def _continue(one: PartHolder, batch: str) -> PartHolder:
-    return one if one.batch == batch else replace(one, batch=batch)
+    return one if one.batch == batch else one._replace(batch=batch)
 
 
 def _name_batches(holders: list[PartHolder]) -> list[PartHolder]:
@@ -99,4 +99,4 @@ def _name_batches(holders: list[PartHolder]) -> list[PartHolder]:
     first: dict[str, str] = {}
     for one in sorted(holders, key=attrgetter("since")):
         first.setdefault(one.place, one.serial)
-    return [one if not one.place or first[one.place] == one.serial else replace(one, batch="") for one in holders]
+    return [one if not one.place or first[one.place] == one.serial else one._replace(batch="") for one in holders]

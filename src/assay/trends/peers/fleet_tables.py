@@ -14,7 +14,7 @@ from assay.lifecycle.assets.part_holders import HOLDER_ENTRY_KINDS, PartHolder, 
 from assay.lifecycle.node_state import FaultRecord
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.errors import AssayError
-from assay.model.timestamps import parse_time
+from assay.model.timestamps import parse_epoch_seconds_cached, parse_time
 from assay.results.history.duckdb_memory import connect_duckdb
 from assay.results.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
 
@@ -153,8 +153,8 @@ def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRe
 
 
 def _make_row(one: PartHolder) -> tuple[object, ...]:
-    until = parse_time(one.until).timestamp() if one.until else None
-    since = parse_time(one.since).timestamp()
+    until = parse_epoch_seconds_cached(one.until) if one.until else None
+    since = parse_epoch_seconds_cached(one.since)
     traits = (one.serial, one.sku, one.firmware, one.rack, one.position)
     return (one.node, one.place, *traits, since, until, "", "", one.batch, one.driver, one.kind)
 

@@ -23,7 +23,7 @@ WITH days AS (
     arg_max(m.at_least, m.time_s) AS at_least, arg_max(m.at_most, m.time_s) AS at_most
   FROM measurements m JOIN named n USING (node, subject, name, unit) LEFT JOIN intervals i
     ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
-  WHERE coalesce(i.segment, 0) = n.segment AND isfinite(m.value) AND m.date > $since
+  WHERE list_contains($nodes, m.node) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value) AND m.date > $since
     AND m.day > n.anchor - $own_from AND m.day <= n.anchor + $later AND m.day <= $until
   GROUP BY ALL
 ), middles AS (
@@ -98,9 +98,10 @@ class ChangeScore(NamedTuple):
 def read_values(database: DuckDBPyConnection, until: int, later: int = 0) -> None:
     """Make the table `valued`: `named` with the values of each series. `later`: count so many days after the anchor."""
     windows: dict[str, object] = {"recent": RECENT_DAYS, "own_to": OWN_TO, "own_from": OWN_FROM}
-    first = database.execute("SELECT min(anchor) FROM named").fetchall()[0][0]
+    first, nodes = database.execute("SELECT min(anchor), list(DISTINCT node) FROM named").fetchall()[0]
     since = DAY_0 + timedelta(days=(until if first is None else first) - OWN_FROM)
-    run(database, _VALUES, {**windows, "since": since, "rate_days": RATE_DAYS, "until": until, "later": later})
+    windows |= {"since": since, "rate_days": RATE_DAYS, "until": until, "later": later, "nodes": nodes or []}
+    run(database, _VALUES, windows)
 
 
 def make_score(row: Sequence[Any]) -> ChangeScore:
