@@ -3,6 +3,7 @@
 import os
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -14,18 +15,27 @@ from superpods import fleet_of, row, superpod
 from assay.cli.app import main
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.drafts.host_recognition import HostAdapter, find_hosts
+from assay.fabric.drafts.host_list import read_host_list
+from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.drafts.judged_design import judge_discovery
 from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
+from assay.model.errors import AssayError
+from assay.model.fabric.adapter_names import AdapterNames, HostAdapter
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fleet import Fleet
+from assay.starter.shipped_specs import find_adapter_names
 
 NOBODY = Fleet(Path(), {})
+NAMES = find_adapter_names(None)
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband"
+
+
+def judge(seen):
+    return judge_discovery(seen, "learned", NOBODY, find_hosts(seen.devices.values(), NAMES))
 
 
 def pod(units):
@@ -66,7 +76,7 @@ def faults(discrepancies):
 )
 def test_a_clean_fabric_is_rules_without_an_exception(plan):
     topology = plan()
-    judged = judge_discovery(in_reach(topology, as_built(topology)), "learned", NOBODY)
+    judged = judge(in_reach(topology, as_built(topology)))
     assert (judged.comparison.verdict, judged.exceptions) == ("match", [])
     assert len(judged.topology.cables) == len(topology.cables)
 
@@ -76,7 +86,7 @@ def test_a_clean_fabric_is_rules_without_an_exception(plan):
 def test_planted_faults_are_exactly_the_exceptions(units, seed):
     plan = pod(units)
     seen = planted(plan, Random(seed))
-    judged = judge_discovery(seen, "learned", NOBODY)
+    judged = judge(seen)
     assert faults(judged.exceptions) == faults(compare_cabling(plan, seen).discrepancies)
 
 
@@ -101,7 +111,7 @@ def grown():
 
 def test_a_grown_fabric_is_rules_with_spread_trunks_and_absent_units():
     plan = grown()
-    judged = judge_discovery(in_reach(plan, as_built(plan)), "learned", NOBODY)
+    judged = judge(in_reach(plan, as_built(plan)))
     assert (judged.comparison.verdict, judged.exceptions) == ("match", [])
     assert (judged.design.spines.trunk, judged.design.spines.pod) == ("spread", 4)
     assert judged.design.leaves.absent_units == [3, 4]
@@ -111,14 +121,14 @@ def test_a_grown_fabric_is_rules_with_spread_trunks_and_absent_units():
 def test_faults_planted_in_a_grown_fabric_are_exactly_the_exceptions(seed):
     plan = grown()
     seen = planted(plan, Random(seed), swaps=3, missing=3, dead="leaf-01-3")
-    judged = judge_discovery(seen, "learned", NOBODY)
+    judged = judge(seen)
     assert faults(judged.exceptions) == faults(compare_cabling(plan, seen).discrepancies)
 
 
 def test_a_rules_draft_needs_no_inventory():
     plan = pod(2)
     seen = planted(plan, Random(2), swaps=2, missing=1)
-    judged = judge_discovery(seen, "learned", NOBODY)
+    judged = judge(seen)
     design = FabricDesign.model_validate(yaml.safe_load(draft_rules(judged, seen)))
     again = compare_cabling(compile_topology(design, NOBODY), seen)
     assert faults(again.discrepancies) == faults(judged.comparison.discrepancies)
@@ -129,7 +139,7 @@ def test_a_free_place_has_the_name_that_its_node_would_have():
     plan = pod(2)
     gone = _adapters(plan, "n0007")
     seen = in_reach(plan, [cable for cable in as_built(plan) if not {cable.a.guid, cable.b.guid} & gone])
-    judged = judge_discovery(seen, "learned", NOBODY)
+    judged = judge(seen)
     assert judged.design.gaps == ["n0007"]
     assert draft_rules(judged, seen).count('nodes: ["n0001..n0064"]') == 1
 
@@ -137,7 +147,7 @@ def test_a_free_place_has_the_name_that_its_node_would_have():
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")
 def test_a_real_fabric_of_5007_nodes_is_rules_with_few_exceptions():
     seen = read_topology((SAMPLES / "selene.compute.txt").read_text())
-    judged = judge_discovery(seen, "selene", NOBODY)
+    judged = judge(seen)
     assert (judged.comparison.matching, judged.comparison.expected) == (12115, 12144)
     assert Counter(one.kind for one in judged.exceptions) == {"missing": 29}
     assert judged.design.leaves.absent_units == [19, 20, 21]
@@ -147,7 +157,7 @@ def test_an_exception_says_what_the_others_do():
     plan = pod(2)
     cables = as_built(plan)
     cables[0], cables[1] = cables[0]._replace(b=cables[1].b), cables[1]._replace(b=cables[0].b)
-    judged = judge_discovery(in_reach(plan, cables), "learned", NOBODY)
+    judged = judge(in_reach(plan, cables))
     (one,) = judged.exceptions
     assert judged.explain(one).endswith("(31 nodes here have mlx5_0 on leaf-su01-r0, this one has not)")
 
@@ -155,7 +165,7 @@ def test_an_exception_says_what_the_others_do():
 def test_the_rules_are_a_design_and_what_nobody_saw_is_marked():
     plan = pod(2)
     seen = planted(plan, Random(1), swaps=1, missing=1)
-    judged = judge_discovery(seen, "learned", NOBODY)
+    judged = judge(seen)
     text = draft_rules(judged, seen, judged.nodes)
     design = FabricDesign.model_validate(yaml.safe_load(text))
     assert len(text.splitlines()) < 70, "a design of rules is short"
@@ -173,7 +183,7 @@ def test_other_devices_stand_beside_the_rules():
     cables = [cable for cable in as_built(plan) if cable.a.guid not in _adapters(plan, "n0064")]
     cables.append(DiscoveredCable(PortId(storage.guid, 1), PortId(leaf.guid, 32), "4xNDR"))
     seen = in_reach(plan, cables, [storage])
-    judged = judge_discovery(seen, "learned", NOBODY)
+    judged = judge(seen)
     assert judged.exceptions == []
     listed = yaml.safe_load(draft_rules(judged, seen))
     assert [device["name"] for device in listed["devices"]] == ["storage-1 mlx5_0"]
@@ -190,7 +200,7 @@ def test_a_cabling_without_a_pattern_is_none():
     ends = [cable.b for cable in cables]
     Random(3).shuffle(ends)
     mixed = [cable._replace(b=end) for cable, end in zip(cables, ends, strict=True)]
-    assert judge_discovery(in_reach(plan, mixed), "learned", NOBODY) is None
+    assert judge(in_reach(plan, mixed)) is None
 
 
 @pytest.mark.parametrize(
@@ -199,19 +209,20 @@ def test_a_cabling_without_a_pattern_is_none():
         ("n1 mlx5_10", ("n1", "mlx5_10")), ("n2 HCA-1", ("n2", "HCA-1")),
         ("gpu-7f3a mlx5_ib3", ("gpu-7f3a", "mlx5_ib3")),
         ("node17 ibp24s0", ("node17", "ibp24s0")), ("node17:ibP2p1s0", ("node17", "ibP2p1s0")),
+        ("n7-ib3", ("n7", "ib3")), ("hall-2.rack4.n7.ib3", ("hall-2.rack4.n7", "ib3")),
         ("MT4129 ConnectX7   Mellanox Technologies", None), ("localhost HCA-3", None),
     ],
 )  # fmt: skip
 def test_a_host_is_known_by_what_its_adapters_announce(name, known):
     device = DiscoveredDevice("0x00000000000000a1", "hca", 1, name)
-    assert find_hosts([device], {}).get(device.guid) == (HostAdapter(*known) if known else None)
+    assert find_hosts([device], NAMES).get(device.guid) == (HostAdapter(*known) if known else None)
 
 
 def test_two_ports_of_one_card_are_in_one_host_and_the_inventory_wins():
     cards = [DiscoveredDevice(f"0x{n:016x}", "hca", 1, "Mellanox ConnectX-6", "0x00000000000000aa") for n in (1, 2)]
-    assert {one.host for one in find_hosts(cards, {}).values()} == {"host-0x00000000000000aa"}
+    assert {one.host for one in find_hosts(cards, NAMES).values()} == {"host-0x00000000000000aa"}
     listed = {cards[0].guid: HostAdapter("n9", "mlx5_0")}
-    assert find_hosts(cards, listed)[cards[0].guid].host == "n9"
+    assert find_hosts(cards, NAMES, listed)[cards[0].guid].host == "n9"
 
 
 def test_the_verb_writes_rules_and_the_nodes_that_they_need(tmp_path, monkeypatch, capsys):
@@ -225,3 +236,45 @@ def test_the_verb_writes_rules_and_the_nodes_that_they_need(tmp_path, monkeypatc
     assert not end.value.code
     assert yaml.safe_load(capsys.readouterr().out)["rails"] == 8
     assert len(yaml.safe_load((tmp_path / "nodes.yml").read_text())["hosts"]) == 64
+
+
+def test_a_list_of_hosts_names_adapters_that_announce_nothing():
+    plan = pod(2)
+    devices = {guid: one._replace(description="MT4129") for guid, one in in_reach(plan, as_built(plan)).devices.items()}
+    seen = replace(in_reach(plan, as_built(plan)), devices=devices)
+    own = {node: [d.guid for d in plan if d.node == node] for node in dict.fromkeys(d.node for d in plan if d.node)}
+    text = "host guids\n" + "".join(f"{node} {' '.join(guids)}\n" for node, guids in own.items())
+    hosts = find_hosts(devices.values(), NAMES, read_host_list(text))
+    judged = judge_discovery(seen, "learned", NOBODY, hosts)
+    assert (judged.design.nodes[0], judged.exceptions) == ("n0001", [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "n1 0xa088c20300000010", "n1,mlx5_0,a088c20300000010", "a088:c203:0000:0010\tn1\tmlx5_0 # rail 0",
+        '"0xA088C20300000010";"n1";"mlx5_0"',
+    ],
+)  # fmt: skip
+def test_a_list_of_hosts_has_many_forms(line):
+    assert read_host_list(line) == {"0xa088c20300000010": HostAdapter("n1", "mlx5_0")}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no line has a host"), ("n1 0xa088c20300000010\nn2\n", "no GUID"), ("0xa088c20300000010", "no host"),
+        ("n1 0xa088c20300000010\nn2 0xa088c20300000010", "stands twice"),
+    ],
+)  # fmt: skip
+def test_a_list_of_hosts_that_cannot_be_right_is_refused(text, why):
+    with pytest.raises(AssayError, match=why):
+        read_host_list(text)
+
+
+@pytest.mark.parametrize("pattern", ["(", r"(?P<host>\S+)", r"(?P<host>\S+) (?P<slot>\S+) (?P<more>.)"])
+def test_a_pattern_without_host_and_slot_is_refused(pattern):
+    with pytest.raises(ValueError, match=r"regular expression|exactly the groups"):
+        AdapterNames.model_validate(
+            {"kind": "AdapterNames", "name": "ours", "patterns": {"x": {"pattern": pattern, "source": "us"}}}
+        )

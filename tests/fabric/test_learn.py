@@ -14,7 +14,8 @@ from superpods import fleet_of, superpod
 from assay.cli.app import main
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.drafts.design_draft import draft_from_discovery
+from assay.fabric.drafts.design_draft import DesignDraft, draft_from_discovery
+from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.yaml_document import parse_yaml
@@ -23,17 +24,23 @@ from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
 from assay.model.fleet import Fleet
+from assay.starter.shipped_specs import find_adapter_names
 
 SAMPLES = Path(os.environ.get("ASSAY_SAMPLES", "no samples")) / "infiniband"
 NOBODY = Fleet(Path(), {})
+NAMES = find_adapter_names(None)
 
 
 def design_of(text: str) -> FabricDesign:
     return FabricDesign.model_validate(parse_yaml(text.encode(), "learned.yaml").data)
 
 
+def draft(discovery: FabricDiscovery, name: str) -> DesignDraft:
+    return draft_from_discovery(discovery, name, find_hosts(discovery.devices.values(), NAMES))
+
+
 def learnt(discovery: FabricDiscovery, fleet: Fleet = NOBODY):
-    return compile_topology(design_of(draft_from_discovery(discovery, "learned").as_yaml()), fleet)
+    return compile_topology(design_of(draft(discovery, "learned").as_yaml()), fleet)
 
 
 @st.composite
@@ -91,9 +98,8 @@ def test_names_are_hints_and_rates_are_what_most_run_at():
     design = superpod(2)
     discovery = as_found(compile_topology(design, fleet_of(design)))
     slow = discovery.cables[7]._replace(rate="4xHDR")
-    text = draft_from_discovery(
-        FabricDiscovery([*discovery.cables[:7], slow, *discovery.cables[8:]], discovery.devices), "hall1"
-    ).as_yaml()
+    slower = FabricDiscovery([*discovery.cables[:7], slow, *discovery.cables[8:]], discovery.devices)
+    text = draft(slower, "hall1").as_yaml()
     assert yaml.safe_load(text)["rate"] == "4xNDR"
     assert "4xHDR # n0001 mlx5_7 – leaf-su01-r7; review: most run at 4xNDR\n" in text
     assert "# review: 1 cable with another rate than 4xNDR: is that intended?\n" in text
@@ -111,8 +117,8 @@ def test_what_is_inside_a_switch_is_not_learnt():
         DiscoveredCable(PortId(leaf, 65), PortId(inner, 1), "4xNDR"),
         DiscoveredCable(PortId(leaf, 1), PortId(node, 1), "4xNDR"),
     ]
-    draft = draft_from_discovery(FabricDiscovery(cables, devices), "learned")
-    assert (len(draft.cables), [one.name for one in draft.devices]) == (1, ["leaf", "n1 mlx5_0"])
+    drafted = draft(FabricDiscovery(cables, devices), "learned")
+    assert (len(drafted.cables), [one.name for one in drafted.devices]) == (1, ["leaf", "n1 mlx5_0"])
     assert (
         compare_cabling(learnt(FabricDiscovery(cables, devices)), FabricDiscovery(cables, devices)).verdict == "match"
     )
@@ -120,12 +126,12 @@ def test_what_is_inside_a_switch_is_not_learnt():
 
 def test_nothing_is_learnt_from_a_partial_discovery():
     with pytest.raises(AssayError, match=r"no design can be drafted from a partial discovery: .* \(and \d+ more\)"):
-        draft_from_discovery(read_topology(load_recording("compute")[:5000]), "learned")
+        draft(read_topology(load_recording("compute")[:5000]), "learned")
 
 
 def test_a_name_that_no_design_can_have_is_refused():
     with pytest.raises(AssayError, match="is no name for a design"):
-        draft_from_discovery(read_topology(load_recording("compute")), "Hall 1")
+        draft(read_topology(load_recording("compute")), "Hall 1")
 
 
 @pytest.fixture
@@ -181,7 +187,7 @@ def test_real_dumps_match_what_was_learnt_from_them():
 def hosts(*names: str) -> dict[str, str]:
     """The node that each adapter is learnt to be in, by its name."""
     devices = {f"0x{n:016x}": DiscoveredDevice(f"0x{n:016x}", "hca", 1, name) for n, name in enumerate(names, start=1)}
-    return {one.name: one.node for one in draft_from_discovery(FabricDiscovery([], devices), "learned").devices}
+    return {one.name: one.node for one in draft(FabricDiscovery([], devices), "learned").devices}
 
 
 def test_an_adapter_s_name_tells_its_node_unless_two_announce_the_same():

@@ -84,6 +84,7 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
         images=images,
         provisionings=provisionings,
         trend_rules=draft.specs_of_kind("TrendRules"),
+        adapter_names=draft.specs_of_kind("AdapterNames"),
         lines=SpecLineIndex(draft.spec_files),
         commit=commit,
         dirty=dirty,

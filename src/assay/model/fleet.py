@@ -12,6 +12,7 @@ from assay.model.errors import AssayError
 from assay.model.node import Node
 
 if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
+    from assay.model.fabric.adapter_names import AdapterNames
     from assay.model.fabric.fabric_design import FabricDesign
     from assay.model.load.burn_in_spec import BurnIn
     from assay.model.load.collective_workload import CollectiveWorkload
@@ -58,6 +59,7 @@ FIELD_OF_KIND = {
     "Image": "images",
     "Provisioning": "provisionings",
     "TrendRules": "trend_rules",
+    "AdapterNames": "adapter_names",
 }
 """Where a Fleet has the specs of each kind."""
 
@@ -94,6 +96,7 @@ class Fleet:
     images: Mapping[str, Image] = field(default_factory=dict)
     provisionings: Mapping[str, Provisioning] = field(default_factory=dict)
     trend_rules: Mapping[str, TrendRules] = field(default_factory=dict)
+    adapter_names: Mapping[str, AdapterNames] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False

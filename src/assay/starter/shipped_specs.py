@@ -9,6 +9,7 @@ from typing import TypeVar
 from assay.fleet.repository_tree import WorkingFolder
 from assay.fleet.spec_reader import read_specs
 from assay.model.errors import AssayError
+from assay.model.fabric.adapter_names import AdapterNames
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.specs.cost_assumptions import CostAssumptions
 from assay.model.specs.spec_document import SpecDocument
@@ -16,7 +17,7 @@ from assay.model.specs.trend_rules import TrendRules
 from assay.starter.new_repository import find_example
 
 Document = TypeVar("Document", bound=SpecDocument)
-FOLDERS = {"CostAssumptions": "specs/costs", "TrendRules": "specs/trends"}
+FOLDERS = {"CostAssumptions": "specs/costs", "TrendRules": "specs/trends", "AdapterNames": "specs/adapter-names"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ def find_cost_assumptions(fleet: Fleet) -> tuple[CostAssumptions, str]:
 def find_trend_rules(fleet: Fleet | None) -> TrendRules:
     """Return the trend rules of a fleet, or those that assay ships. Raises AssayError if the fleet has two."""
     return _find(fleet, TrendRules)[0]
+
+
+def find_adapter_names(fleet: Fleet | None) -> AdapterNames:
+    """Return how adapters announce themselves, of a fleet or as assay ships it. Raises AssayError if it has two."""
+    return _find(fleet, AdapterNames)[0]
 
 
 def _find(fleet: Fleet | None, model: type[Document]) -> tuple[Document, str]:

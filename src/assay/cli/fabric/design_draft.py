@@ -25,6 +25,10 @@ def learn(
     ],
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "learned",
     stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="The tool's stderr.")] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Hosts with their adapters' GUIDs, where the adapters do not announce them."),
+    ] = None,
     inventory: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the nodes with their adapters' GUIDs here, not into the design."),
@@ -38,22 +42,26 @@ def learn(
     Exit codes: 0 drafted; 2 the discovery is partial or unreadable.
     """
     from assay.fabric.drafts.design_draft import draft_from_discovery
+    from assay.fabric.drafts.host_list import read_host_list
+    from assay.fabric.drafts.host_recognition import find_hosts, list_inventory_adapters
     from assay.fabric.drafts.judged_design import judge_discovery
     from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
     from assay.fabric.readers.format_detection import read_topology
     from assay.model.gc_pause import pause_gc
+    from assay.starter.shipped_specs import find_adapter_names
 
     with pause_gc():
         discovery = read_topology(read_dump(dump), read_dump(stderr) if stderr else "")
         known = _load_fleet_or_empty(fleet)
-        judged = None if discovery.partial else judge_discovery(discovery, name, known)
+        listed = list_inventory_adapters(known) | (read_host_list(read_dump(hosts)) if hosts else {})
+        adapters = find_hosts(discovery.devices.values(), find_adapter_names(known), listed)
+        judged = None if discovery.partial else judge_discovery(discovery, name, known, adapters)
     if inventory and judged:
         inventory.write_text(draft_inventory(judged))
     if judged:
-        listed = judged.nodes if inventory else known.nodes
-        print(draft_rules(judged, discovery, listed.keys()), end="")  # noqa: T201
+        print(draft_rules(judged, discovery, (judged.nodes if inventory else known.nodes).keys()), end="")  # noqa: T201
     else:
-        print(draft_from_discovery(discovery, name).as_yaml(), end="")  # noqa: T201
+        print(draft_from_discovery(discovery, name, adapters).as_yaml(), end="")  # noqa: T201
 
 
 def import_cabling_sheet(

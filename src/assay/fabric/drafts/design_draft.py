@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.drafts.host_recognition import find_hosts, sort_naturally
+from assay.fabric.drafts.host_recognition import sort_naturally
 from assay.fabric.drafts.judged_design import JudgedDesign
 from assay.model.errors import AssayError
+from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import DeviceKind
 from assay.model.text_lists import format_count
 
@@ -148,7 +149,7 @@ def list_exceptions(judged: JudgedDesign) -> list[str]:
 MAX_PORTS = 4096
 
 
-def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
+def draft_from_discovery(discovery: FabricDiscovery, name: str, hosts: Mapping[str, HostAdapter]) -> DesignDraft:
     """Return the draft of a design with every cable as it was discovered.
 
     Raises AssayError for a partial discovery: the design would lack for ever what the discovery lacks.
@@ -164,7 +165,7 @@ def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
     rate = find_most_frequent(cable.rate for cable in cables)
     devices = {guid: device for guid, device in discovery.devices.items() if guid not in inside}
     draft = DesignDraft(name, f"Every cable as it was discovered: {len(devices)} devices, {len(cables)} cables", rate)
-    draft.devices = make_devices(devices, cables)
+    draft.devices = make_devices(devices, cables, hosts)
     draft.cables = [make_cable(cable, devices, rate) for cable in cables]
     draft.review = ["no pattern: this is the cabling as found, right or not", "add racks, units and lengths"]
     if other_rates := sum(1 for cable in draft.cables if cable.rate):
@@ -172,7 +173,9 @@ def draft_from_discovery(discovery: FabricDiscovery, name: str) -> DesignDraft:
     return draft
 
 
-def make_devices(devices: dict[str, DiscoveredDevice], cables: list[DiscoveredCable]) -> list[DraftDevice]:
+def make_devices(
+    devices: dict[str, DiscoveredDevice], cables: list[DiscoveredCable], hosts: Mapping[str, HostAdapter]
+) -> list[DraftDevice]:
     """Return the devices, switches first, by name."""
     highest_port: dict[str, int] = {}
     for port in (port for cable in cables for port in (cable.a, cable.b)):
@@ -180,7 +183,6 @@ def make_devices(devices: dict[str, DiscoveredDevice], cables: list[DiscoveredCa
     if (highest := max(highest_port.values(), default=0)) > MAX_PORTS:
         raise AssayError(f"no device has a port {highest}", fix="discover again")
     name_count = Counter(device.name for device in devices.values())
-    hosts = find_hosts(devices.values(), {})
     chips = Counter(device.system for device in devices.values() if device.kind == "switch" and device.system)
     return [
         DraftDevice(

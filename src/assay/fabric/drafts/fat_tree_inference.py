@@ -14,9 +14,10 @@ from functools import cached_property
 from statistics import median
 
 from assay.fabric.discovery import FabricDiscovery
-from assay.fabric.drafts.host_recognition import HostAdapter, sort_naturally
+from assay.fabric.drafts.host_recognition import sort_naturally
 from assay.fabric.drafts.majority_votes import join_groups, vote
 from assay.fabric.drafts.trunk_pattern import TrunkPattern
+from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import PortId
 
 UNSEEN = 0xFFFF_FFFF_0000_0000

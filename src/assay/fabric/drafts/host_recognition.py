@@ -5,55 +5,46 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredDevice
-
-NO_HOSTS = {"localhost", "localhost.localdomain", AGGREGATION_NODE}
-HOST_PATTERNS: tuple[tuple[str, str], ...] = (
-    ("rdma-ndd, Mellanox OFED: `%h %d`", r"(?P<host>\S+) (?P<slot>(?:mlx|mthca|hfi|qib|irdma|bnxt_re|hns)\w*\d)"),
-    ("Mellanox OFED before rdma-ndd, UFM: HCA-n", r"(?P<host>\S+) (?P<slot>HCA-\d+)"),
-    ("systemd's names of network devices", r"(?P<host>\S+)[ :](?P<slot>ib(?:p|s|P)?\d\w*|mlx5_ib\d+)"),
-    ("a host and its card, as some sites write it", r"(?P<host>\S+)[ :/](?P<slot>(?:hca|ib|nic|rail|port)[-_]?\d+)"),
-)
-"""How adapters announce themselves (NodeDesc), each with its source: the `host`, and the adapter's `slot` in it."""
+from assay.model.fabric.adapter_names import AdapterNames, HostAdapter
+from assay.model.fleet import Fleet
 
 
-class HostAdapter(NamedTuple):
-    """The host that an adapter is in, and the host's name for it."""
+def list_inventory_adapters(fleet: Fleet) -> dict[str, HostAdapter]:
+    """Return the host of each adapter that the inventory lists, by GUID."""
+    return {
+        guid: HostAdapter(node.name, f"mlx5_{rail}")
+        for node in fleet.nodes.values()
+        for rail, guid in enumerate(node.hca_guids)
+    }
 
-    host: str
-    slot: str
 
-
-def find_hosts(devices: Iterable[DiscoveredDevice], inventory: Mapping[str, HostAdapter]) -> dict[str, HostAdapter]:
-    """Return the host of each adapter by GUID. The inventory wins, then what an adapter announces.
+def find_hosts(
+    devices: Iterable[DiscoveredDevice], names: AdapterNames, listed: Mapping[str, HostAdapter] | None = None
+) -> dict[str, HostAdapter]:
+    """Return the host of each adapter by GUID. What is `listed` wins, then what an adapter announces.
 
     A host of which two adapters announce the same name is left out. Adapters that announce the same text and share a
     system image GUID are one card, and so in one host.
     """
-    adapters = [device for device in devices if device.kind == "hca" and device.guid not in inventory]
-    found: dict[str, HostAdapter] = {}
+    known, found = dict(listed or {}), dict[str, HostAdapter]()
     cards: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for device in adapters:
-        if named := _read_name(device.name):
+    hcas = [device for device in devices if device.kind == "hca" and device.description != AGGREGATION_NODE]
+    for device in hcas:
+        if device.guid in known:
+            continue
+        if named := names.read(device.name):
             found[device.guid] = named
         elif device.system and device.description:
             cards[device.description, device.system].append(device.guid)
     count = Counter(found.values())
-    ambiguous = {adapter.host for adapter, times in count.items() if times > 1} | NO_HOSTS
+    ambiguous = {adapter.host for adapter, times in count.items() if times > 1}
     found = {guid: adapter for guid, adapter in found.items() if adapter.host not in ambiguous}
     for (_, system), guids in cards.items():
         if len(guids) > 1:
             found |= {guid: HostAdapter(f"host-{system}", str(number)) for number, guid in enumerate(sorted(guids))}
-    return found | dict(inventory)
-
-
-def _read_name(name: str) -> HostAdapter | None:
-    for _, pattern in HOST_PATTERNS:
-        if match := re.fullmatch(pattern, name):
-            return HostAdapter(match["host"], match["slot"])
-    return None
+    return found | {device.guid: known[device.guid] for device in hcas if device.guid in known}
 
 
 def sort_naturally(text: str) -> list[tuple[int, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,12 @@ from assay.fabric.comparison.compare import FabricComparison, compare_cabling
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
-from assay.fabric.drafts.host_recognition import HostAdapter, find_hosts
 from assay.fabric.drafts.inferred_rules import make_rules
 from assay.fabric.readers.truncated_output import find_product
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.errors import AssayError
+from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.model.node import Node
@@ -30,14 +31,15 @@ UNDESIGNED_KINDS = {"device-unknown", "unexpected"}
 class JudgedDesign:
     """A design of rules, the nodes that it needs, and how the discovery differs from it.
 
-    `exceptions` are the differences that a person must look at. Other cables, of devices that the rules do not name,
-    are listed beside the rules.
+    `hosts` has the host of each adapter by GUID. `exceptions` are the differences that a person must look at. Other
+    cables, of devices that the rules do not name, are listed beside the rules.
     """
 
     design: FabricDesign
     nodes: dict[str, tuple[str, ...]]
     topology: CompiledTopology
     comparison: FabricComparison
+    hosts: Mapping[str, HostAdapter]
 
     @property
     def exceptions(self) -> list[CablingDiscrepancy]:
@@ -77,11 +79,13 @@ class JudgedDesign:
         return f" ({len(others)} nodes here have {slot or 'this rail'} on {switch.device}, this one has not)"
 
 
-def judge_discovery(discovery: FabricDiscovery, name: str, fleet: Fleet) -> JudgedDesign | None:
-    """Return the design that most cables of a whole discovery follow, None without such a pattern."""
-    inventory = {guid: HostAdapter(node.name, f"mlx5_{rail}") for node in fleet.nodes.values()
-                 for rail, guid in enumerate(node.hca_guids) if guid in discovery.devices}  # fmt: skip
-    hosts = find_hosts(discovery.devices.values(), inventory)
+def judge_discovery(
+    discovery: FabricDiscovery, name: str, fleet: Fleet, hosts: Mapping[str, HostAdapter]
+) -> JudgedDesign | None:
+    """Return the design that most cables of a whole discovery follow, None without such a pattern.
+
+    `hosts` has the host of each adapter by GUID.
+    """
     try:
         tree = FatTreeInference(discovery, hosts)
         rules = make_rules(tree, name, _find_rate(discovery), *_find_model(discovery, tree.leaves.guids))
@@ -92,7 +96,7 @@ def judge_discovery(discovery: FabricDiscovery, name: str, fleet: Fleet) -> Judg
     except (NoPattern, AssayError, ValueError, LookupError, StopIteration):
         return None
     comparison = compare_cabling(topology, discovery)
-    judged = JudgedDesign(design, nodes, topology, comparison)
+    judged = JudgedDesign(design, nodes, topology, comparison, hosts)
     return judged if comparison.matching >= MIN_SHARE * comparison.expected else None
 
 

@@ -81,7 +81,7 @@ def _format_beside(judged: JudgedDesign, discovery: FabricDiscovery, cables: lis
     names = {port.guid for cable in cables for port in cable[:2]} - judged.topology.devices.keys()
     devices = {guid: discovery.devices[guid] for guid in names if guid in discovery.devices}
     yield "devices: # beside the rules"
-    yield from map(format_device, make_devices(devices, cables))
+    yield from map(format_device, make_devices(devices, cables, judged.hosts))
     yield "cables:"
     yield from (format_cable(make_cable(cable, dict(discovery.devices), judged.design.rate)) for cable in cables)
 

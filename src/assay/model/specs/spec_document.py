@@ -73,6 +73,7 @@ class CodeOwners(SpecDocument):
 
 
 SPEC_KINDS = {
+    "AdapterNames": "assay.model.fabric.adapter_names",
     "BmcQuirks": "assay.model.specs.bmc_quirks",
     "BurnIn": "assay.model.load.burn_in_spec",
     "CheckCatalog": "assay.model.specs.check_catalog_and_gates",

@@ -26,6 +26,7 @@ COMPARED_KINDS = (
     "Image",
     "Provisioning",
     "TrendRules",
+    "AdapterNames",
 )
 """Kinds that are compared here value by value."""
 SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "LifecyclePolicy", "ManagementProfile")
@@ -33,7 +34,7 @@ SHOWN_KINDS = ("NodeSpec", "FirmwareBundle", "FabricDesign", "FaultCatalog", "Li
 SHOWN_DIFFERENCES = 5
 OF_NODES = ("NodeSpec", "FirmwareBundle", "ManagementProfile")
 """Kinds that touch only the nodes that use them. A change on a node has a section of its own."""
-NO_POOLS = (*OF_NODES, "CostAssumptions", "CollectiveWorkload", "TrendRules")
+NO_POOLS = (*OF_NODES, "CostAssumptions", "CollectiveWorkload", "TrendRules", "AdapterNames")
 """Kinds for which no pool has to be rehearsed, if no other section shows the change."""
 
 
