@@ -51,13 +51,11 @@ def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[Resp
     groups: dict[tuple[PolicyResponse | None, PolicyResponse | None], dict[tuple[str, str], set[bool]]] = defaultdict(
         dict
     )
+    was, will = _Answers(before.policy), _Answers(after.policy)
     for state in states:
         for fault in dict.fromkeys([*old, *new]):
             for in_use in (False, True):
-                said = (
-                    _answer(before.policy, state, old.get(fault), in_use),
-                    _answer(after.policy, state, new.get(fault), in_use),
-                )
+                said = was.find(state, old.get(fault), in_use), will.find(state, new.get(fault), in_use)
                 if said[0] != said[1]:
                     groups[said].setdefault((state, fault), set()).add(in_use)
     return tuple(ResponseChange(*said, tuple(_cases(cases))) for said, cases in groups.items())
@@ -74,8 +72,22 @@ def _kinds(catalog: FaultCatalog) -> Iterator[tuple[str, FaultTreatmentKey]]:
     yield UNKNOWN_FAULT, (UNKNOWN_FAULT, other.severity, other.blame, other.remedy)
 
 
-def _answer(policy: LifecyclePolicy, state: str, kind: FaultTreatmentKey | None, in_use: bool) -> PolicyResponse | None:
-    return respond_to_fault(policy, state, *kind, in_use) if kind and state in policy.states else None
+class _Answers:
+    """What a policy answers. Faults that no rule names differ only in how they are treated: a few answers serve all."""
+
+    def __init__(self, policy: LifecyclePolicy) -> None:
+        self._policy = policy
+        self._named = {name for rule in policy.faults.values() for name in rule.classes}
+        self._known: dict[tuple[str, FaultTreatmentKey, bool], PolicyResponse] = {}
+
+    def find(self, state: str, kind: FaultTreatmentKey | None, in_use: bool) -> PolicyResponse | None:
+        """Return the answer to a fault of a node in `state`, None where the state or the class does not exist."""
+        if not kind or state not in self._policy.states:
+            return None
+        key = (state, kind if kind[0] in self._named else (UNKNOWN_FAULT, *kind[1:]), in_use)
+        if key not in self._known:
+            self._known[key] = respond_to_fault(self._policy, state, *key[1], in_use)
+        return self._known[key]
 
 
 def _cases(cases: Mapping[tuple[str, str], set[bool]]) -> Iterator[tuple[str, str, bool | None]]:

@@ -73,20 +73,24 @@ def list_required_phases(revision: FleetRevision) -> set[str]:
 def list_check_declaration_changes(before: FleetRevision, after: FleetRevision) -> Iterator[OtherChange]:
     """Yield each check that decides less or more: it only observes, only reports, or its pass counts for longer."""
     required = list_required_phases(after)
-    lines = dict(_list_check_lines(after))
     for name in sorted(before.checks.keys() & after.checks.keys()):
         for what, weakens in _compare_declarations(before.checks[name], after.checks[name], required):
-            yield OtherChange("check", f"{name} {what}", lines[name], list_all_pools(after), weakens)
+            line = _find_check_line(after, name)
+            yield OtherChange("check", f"{name} {what}", line, list_all_pools(after), weakens)
     for name in sorted(before.checks.keys() - after.checks.keys()):
         if required.intersection(before.checks[name].phases):
             what = f"{name}, which production requires, is judged no longer"
             yield OtherChange("check", what, "specs/checks", list_all_pools(after), weakens=True)
 
 
-def _list_check_lines(revision: FleetRevision) -> Iterator[tuple[str, str]]:
-    for name, catalog in revision.fleet.check_catalogs.items():
-        for number, check in enumerate(catalog.checks):
-            yield check.id, find_spec_line(revision.fleet, f"CheckCatalog/{name}", f"checks.{number}")
+def _find_check_line(revision: FleetRevision, check: str) -> str:
+    declared = (
+        find_spec_line(revision.fleet, f"CheckCatalog/{name}", f"checks.{number}")
+        for name, catalog in revision.fleet.check_catalogs.items()
+        for number, one in enumerate(catalog.checks)
+        if one.id == check
+    )
+    return next(declared)
 
 
 def _compare_declarations(
