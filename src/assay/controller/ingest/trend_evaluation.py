@@ -17,6 +17,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.ingest.part_fates import read_part_fates
 from assay.controller.ingest.trend_answer_file import ANSWER_FILE, POSITION_TIMES, read_last_time
 from assay.controller.ingest.warning_entries import make_closing_entries, make_demotion_entries, make_opening_entries
+from assay.fabric.topology.node_leaves import find_node_leaves
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.specs.trend_rules import TrendRules
 from assay.observe.evidence_store import write_atomically
@@ -29,6 +30,7 @@ from assay.trends.parts.part_risks import (
     rank_table_positions,
     read_ledger_history,
 )
+from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.measurement_tables import DAY_S
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
@@ -73,6 +75,7 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
     """Evaluate the fleet's trends as of now. The same again adds nothing. Raises AssayError without a history."""
     now, rules = context.clock.now(), find_trend_rules(context.fleet)
     with open_fleet_tables(history_folder(context.reports), context.ledger, now) as database:
+        name_feeds_and_switches(database, context.fleet.nodes.values(), find_node_leaves(context.fleet))
         history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
         answer = find_trends(database, now, rules.change, context.reports / KEPT_FILE, history.ended)
         courses = read_courses(database, answer.warnings, int(now.timestamp() // DAY_S))

@@ -141,8 +141,12 @@ def export(
 
 def _open(fleet: Path, as_of: datetime) -> DuckDBPyConnection:
     """Return the tables of the fleet itself."""
+    from assay.fabric.topology.node_leaves import find_node_leaves
     from assay.results.history.parquet_files import history_folder
+    from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
     from assay.trends.peers.fleet_tables import open_fleet_tables
 
     workspace = Workspace(fleet.resolve())
-    return open_fleet_tables(history_folder(workspace.reports_dir), workspace.ledger_for_reading, as_of)
+    database = open_fleet_tables(history_folder(workspace.reports_dir), workspace.ledger_for_reading, as_of)
+    name_feeds_and_switches(database, workspace.fleet.nodes.values(), find_node_leaves(workspace.fleet))
+    return database
