@@ -119,6 +119,14 @@ class LazyVerbGroup(TyperGroup):
         finally:
             self.is_listing = False
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return the verbs that begin so, without importing any."""
+        self.is_listing = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self.is_listing = False
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 — the signature is click's
         """Return the verbs in the order of `VERBS`."""
         return list(VERBS)
@@ -149,7 +157,6 @@ def _prepare_help(command: Any) -> None:
 app = typer.Typer(
     cls=LazyVerbGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings=HELP_OPTIONS,
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.model.errors import AssayError
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
     from assay.lifecycle.node_state import NodeState
 
-NodeNames = Annotated[list[str], typer.Argument(metavar="NODE", help="One or more nodes.", show_default=False)]
+NodeNames = Annotated[
+    list[str],
+    typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="One or more nodes.", show_default=False),
+]
 Reason = Annotated[
     str,
     typer.Option("--reason", metavar="TEXT", help="Why. It is shown wherever the node is shown.", show_default=False),

@@ -7,6 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from assay.cli.completion import complete_nodes, complete_phases, complete_pools, complete_runs
+
+WHICH = "Selection"
+HOW = "How to run"
+FROM_FILES = "From files"
+"""Titles of option groups in --help."""
+
 FleetDir = Annotated[
     Path,
     typer.Option("--fleet", metavar="DIR", envvar="ASSAY_FLEET", help="The fleet repository.", show_default=False),
@@ -30,11 +37,37 @@ RunName = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
+        autocompletion=complete_runs,
         help="The run's id, the start of its id, or last, last~1, … for the latest runs.",
     ),
 ]
-
-WHICH = "Selection"
-HOW = "How to run"
-FROM_FILES = "From files"
-"""Titles of option groups in --help."""
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--node",
+        metavar="NODE",
+        autocompletion=complete_nodes,
+        help="Only this node; may be repeated.",
+        rich_help_panel=WHICH,
+    ),
+]
+Pools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pool",
+        metavar="POOL",
+        autocompletion=complete_pools,
+        help="Only this pool; may be repeated.",
+        rich_help_panel=WHICH,
+    ),
+]
+Phases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--phase",
+        metavar="PHASE",
+        autocompletion=complete_phases,
+        help="Only checks of this phase, such as test or production; may be repeated.",
+        rich_help_panel=WHICH,
+    ),
+]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -90,7 +91,9 @@ def inject(
             show_default=False,
         ),
     ],
-    node: Annotated[str, typer.Option("--node", metavar="NODE", help="The node to plant it on.")] = "",
+    node: Annotated[
+        str, typer.Option("--node", metavar="NODE", autocompletion=complete_nodes, help="The node to plant it on.")
+    ] = "",
     with_: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="NAME=VALUE", help="An argument of the fault; may be repeated."),

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -86,7 +87,10 @@ def take_over(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NODE", help="The nodes. Default: all that were not taken over yet.", show_default=False
+            metavar="NODE",
+            autocompletion=complete_nodes,
+            help="The nodes. Default: all that were not taken over yet.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
@@ -24,7 +25,9 @@ COMMENT_COLUMN = 80
 
 @show_app.command()
 def show(
-    node: Annotated[str, typer.Argument(metavar="NODE", help="The node.", show_default=False)],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
+    ],
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="Only this part, such as limits, gpus.model or bmc.")
     ] = "",

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
@@ -27,7 +28,12 @@ def _specs() -> None:
 def learn(
     nodes: Annotated[
         list[str],
-        typer.Argument(metavar="NODE…", help="A node in good condition; two for --golden.", show_default=False),
+        typer.Argument(
+            metavar="NODE…",
+            autocompletion=complete_nodes,
+            help="A node in good condition; two for --golden.",
+            show_default=False,
+        ),
     ],
     golden: Annotated[
         bool, typer.Option("--golden", help="Draft golden digests from what several nodes computed alike.")

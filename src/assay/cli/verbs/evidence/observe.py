@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_nodes, complete_pools
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat
 from assay.cli.render.collected_evidence import (
@@ -34,9 +35,19 @@ if TYPE_CHECKING:
 
 observe_app = typer.Typer(add_completion=False)
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NODE", help="The nodes. Default: all.", show_default=False)]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The nodes. Default: all.", show_default=False),
+]
 Pool = Annotated[
-    str, typer.Option("--pool", metavar="POOL", help="Only the nodes of this pool.", rich_help_panel=WHICH)
+    str,
+    typer.Option(
+        "--pool",
+        metavar="POOL",
+        autocompletion=complete_pools,
+        help="Only the nodes of this pool.",
+        rich_help_panel=WHICH,
+    ),
 ]
 Here = Annotated[
     bool, typer.Option("--here", help="Read this machine instead, and print all readings.", rich_help_panel=WHICH)
@@ -63,7 +74,14 @@ Files = Annotated[
     typer.Option("--from", metavar="FILE...", help="Read these files of other tools.", rich_help_panel=FROM_FILES),
 ]
 RecordedNode = Annotated[
-    str, typer.Option("--node", metavar="NODE", help="The node that the files describe.", rich_help_panel=FROM_FILES)
+    str,
+    typer.Option(
+        "--node",
+        metavar="NODE",
+        autocompletion=complete_nodes,
+        help="The node that the files describe.",
+        rich_help_panel=FROM_FILES,
+    ),
 ]
 At = Annotated[
     str,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir
 from assay.cli.verbs.declare.policy import find_only_policy
@@ -31,7 +32,9 @@ def _slurm() -> None:
 
 @slurm_app.command()
 def orders(
-    node: Annotated[str, typer.Argument(metavar="NODE", help="The node.", show_default=False)],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
+    ],
     fleet: FleetDir = Path(),
 ) -> None:
     """Print what the hooks on a node check, and for which faults they drain it, as JSON.

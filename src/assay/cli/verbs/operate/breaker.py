@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.completion import complete_pools
 from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
@@ -51,7 +52,9 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 @breaker_app.command()
 def clear(
     context: typer.Context,
-    pool: Annotated[str, typer.Argument(metavar="POOL", help="The pool.", show_default=False)],
+    pool: Annotated[
+        str, typer.Argument(metavar="POOL", autocompletion=complete_pools, help="The pool.", show_default=False)
+    ],
     reason: Reason,
     who: Who = "",
     fleet: FleetDir = Path(),

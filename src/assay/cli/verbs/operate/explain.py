@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state, pick_node_state
@@ -32,7 +33,9 @@ PIPE_WIDTH = 200
 
 @explain_app.command()
 def explain(
-    node: Annotated[str, typer.Argument(metavar="NODE", help="The node.", show_default=False)],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
+    ],
     last: Annotated[
         int, typer.Option("--last", metavar="N", min=0, help="Explain the last N decisions; 0 explains all.")
     ] = 8,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.completion import complete_checks, complete_nodes
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state
 from assay.cli.workspace import Workspace
@@ -43,7 +44,10 @@ _RESULTS = "Results of all runs"
 Node = Annotated[
     str,
     typer.Argument(
-        metavar="NODE", help="The node. With --outcomes it is optional: all pools then.", show_default=False
+        metavar="NODE",
+        autocompletion=complete_nodes,
+        help="The node. With --outcomes it is optional: all pools then.",
+        show_default=False,
     ),
 ]
 Moves = Annotated[bool, typer.Option("--moves", help="Show only transitions and people's orders.")]
@@ -70,7 +74,14 @@ Days = Annotated[
     typer.Option("--days", metavar="N", min=0, help="Show the last N days and today.", rich_help_panel=_RESULTS),
 ]
 Check = Annotated[
-    str, typer.Option("--check", metavar="GLOB", help="Only these checks, such as '*ecc*'.", rich_help_panel=_RESULTS)
+    str,
+    typer.Option(
+        "--check",
+        metavar="GLOB",
+        autocompletion=complete_checks,
+        help="Only these checks, such as '*ecc*'.",
+        rich_help_panel=_RESULTS,
+    ),
 ]
 
 

@@ -37,7 +37,12 @@ Now = Annotated[bool, typer.Option("--now", help="Do not wait for the end of cus
 def move(
     nodes: NodeNames,
     state: Annotated[
-        str, typer.Argument(metavar="STATE", help="The target state, by its name in the policy.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="STATE",
+            help="The target state, by its name in the policy.",
+            show_default=False,
+        ),
     ],
     reason: Reason,
     now: Now = False,

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_pools
 from assay.cli.name_check import select_nodes
-from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat
+from assay.cli.options import HOW, WHICH, FleetDir, Nodes, OutputFormat
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
@@ -47,12 +48,15 @@ Interval = Annotated[
         rich_help_panel=HOW,
     ),
 ]
-Nodes = Annotated[
-    list[str] | None,
-    typer.Option("--node", metavar="NODE", help="Only this node; may be repeated.", rich_help_panel=WHICH),
-]
 Pool = Annotated[
-    str, typer.Option("--pool", metavar="POOL", help="Only the nodes of this pool.", rich_help_panel=WHICH)
+    str,
+    typer.Option(
+        "--pool",
+        metavar="POOL",
+        autocompletion=complete_pools,
+        help="Only the nodes of this pool.",
+        rich_help_panel=WHICH,
+    ),
 ]
 Metrics = Annotated[
     str,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.operator_orders import find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state
@@ -29,7 +30,9 @@ PhotoAuthor = Annotated[
 
 @rma_app.command()
 def rma(
-    node: Annotated[str, typer.Argument(metavar="NODE", help="The node.", show_default=False)],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The node.", show_default=False)
+    ],
     who: PhotoAuthor = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.render.progress import print_step
@@ -123,7 +124,12 @@ def coverage(
     context: typer.Context,
     nodes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NODE", help="Only the GPUs of these nodes. Default: all.", show_default=False),
+        typer.Argument(
+            metavar="NODE",
+            autocompletion=complete_nodes,
+            help="Only the GPUs of these nodes. Default: all.",
+            show_default=False,
+        ),
     ] = None,
     weeks: Annotated[int, typer.Option("--weeks", min=1, metavar="N", help="Count the visits of so many weeks.")] = 4,
     fleet: FleetDir = Path(),

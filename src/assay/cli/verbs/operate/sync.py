@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from assay.cli.name_check import select_nodes
-from assay.cli.options import WHICH, FleetDir, OutputFormat
+from assay.cli.options import FleetDir, Nodes, OutputFormat, Pools
 from assay.cli.workspace import Workspace
 
 sync_app = typer.Typer(add_completion=False)
@@ -17,14 +16,8 @@ sync_app = typer.Typer(add_completion=False)
 
 @sync_app.command()
 def sync(
-    pool: Annotated[
-        list[str] | None,
-        typer.Option("--pool", metavar="POOL", help="Only this pool; may be repeated.", rich_help_panel=WHICH),
-    ] = None,
-    node: Annotated[
-        list[str] | None,
-        typer.Option("--node", metavar="NODE", help="Only this node; may be repeated.", rich_help_panel=WHICH),
-    ] = None,
+    pool: Pools = None,
+    node: Nodes = None,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.completion import complete_nodes
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.collectives.group_judging import WholeStage
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 Nodes = Annotated[
-    list[str] | None, typer.Argument(metavar="NODE", help="Only these nodes. Default: all of the design.")
+    list[str] | None,
+    typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="Only these nodes. Default: all of the design."),
 ]
 Design = Annotated[str, typer.Option(metavar="NAME", help="The FabricDesign. Default: the only one.")]
 Routes = Annotated[

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.completion import (
+    complete_checks,
+    complete_racks,
+    complete_runs,
+)
 from assay.cli.name_check import require_known
-from assay.cli.options import WHICH, FleetDir, RunName
+from assay.cli.options import WHICH, FleetDir, Nodes, Phases, Pools, RunName
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS
@@ -31,29 +36,31 @@ DISTRIBUTION_DAYS = 90
 _COMPARE = "Comparison"
 _LIST = "List of runs"
 
-Nodes = Annotated[
-    list[str] | None, typer.Option("--node", metavar="NODE", help="Only this node.", rich_help_panel=WHICH)
-]
-Pools = Annotated[
-    list[str] | None, typer.Option("--pool", metavar="POOL", help="Only this pool or fabric.", rich_help_panel=WHICH)
-]
 Racks = Annotated[
     list[str] | None,
-    typer.Option("--rack", metavar="RACK", help="Only the nodes of this rack.", rich_help_panel=WHICH),
+    typer.Option(
+        "--rack",
+        metavar="RACK",
+        autocompletion=complete_racks,
+        help="Only the nodes of this rack.",
+        rich_help_panel=WHICH,
+    ),
 ]
 Checks = Annotated[
     list[str] | None,
-    typer.Option("--check", metavar="GLOB", help="Only these checks, such as '*ecc*'.", rich_help_panel=WHICH),
+    typer.Option(
+        "--check",
+        metavar="GLOB",
+        autocompletion=complete_checks,
+        help="Only these checks, such as '*ecc*'.",
+        rich_help_panel=WHICH,
+    ),
 ]
 Verdicts = Annotated[
     list[str] | None,
     typer.Option(
         "--verdict", metavar="VERDICT", help=f"Only this verdict: {', '.join(VERDICTS)}.", rich_help_panel=WHICH
     ),
-]
-Phases = Annotated[
-    list[str] | None,
-    typer.Option("--phase", metavar="PHASE", help="Only checks of this phase.", rich_help_panel=WHICH),
 ]
 Subjects = Annotated[
     list[str] | None,
@@ -64,7 +71,14 @@ Compare = Annotated[
     typer.Option("--compare", help="Compare with the previous run of the same selection.", rich_help_panel=_COMPARE),
 ]
 Against = Annotated[
-    str, typer.Option("--against", metavar="RUN", help="Compare with this earlier run.", rich_help_panel=_COMPARE)
+    str,
+    typer.Option(
+        "--against",
+        metavar="RUN",
+        autocompletion=complete_runs,
+        help="Compare with this earlier run.",
+        rich_help_panel=_COMPARE,
+    ),
 ]
 MaxAge = Annotated[
     float, typer.Option("--max-age", metavar="HOURS", help="Treat an older run as a problem (exit code 1).")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.completion import complete_checks
 from assay.cli.options import FleetDir, Jobs, OutputFormat
 from assay.cli.render.progress import show_progress
 from assay.cli.workspace import Workspace
@@ -20,7 +21,12 @@ suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 Patterns = Annotated[
     list[str] | None,
-    typer.Option("--check", metavar="GLOB", help="Only checks with this id or function name; may be repeated."),
+    typer.Option(
+        "--check",
+        metavar="GLOB",
+        autocompletion=complete_checks,
+        help="Only checks with this id or function name; may be repeated.",
+    ),
 ]
 ListFormat = Annotated[
     Literal["text", "json", "markdown"],

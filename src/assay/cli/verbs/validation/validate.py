@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.completion import complete_runs
 from assay.cli.name_check import require_known, select_nodes
-from assay.cli.options import HOW, WHICH, FleetDir, Jobs, OutputFormat
+from assay.cli.options import HOW, WHICH, FleetDir, Jobs, Nodes, OutputFormat, Phases, Pools
 from assay.cli.render.progress import print_step, show_progress
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
-from assay.model.specs.check_catalog_and_gates import DEFAULT_PHASES
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
@@ -35,30 +35,19 @@ PytestArgs = Annotated[
     list[str] | None,
     typer.Argument(metavar="-- PYTEST OPTIONS", help='Options for pytest: -- -k "pcie".', show_default=False),
 ]
-Pools = Annotated[
-    list[str] | None,
-    typer.Option("--pool", metavar="POOL", help="Only this pool; may be repeated.", rich_help_panel=WHICH),
-]
-Nodes = Annotated[
-    list[str] | None,
-    typer.Option("--node", metavar="NODE", help="Only this node; may be repeated.", rich_help_panel=WHICH),
-]
-Phases = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--phase",
-        metavar="PHASE",
-        help=f"Only checks of this phase ({', '.join(DEFAULT_PHASES)} …); may be repeated.",
-        rich_help_panel=WHICH,
-    ),
-]
 Evidence = Annotated[
     Path | None,
     typer.Option("--evidence", metavar="DIR", help="Judge the documents in this folder.", rich_help_panel=WHICH),
 ]
 Resume = Annotated[
     str | None,
-    typer.Option("--resume", metavar="RUN", help="Continue a run: its id, last, last~1, …", rich_help_panel=HOW),
+    typer.Option(
+        "--resume",
+        metavar="RUN",
+        autocompletion=complete_runs,
+        help="Continue a run: its id, last, last~1, …",
+        rich_help_panel=HOW,
+    ),
 ]
 Deadline = Annotated[
     float, typer.Option("--deadline", min=1, metavar="S", help="Seconds for one shard.", rich_help_panel=HOW)
