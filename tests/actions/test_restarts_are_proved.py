@@ -14,7 +14,9 @@ def begun(room: Room, action, name: str, node: str) -> EffectIntent:
     return wish(name, node, before=action.before(room.context(), intent))
 
 
-@pytest.mark.parametrize(("action", "name"), [(reboot, "reboot"), (powercycle, "powercycle")])
+@pytest.mark.parametrize(
+    ("action", "name"), [pytest.param(reboot, "reboot", marks=pytest.mark.slow), (powercycle, "powercycle")]
+)
 def test_one_wish_restarts_the_node_once_however_often_it_is_run(room: Room, action, name: str):
     room.fresh("n0004")
     intent = begun(room, action, name, "n0004")
@@ -40,6 +42,7 @@ def test_a_node_that_was_off_is_only_turned_on(room: Room):
     assert room.state("n0004")["boot"]["count"] == 2
 
 
+@pytest.mark.slow
 def test_a_boot_that_is_under_way_is_waited_for_and_not_cut_short(room: Room):
     room.fresh("n0004")
     intent = begun(room, reboot, "reboot", "n0004")

@@ -50,6 +50,7 @@ def told(room: Room, node: str, content: type[Any]) -> list[Any]:
     return [content.read(one) for one in room.context().ledger.entries(node, [content.kind])]
 
 
+@pytest.mark.slow
 def test_every_drive_is_wiped_once_and_the_ledger_has_the_proof(room: Room) -> None:
     verdict = run(room, "n0001")
     assert verdict.done, verdict.reason

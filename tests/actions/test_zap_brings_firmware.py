@@ -72,6 +72,7 @@ def test_an_image_that_is_not_the_bundles_is_never_pushed(room: Room):
     assert hashlib.sha256(whole).hexdigest() in {c.sha256 for c in room.fleet.bundle_of("n0003").components}
 
 
+@pytest.mark.slow
 def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_pushes_again(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
     room.change("n0003", lambda state: state["fails"]["flash"].append("bios"))
@@ -86,6 +87,7 @@ def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_push
     assert room.flashes("n0003") == ["bios", "bios"]
 
 
+@pytest.mark.slow
 def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
     from assay.actions.firmware.redfish_update_service import make_bmc_connector
@@ -102,6 +104,7 @@ def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again
     assert room.flashes("n0003") == ["bios"]
 
 
+@pytest.mark.slow
 def test_a_run_that_finds_all_equal_changes_nothing_and_leaves_no_secret_behind(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ):

@@ -77,7 +77,7 @@ def _forget(room: Room) -> None:
 @pytest.mark.parametrize(
     ("component", "children"),
     [
-        ("bmc", "orphaned"),
+        pytest.param("bmc", "orphaned", marks=pytest.mark.slow),
         ("bios", "killed"),
         pytest.param("bios", "orphaned", marks=pytest.mark.slow),
         pytest.param("bmc", "killed", marks=pytest.mark.slow),

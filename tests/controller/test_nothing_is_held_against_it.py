@@ -107,6 +107,7 @@ def hot(channels: dict[str, Any]) -> dict[str, Any]:
     return ill
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_dead_for_two_seconds_and_a_clock_put_back_by_an_hour_move_nobody(
     memory: FleetSnapshotCache, nodes: Nodes
 ):

@@ -95,6 +95,7 @@ def until(come: Callable[[], object], *processes: subprocess.Popen[str]) -> None
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_both_have_racks_and_when_one_is_killed_at_work_the_other_finishes_what_it_had_begun(room: Callable[..., Room]):
     here = room(racks=12, seconds=2.0, at_once=2)
     both = here.start("a"), here.start("b")

@@ -53,6 +53,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     assay(tmp_path, "lab", "down")
 
 
+@pytest.mark.slow
 def test_a_healthy_node_of_every_spec_passes_every_check_of_its_own(home: Path) -> None:
     usual, others = (
         "all_reduce,gpu_burn,nvme_read,memory,battery",

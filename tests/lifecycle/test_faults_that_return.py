@@ -62,6 +62,7 @@ class Flapper:
         return [ticket.key for ticket in list_desired_tickets(self.paper.situation(), [], {})]
 
 
+@pytest.mark.slow
 def test_a_fault_every_five_minutes_for_a_week_costs_three_cordons_and_one_uncordon_and_asks_a_person(paper):
     node = Flapper(paper)
     node.flap(1008, minutes=5)

@@ -30,7 +30,7 @@ def turn(paper, *, certify=False):
 
 @pytest.mark.parametrize("certify", [False, True])
 def test_a_driver_bug_does_not_empty_a_pool_within_a_week(paper, certify):
-    names = [f"n{number:03}" for number in range(100)]
+    names = [f"n{number:03}" for number in range(40)]
     for number, name in enumerate(names):
         paper.add(name, rack=f"r{number:03}")
     chance, refused = random.Random(7), []
@@ -42,7 +42,7 @@ def test_a_driver_bug_does_not_empty_a_pool_within_a_week(paper, certify):
         made = paper.step()
         refused += [one.causes[0].kind for one in made if one.remedy == "wait"]
         turn(paper, certify=certify)
-        assert left(paper) >= 75
+        assert left(paper) >= 30
     assert refused, "and it is said why nothing more happens"
 
 

@@ -10,7 +10,7 @@ from lifecycle.planted_defects import ALL_DEFECTS, LEADS_TO, defective
 
 
 def test_no_history_breaks_what_must_hold(new_paper):
-    walk(new_paper, examples=15, steps=25)
+    walk(new_paper, examples=8, steps=25)
 
 
 @pytest.mark.parametrize("defect", ALL_DEFECTS)

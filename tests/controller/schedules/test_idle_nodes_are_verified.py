@@ -71,6 +71,7 @@ def judged(desk: ControllerContext, node: str) -> dict[str, str]:
     return {one.outcome.subject: one.outcome.verdict for one in desk.ledger.latest(node) if one.outcome.check == BURN}
 
 
+@pytest.mark.slow
 def test_a_failure_is_a_fault_and_the_next_pass_ends_it_and_who_is_in_use_is_left_to_the_next_slot(desk, room):
     job = busy(room, OTHER)
     room.change(NODE, lambda state: state["gpus"][4].update(burn_ok=False))
@@ -119,6 +120,7 @@ def test_a_wrong_result_before_a_customer_came_is_evidence_and_nothing_good_is(d
     assert [recorded.outcome.node for recorded in desk.ledger.latest()] == [NODE], "what was cut short proves nothing"
 
 
+@pytest.mark.slow
 def test_each_visit_says_what_it_covered_and_the_next_one_runs_what_it_left_out(desk, room):
     busy(room, OTHER)
     short = task(desk, budget_minutes=0.04)  # two seconds: two of the four parts

@@ -74,6 +74,7 @@ def test_a_gpu_that_trains_wrong_is_named_and_its_peers_train_alike(node: Any) -
     assert [one.index for place, one in enumerate(verdict.run.devices) if verdict.find_wrong_units(place)] == [5]
 
 
+@pytest.mark.slow
 def test_a_gpu_that_trains_wrong_is_found_by_the_golden_run_of_two_healthy_visits(node: Any) -> None:
     def visit() -> EvidenceDocument:
         return EvidenceDocument(node.name, datetime.now(UTC), node.document("--active", "training"))

@@ -88,6 +88,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_every_planted_fault_shows_and_changes_no_reading_but_its_own(node: Any) -> None:
     healthy_state = node.world.load(node.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ def test_a_threshold_counts_within_its_window_only(tell):
     assert tell(*(down.format(at * 1000) for at in range(1, 9)))["faults"][0]["action"] == "triage"
 
 
+@pytest.mark.slow
 def test_a_storm_of_170000_is_one_fault_with_a_count_in_flat_memory(catalog):
     few, many = _peak(catalog, 1_000), _peak(catalog, 170_000)
     assert many < few * 1.5 + 50_000
