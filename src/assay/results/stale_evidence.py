@@ -43,6 +43,12 @@ class StaleEvidence:
         return f"{format_count(self.passes, 'outcome')} passed on old evidence: {oldest}"
 
 
+def read_fresh_hours(stored: StoredRun) -> Mapping[str, float]:
+    """Return the greatest age in hours of the evidence of a pass, by check; none for a run of an older assay."""
+    limits: Mapping[str, float] = json.loads(stored.about.get(FRESH_HOURS_KEY, "{}"))
+    return limits
+
+
 def find_stale_evidence(
     stored: StoredRun, now: datetime, where: str = "", values: Sequence[str] = ()
 ) -> StaleEvidence | None:
@@ -50,7 +56,7 @@ def find_stale_evidence(
 
     `where` is a WHERE clause over rows of `outcome` called `o`, with its values; "" selects all outcomes.
     """
-    limits: Mapping[str, float] = json.loads(stored.about.get(FRESH_HOURS_KEY, "{}"))
+    limits = read_fresh_hours(stored)
     ages = _find_old_documents(stored.connection, now, min(limits.values(), default=float("inf")))
     if not ages:
         return None

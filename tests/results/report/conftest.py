@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -39,10 +40,11 @@ def outcome(node: str, check: str = HEAT, part: str = "", hours: float = 0, pool
 
 @dataclass
 class Runs:
-    """Runs below a folder, and what stands when they are laid over each other."""
+    """Runs below a folder, and what stands when they are laid over each other. Evidence may be `fresh_hours` old."""
 
     folder: Path
     fleet: Fleet
+    fresh_hours = 30
     outcome = staticmethod(outcome)
 
     def run(self, hours: float, *outcomes: Outcome, **more) -> Path:
@@ -51,7 +53,8 @@ class Runs:
         run = replace(SuiteRun(f"{when:%Y%m%dT%H%M%S}.000-abcdef", when.isoformat(), spec_commit="a" * 40), **more)
         path = self.folder / "runs" / run.id / "run.sqlite"
         path.parent.mkdir(parents=True)
-        writer = OutcomeWriter(path, run, {"ended": run.at})
+        fresh_hours = json.dumps({one.check: self.fresh_hours for one in outcomes})
+        writer = OutcomeWriter(path, run, {"ended": run.at, "fresh_hours": fresh_hours})
         for one in outcomes:
             writer(one)
         writer.close()

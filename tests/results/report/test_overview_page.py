@@ -7,8 +7,11 @@ import re
 
 from browser import measure_overflow, needs_browser, show
 
+from assay.results.report.allure_results import allure_status, describe_problems
 from assay.results.report.overview_page import PoolInSync, SyncNumbers, render_overview
 from assay.results.report.overview_phrases import headline, place, reach, title, where
+from assay.results.report.pages.holder_pages import render_holder
+from assay.results.report.pages.page_links import PageLinks
 from assay.results.report.rollout_waits import RolloutWaits
 
 LINK = "suites/production/test_network.py::test_link_is_clean"
@@ -144,6 +147,24 @@ def test_nodes_that_nobody_judged_for_long_are_told(runs):
     assert [stood.name for stood in one.stale] == NODES[:2]
     assert {stood.name for stood in one.never} == {"n0017", "n0018", "n0019", "n0020"}
     assert "Never: n0017..n0020" in text(render_overview(one))
+
+
+def test_passes_on_evidence_older_than_the_policy_allows_are_well_on_no_page(runs):
+    old, young = -runs.fresh_hours - 1, -runs.fresh_hours + 1
+    runs.run(0, runs.outcome("n0003", hours=old), runs.outcome("n0004", hours=young), runs.outcome("n0005", hours=0))
+    one = runs.overview()
+    assert [holder.name for holder in one.stale] == ["n0003"]
+    assert "n0003: 1 check passed on evidence too old; the newest is 31 h old" in render_overview(one)
+    with runs.standing() as standing:
+        holders = {holder.name: holder for holder in standing.read_holders()}
+    assert {name: allure_status(holder) for name, holder in holders.items()} == {
+        "n0003": "broken",
+        "n0004": "passed",
+        "n0005": "passed",
+    }
+    assert "older than the policy allows" in describe_problems(holders["n0003"])
+    page = text(render_holder(holders["n0003"], runs.fleet.nodes["n0003"], PageLinks()))
+    assert "1 passed on evidence older than the policy allows, of 1 check" in page
 
 
 def test_a_node_of_which_all_was_skipped_is_not_well(runs):

@@ -147,10 +147,10 @@ def allure_result(
 
 
 def allure_status(holder: HolderStatus) -> str:
-    """Return Allure's status of a holder. Excused outcomes do not count; without any pass it is skipped."""
+    """Return Allure's status of a holder. Excused outcomes do not count; passes on evidence too old say nothing."""
     if holder.count(FAILING):
         return "failed"
-    if holder.count(UNKNOWN):
+    if holder.count(UNKNOWN) or holder.stale:
         return "broken"
     return "passed" if holder.count(PASSING) or not holder.count(SKIPPED) else "skipped"
 
@@ -164,6 +164,10 @@ def describe_problems(holder: HolderStatus) -> str:
             names = [f"{_check_title(outcome)} ({outcome.reason})" for outcome in bad[:MAX_NAMED_FAILURES]]
             names += [f"and {len(bad) - MAX_NAMED_FAILURES} more"] if len(bad) > MAX_NAMED_FAILURES else []
             parts.append(f"{len(bad)} of {holder.count()} checks {word}: {'; '.join(names)}")
+    if holder.stale:
+        parts.append(
+            f"{holder.stale} of {holder.count()} checks passed on evidence that is older than the policy allows"
+        )
     return "\n".join(parts)
 
 

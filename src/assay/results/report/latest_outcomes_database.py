@@ -6,15 +6,17 @@ They hold the outcome of the newest evidence for each check and subject, and the
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
 from assay.model.outcome import VERDICTS
+from assay.results.stale_evidence import read_fresh_hours
 from assay.results.store.reader import StoredRun
 from assay.results.store.schema import transaction
 
-LATEST_VERSION = 1
+LATEST_VERSION = 2
 PASSING, FAILING, UNKNOWN, SKIPPED, KNOWN, ON_TRIAL, ON_TRIAL_PASSING = range(7)
 """The status of a check on a subject. The first four are the verdicts; the others count against nobody, since a known
 issue or stage `observe` excuses them."""
@@ -25,7 +27,7 @@ MAX_CHANGE_AGE_S = 30 * 86400
 LATEST_SCHEMA = f"""
 CREATE TABLE told (n INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, at REAL NOT NULL, spec TEXT NOT NULL);
 CREATE TABLE check_ (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, area TEXT NOT NULL, fault TEXT NOT NULL,
-  phases TEXT NOT NULL);
+  phases TEXT NOT NULL, fresh_hours REAL);
 CREATE TABLE subject (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, scope TEXT NOT NULL, holder TEXT NOT NULL);
 CREATE INDEX of_holder ON subject (holder);
 CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -74,8 +76,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 _CHECKS = """
-INSERT INTO main.check_ (name, area, fault, phases) VALUES (?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET fault = excluded.fault, phases = excluded.phases
+INSERT INTO main.check_ (name, area, fault, phases, fresh_hours) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET fault = excluded.fault, phases = excluded.phases,
+  fresh_hours = coalesce(excluded.fresh_hours, fresh_hours)
 """
 _SUBJECTS = """
 INSERT INTO main.subject (name, scope, holder)
@@ -135,7 +138,7 @@ def fold_run(connection: sqlite3.Connection, stored: StoredRun) -> None:
     try:
         with transaction(connection):
             n = connection.execute("INSERT INTO told (run, at, spec) VALUES (?, ?, ?)", (run.id, at, spec)).lastrowid
-            _map_shared_rows(connection)
+            _map_shared_rows(connection, read_fresh_hours(stored))
             values = {"n": n, "at": at, "name": run.id}
             deletions = _DELETE_OLD.format("measurement"), _DELETE_OLD.format("artefact")
             for statement in (_MERGE_OUTCOMES, *deletions, _MEASUREMENTS, _ARTEFACTS, _TREND):
@@ -157,11 +160,12 @@ def suite_area(check: str) -> str:
     return f"{folder}/{module.removeprefix('test_')}".removeprefix("/")
 
 
-def _map_shared_rows(connection: sqlite3.Connection) -> None:
+def _map_shared_rows(connection: sqlite3.Connection, fresh_hours: Mapping[str, float]) -> None:
     """Map the ids of the run's shared rows to ours; rows that are new are added."""
     connection.create_function("holder", 2, find_holder, deterministic=True)
     checks = connection.execute("SELECT name, fault, phases FROM run.check_").fetchall()
-    connection.executemany(_CHECKS, [(name, suite_area(name), fault, phases) for name, fault, phases in checks])
+    rows = [(name, suite_area(name), fault, phases, fresh_hours.get(name)) for name, fault, phases in checks]
+    connection.executemany(_CHECKS, rows)
     connection.execute(_SUBJECTS)
     connection.execute("INSERT OR IGNORE INTO main.text (text) SELECT text FROM run.text")
     for table, key in (("check_", "name"), ("subject", "name"), ("text", "text")):

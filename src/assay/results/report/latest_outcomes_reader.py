@@ -57,7 +57,8 @@ class StatusCount:
 class HolderStatus:
     """A node, rack or fabric, with the status of all checks on it and its parts.
 
-    `measured` is the time of its newest evidence (Unix seconds).
+    `measured` is the time of its newest evidence (Unix seconds). Of the passes, `stale` are on evidence that was older
+    than the policy allows when the newest run began; they say nothing.
     """
 
     name: str
@@ -67,6 +68,7 @@ class HolderStatus:
     phases: tuple[str, ...]
     status_counts: tuple[StatusCount, ...]
     abnormal: list[AbnormalOutcome] = field(default_factory=list)
+    stale: int = 0
 
     def count(self, *statuses: int) -> int:
         """Return the number of checks with one of these statuses (none: with any)."""
@@ -77,6 +79,10 @@ _HOLDERS = """
 SELECT s.holder, s.scope, c.area, o.stands, count(*), sum(o.micros), max(o.measured), max(o.run)
 FROM subject s JOIN state o ON o.subject = s.id JOIN check_ c ON c.id = o.check_
 GROUP BY s.holder, c.area, o.stands ORDER BY s.holder
+"""
+_STALE = f"""
+SELECT s.holder, count(*) FROM check_ c JOIN state o ON o.check_ = c.id JOIN subject s ON s.id = o.subject
+WHERE o.stands = {PASSING} AND o.measured < (SELECT max(at) FROM told) - c.fresh_hours * 3600 GROUP BY s.holder
 """
 _ABNORMAL = f"""
 SELECT s.holder, o.subject, o.check_, c.name, s.name, o.stands, coalesce(r.text, ''), coalesce(k.text, ''),
@@ -133,13 +139,13 @@ class LatestOutcomes:
         abnormal = groupby(self.connection.execute(_ABNORMAL), itemgetter(0))
         next_abnormal = next(abnormal, None)
         runs = {run.n: run.run for run in self.list_reported_runs()}
-        phases_of = self._phases_by_area()
+        phases_of, stale = self._phases_by_area(), dict(self.connection.execute(_STALE))
         for name, group in groupby(self.connection.execute(_HOLDERS), itemgetter(0)):
             rows = list(group)
             counts = tuple(StatusCount(*row[2:6]) for row in rows)
             phases = tuple(dict.fromkeys(phase for row in rows for phase in phases_of[row[2]]))
             measured, newest_run = max(row[6] for row in rows), runs[max(row[7] for row in rows)]
-            holder = HolderStatus(name, rows[0][1], measured, newest_run, phases, counts)
+            holder = HolderStatus(name, rows[0][1], measured, newest_run, phases, counts, stale=stale.get(name, 0))
             if next_abnormal and next_abnormal[0] == name:
                 holder.abnormal.extend(self._make_abnormal(row[1:]) for row in next_abnormal[1])
                 next_abnormal = next(abnormal, None)

@@ -14,7 +14,6 @@ from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.report.status_changes import DAY_S, StatusChange, find_baseline, find_changes, find_unchanged
 from assay.results.report.subject_traits import SubjectTraits
 
-STALE_AFTER_S = 2 * DAY_S
 TREND_RUNS = 30
 
 
@@ -24,7 +23,8 @@ class HolderSummary:
 
     `waiting` checks fail because a rollout has not come there yet; they are counted apart from `failing`.
     `label` is its name beside those of pool and rack; `node` says whether it is a node. `measured` is the time of its
-    newest evidence (Unix seconds), None where there was never any. `problems` are the first problems as text.
+    newest evidence (Unix seconds), None where there was never any. `stale` checks passed on evidence that is older than
+    the policy allows. `problems` are the first problems as text.
     """
 
     name: str
@@ -41,6 +41,7 @@ class HolderSummary:
     problems: tuple[str, ...] = ()
     left_out: int = 0
     waiting: int = 0
+    stale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,8 @@ class FleetOverview:
 
     @property
     def stale(self) -> list[HolderSummary]:
-        """The nodes, racks and fabrics that were not judged for 2 days, the longest first."""
-        oldest = self.newest.at - STALE_AFTER_S
-        stale = [holder for holder in self.holders if holder.measured is not None and holder.measured < oldest]
+        """The nodes, racks and fabrics with passes on evidence older than the policy allows, the oldest first."""
+        stale = [holder for holder in self.holders if holder.stale]
         return sorted(stale, key=lambda holder: (holder.measured or 0.0, holder.name))
 
     @property
@@ -185,6 +185,7 @@ def _summarise_holder(
         problems=tuple(f"{outcome.check.rpartition('::test_')[2]}: {outcome.reason}" for outcome in bad[:4]),
         left_out=max(0, len(bad) - 4),
         waiting=len(waits),
+        stale=holder.stale,
     )
 
 

@@ -13,7 +13,6 @@ from assay.pages.formatting import format_quantity
 from assay.pages.rendering import render_page
 from assay.results.report import overview_phrases
 from assay.results.report.overview_model import (
-    STALE_AFTER_S,
     FleetOverview,
     HolderSummary,
     PoolTrend,
@@ -154,32 +153,32 @@ def draw_pool_maps(
 def _draw_cell(overview: FleetOverview, holder: HolderSummary, links: PageLinks) -> NodeCell:
     if holder.measured is None:
         return NodeCell(holder.label, 0, "never", f"{holder.name}: never judged", "")
-    age_s = overview.newest.at - holder.measured
     facts = [format_quantity(holder.failing, "failure")] if holder.failing else []
     facts += [f"{holder.unknown} cannot be judged"] if holder.unknown else []
     facts += [f"{holder.newly} of them new"] if holder.newly and not overview.first else []
     facts += [f"{holder.waiting} wait for the rollout"] if holder.waiting else []
     facts += [f"{holder.excused} excused"] if holder.excused else []
-    if age_s > STALE_AFTER_S:
-        facts.append(f"judged {format_duration(timedelta(seconds=age_s))} before the newest run")
+    if holder.stale:
+        age = format_duration(timedelta(seconds=overview.newest.at - holder.measured))
+        facts.append(f"{format_quantity(holder.stale, 'check')} passed on evidence too old; the newest is {age} old")
     well = f"{format_quantity(holder.judged, 'check')} well" if holder.judged else "nothing judged, all was skipped"
     head = f"{holder.name}: {', '.join(facts) or well}"
     lines = [head, *holder.problems, *([f"and {holder.left_out} more"] if holder.left_out else [])]
     return NodeCell(
         holder.label,
         holder.failing + holder.unknown,
-        _find_look(holder, age_s),
+        _find_look(holder),
         "\n".join(lines),
         links.node(holder.name),
     )
 
 
-def _find_look(holder: HolderSummary, age_s: float) -> str:
+def _find_look(holder: HolderSummary) -> str:
     if holder.failing:
         return "new" if holder.newly else "old"
     if holder.unknown:
         return "lost" if holder.newly else "unknown"
-    if age_s > STALE_AFTER_S:
+    if holder.stale:
         return "stale"
     if not holder.judged:
         return "unknown"

@@ -62,6 +62,7 @@ def _select(outcomes: Iterable[AbnormalOutcome], status: int) -> list[AbnormalOu
 def _describe_verdict(holder: HolderStatus) -> str:
     parts = [f"{holder.count(FAILING):,} failed"] if holder.count(FAILING) else []
     parts += [f"{holder.count(UNKNOWN):,} could not be judged"] if holder.count(UNKNOWN) else []
+    parts += [f"{holder.stale:,} passed on evidence older than the policy allows"] if holder.stale else []
     passed = holder.count(PASSING, ON_TRIAL_PASSING)
     checked = format_quantity(holder.count(), "check")
     if not parts:
