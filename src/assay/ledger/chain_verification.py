@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, except_, select
 
 from assay.ledger import outcomes, tables
 from assay.ledger.hash_chain import HASHED_FIELDS, HASHED_OUTCOME_FIELDS, ChainName, RunDigest, hash_line
+from assay.ledger.outcome_insertions import NEWEST_COLUMNS
 from assay.ledger.schema_upgrade import select_hashed_columns
 from assay.model.entries.operator_entries import OutcomesPrunedEntry
 from assay.model.errors import AssayError
@@ -138,7 +139,7 @@ def _open_contents(connection: Connection) -> _RunContents:
 def _check_newest(connection: Connection) -> Iterator[str]:
     """Yield the rows of `newest` that do not follow from the outcomes. Decisions use this table."""
     kept, follows = (
-        select(*(tables.newest.c[name] for name in outcomes.NEWEST_COLUMNS)),
+        select(*(tables.newest.c[name] for name in NEWEST_COLUMNS)),
         outcomes.select_expected_newest(),
     )
     for row in connection.execute(except_(kept, follows).limit(1)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -43,6 +43,11 @@ class TextNumbers:
     def __getitem__(self, text: str) -> int:
         """Return the number of a loaded text."""
         return self._known[text]
+
+    @property
+    def get(self) -> Callable[[str], int]:
+        """Return the number of a loaded text; the same, for `map` over many."""
+        return self._known.__getitem__
 
 
 class TextCache:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, case, func, insert, select
+from sqlalchemy import Connection, RowMapping, Select, Table, case, func, select
 
 from assay.ledger import tables
-from assay.ledger.hash_chain import HASHED_OUTCOME_FIELDS, RunDigest
+from assay.ledger.hash_chain import RunDigest
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, find_text_numbers, split_batches
 from assay.ledger.outcome_dates import OutcomeDates
-from assay.ledger.tables import insert_or_update
+from assay.ledger.outcome_insertions import NEWEST_COLUMNS, OUTCOMES_PER_INSERT, InsertedOutcome, OutcomeInsertions
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome
 from assay.model.timestamps import format_epoch_seconds, parse_epoch_seconds_cached
@@ -25,9 +25,7 @@ TEXT_COLUMNS = ("check", "subject", "node", "reason", "fault", "evidence", "evid
 """Fields of an outcome that are kept as the number of their text. `basis` and `phases` are encoded first."""
 _get_texts = attrgetter(*TEXT_COLUMNS)
 _get_text_columns = itemgetter(*TEXT_COLUMNS)
-_get_hashed_fields = itemgetter(*HASHED_OUTCOME_FIELDS)
-NEWEST_COLUMNS = ("check", "subject", "verdict", "node", "measured_s", "outcome")
-"""Columns of `select_newest`."""
+_CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 NODES_AT_ONCE = 50
 """Nodes whose outcomes are read at once: the database's rows take more memory than the outcomes made of them."""
 
@@ -37,20 +35,21 @@ def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int
 
     Returns the outcome columns of the run's row.
     """
-    numbers, digest = TextNumbers(connection), RunDigest()
+    numbers, digest, insertions = TextNumbers(connection), RunDigest(), OutcomeInsertions(connection)
     number = _highest(connection, tables.outcomes)
-    for some in split_batches(outcomes, BATCH_SIZE):
-        numbers.load({text for outcome in some for text in _texts(outcome)})
+    for some in split_batches(outcomes, OUTCOMES_PER_INSERT):
+        numbers.load(_list_texts(some))
         dates.load({numbers[outcome.node] for outcome in some})
         rows = [_row(outcome, numbers, number + at, run, dates) for at, outcome in enumerate(some, 1)]
+        measured = [
+            (number + at, numbers[_encode_gauge(one)], float(one.value))
+            for at, outcome in enumerate(some, 1)
+            for one in outcome.measurements
+        ]
         number += len(rows)
-        connection.execute(insert(tables.outcomes), rows)
-        digest.outcomes(map(_get_hashed_fields, rows))
-        measured = [row for told, outcome in zip(rows, some, strict=True) for row in _measured(told, outcome, numbers)]
-        if measured:
-            connection.execute(insert(tables.measurements), measured)
-            digest.measured(row.values() for row in measured)
-        connection.execute(_upsert_newest(connection), [_newest_row(row) for row in rows])
+        insertions.insert(rows, measured)
+        digest.outcomes(rows)
+        digest.measured(measured)
     digest.texts(numbers.added)
     return {"texts": _highest(connection, tables.texts), "outcomes": number, "digest": digest.hexdigest()}
 
@@ -151,12 +150,16 @@ class _ParsedLists(dict[int, Any]):
         return said
 
 
-def _texts(outcome: Outcome) -> Iterator[str]:
-    yield from _get_texts(outcome)
-    yield _encode_list(outcome.phases)
-    yield outcome.basis.encode()
-    for measurement in outcome.measurements:
-        yield _encode_gauge(measurement)
+def _list_texts(outcomes: Iterable[Outcome]) -> set[str]:
+    """Return all texts of some outcomes."""
+    found = set[str]()
+    for outcome in outcomes:
+        found.update(_get_texts(outcome))
+        found.add(_encode_list(outcome.phases))
+        found.add(outcome.basis.encode())
+        for measurement in outcome.measurements:
+            found.add(_encode_gauge(measurement))
+    return found
 
 
 @lru_cache(4096)
@@ -173,34 +176,14 @@ def _encode_gauge(one: Measurement) -> str:
     return _encode_list((one.name, one.unit, one.at_least, one.at_most, one.source))
 
 
-def _row(outcome: Outcome, numbers: TextNumbers, number: int, run: int, dates: OutcomeDates) -> OutcomeRow:
-    row: OutcomeRow = dict(zip(TEXT_COLUMNS, map(numbers.__getitem__, _get_texts(outcome)), strict=True))
-    row["seq"], row["run"], row["active"] = number, run, outcome.active
-    row["measured_s"] = dates.date_of(row["check"], row["subject"], outcome.evidence_at)
-    row["verdict"], row["phases"] = VERDICTS.index(outcome.verdict), numbers[_encode_list(outcome.phases)]
-    row["basis"] = numbers[outcome.basis.encode()]
-    row["micros"] = round(outcome.duration_s * 1e6)
-    return row
-
-
-def _measured(row: OutcomeRow, outcome: Outcome, numbers: TextNumbers) -> list[OutcomeRow]:
-    return [
-        {"outcome": row["seq"], "gauge": numbers[_encode_gauge(one)], "value": float(one.value)}
-        for one in outcome.measurements
-    ]
-
-
-def _newest_row(row: OutcomeRow) -> OutcomeRow:
-    return {**{name: row[name] for name in NEWEST_COLUMNS[:-1]}, "outcome": row["seq"]}
-
-
-def _upsert_newest(connection: Connection) -> Any:
-    """Return the statement that stores an outcome unless a newer one with the same verdict exists."""
-    table: Table = tables.newest
-    statement = insert_or_update(connection, table)
-    changed = {name: statement.excluded[name] for name in ("node", "measured_s", "outcome")}
-    newer = statement.excluded.measured_s >= table.c.measured_s
-    return statement.on_conflict_do_update(index_elements=["check", "subject", "verdict"], set_=changed, where=newer)
+def _row(outcome: Outcome, numbers: TextNumbers, number: int, run: int, dates: OutcomeDates) -> InsertedOutcome:
+    """Return the values of an outcome's row, in the order of `HASHED_OUTCOME_FIELDS`."""
+    check, subject, node, reason, fault, evidence, evidence_at, judged_by = map(numbers.get, _get_texts(outcome))
+    return (
+        *(number, run, dates.date_of(check, subject, outcome.evidence_at), check, subject, node),
+        *(_CODES[outcome.verdict], reason, fault, numbers[_encode_list(outcome.phases)], outcome.active),
+        *(evidence, evidence_at, numbers[outcome.basis.encode()], judged_by, round(outcome.duration_s * 1e6)),
+    )
 
 
 def _measurements(connection: Connection, outcomes: Sequence[int]) -> dict[int, list[RowMapping]]:

@@ -205,9 +205,9 @@ class RunSummary:
         return f"; {left_out} left out by the command line" if left_out else ""
 
     @cached_property
-    def _names(self) -> dict[str, list[str]]:
+    def _names(self) -> dict[str, Any]:
         """The names of the selected checks and subjects, as arguments of `StoredRun.outcomes`."""
-        connection, names = self.stored.connection, {}
+        connection, names = self.stored.connection, dict[str, Any]()
         if not self.outcome_filter.all_subjects:
             rows = connection.execute("SELECT name, node FROM subject")
             names["subjects"] = [name for name, node in rows if self.outcome_filter.matches_subject(name, node)] or [""]

@@ -272,11 +272,8 @@ def _record_in_ledger(
     """
     result, now = RunResult(StoredRun.open(file)), clock.now()
     try:
-        if (
-            ledger is not None
-            and not ledger.record(result.run, _read_judged_outcomes(result.stored, hashes), now)
-            and lost
-        ):
+        judged = _read_judged_outcomes(result.stored, hashes)
+        if ledger is not None and not ledger.record(result.run, judged, now) and lost:
             resumed = replace(result.run, id=f"{result.run.id}+{now:%Y%m%dT%H%M%S}", at=now.isoformat())
             judged = _read_judged_outcomes(result.stored, hashes)
             ledger.record(resumed, (outcome for outcome in judged if (outcome.check, outcome.subject) in lost), now)
@@ -286,14 +283,16 @@ def _record_in_ledger(
 
 
 def _read_judged_outcomes(stored: StoredRun, hashes: JudgingHashes | None) -> Iterator[Outcome]:
-    """Yield the outcomes that a shard has judged, each with the hash of what it was judged by."""
-    for outcome in stored.outcomes():
-        if not outcome.reason.startswith(UNJUDGED_PREFIXES):
-            known = hashes.of_node(outcome.node) if hashes and outcome.node else {}
-            yield replace(outcome, judged_by=known.get(outcome.check, ""))
+    """Return the outcomes that a shard has judged, each with the hash of what it was judged by."""
+
+    def find_hash(node: str, check: str) -> str:
+        return hashes.of_node(node).get(check, "") if hashes and node else ""
+
+    judged = stored.outcomes(judged_by=find_hash)
+    return (outcome for outcome in judged if not outcome.reason.startswith(UNJUDGED_PREFIXES))
 
 
 def _read_lost_outcomes(stored: StoredRun) -> set[tuple[str, str]]:
     """Return check and subject of the outcomes that lost or late shards did not reach."""
-    errors = stored.outcomes(verdicts=["error"])
-    return {(error.check, error.subject) for error in errors if error.reason.startswith(UNJUDGED_PREFIXES)}
+    lost = (one for one in stored.outcomes(verdicts=["error"]) if one.reason.startswith(UNJUDGED_PREFIXES))
+    return {(one.check, one.subject) for one in lost}

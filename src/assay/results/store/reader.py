@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -155,8 +155,12 @@ class StoredRun:
         nodes: Collection[str] = (),
         checks: Collection[str] = (),
         subjects: Collection[str] = (),
+        judged_by: Callable[[str, str], str] = lambda _node, _check: "",
     ) -> Iterator[Outcome]:
-        """Yield the outcomes of these verdicts, nodes, checks and subjects (none: of all), by subject and check."""
+        """Yield the outcomes of these verdicts, nodes, checks and subjects (none: of all), by subject and check.
+
+        `judged_by` says for node and check what each was judged by; the file does not hold that.
+        """
         selected: dict[str, Collection[Any]] = {
             "verdicts": [VERDICTS.index(verdict) for verdict in VERDICTS if verdict in verdicts],
             "nodes": nodes,
@@ -175,7 +179,9 @@ class StoredRun:
             key, text = row[:2], row[8]
             if text not in phases:
                 phases[text] = tuple(json.loads(text))
-            yield _make_outcome(row[2:], phases[text], measurements.of(key), artefacts.of(key))
+            yield _make_outcome(
+                row[2:], phases[text], measurements.of(key), artefacts.of(key), judged_by(row[4], row[2])
+            )
 
     def documents(self) -> dict[str, tuple[str, str]]:
         """Return digest and time of each judged document, by name."""
@@ -222,11 +228,15 @@ class _RowsByOutcome:
         return tuple(found)
 
 
+_decode_basis = lru_cache(1024)(EvidenceBasis.decode)
+
+
 def _make_outcome(
     row: StoredRow,
     phases: tuple[str, ...],
     measurements: tuple[Measurement, ...],
     artefacts: tuple[FailureArtefact, ...],
+    judged_by: str,
 ) -> Outcome:
     check, subject, node, verdict, reason, fault, _, active, digest, at, micros, known, observed, basis = row
     return Outcome(
@@ -245,7 +255,8 @@ def _make_outcome(
         known=known or "",
         observed=bool(observed),
         artefacts=artefacts,
-        basis=EvidenceBasis.decode(basis or ""),
+        basis=_decode_basis(basis or ""),
+        judged_by=judged_by,
     )
 
 
