@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from assay.fleet.fleet_loader import load_fleet
@@ -90,6 +92,29 @@ def test_items_are_made_of_what_is_left_only(small, monkeypatch):
     own = f"{small.root}/suites/test_own.py::test_host[h100-a/n0003]"
     small.pytester.runpytest_inprocess(own, "--co", "-p", "assay.harness.plugin", f"--rootdir={small.root}")
     assert [one.id for one in made] == ["h100-a/n0003"]
+
+
+def test_lf_makes_items_of_what_failed_only(small, monkeypatch):
+    made = []
+    items = ItemFactory.make_items
+    monkeypatch.setattr(
+        ItemFactory, "make_items", lambda self, check, module, of: made.extend(of) or items(self, check, module, of)
+    )
+    own = "suites/test_own.py::test_pcie_link[h100-a/{}/gpu3]"
+    failed = small.root / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    failed.parent.mkdir(parents=True)
+    words = ["--co", "-q", "--lf", "-p", "assay.harness.plugin", f"--rootdir={small.root}", f"{small.root}/suites"]
+
+    def run_last_failed(name: str, *more: str) -> list[str]:
+        made.clear()
+        failed.write_text(json.dumps({own.format(name): True}))
+        result = small.pytester.runpytest_inprocess(*words, "-p", "cacheprovider", *more)
+        return [line for line in result.outlines if "::test" in line]
+
+    assert run_last_failed("n0003") == [own.format("n0003")]
+    assert [one.id for one in made] == ["h100-a/n0003/gpu3"]
+    assert len(run_last_failed("n0003", "-k", "n0004")) > 8, "as pytest: nothing of what failed is selected"
+    assert len(run_last_failed("gone")) > 100, "as pytest: what failed is no more"
 
 
 def test_an_ordinary_item_that_is_repeated_more_often_can_be_asked_for_by_its_id(small):

@@ -6,11 +6,13 @@ tests/harness/test_private_pytest_api.py holds every other module to public API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import pytest
+from _pytest import fixtures
 from _pytest.mark import KeywordMatcher, MarkMatcher
 from _pytest.mark.expression import Expression
 from _pytest.nodeid import NodeId
@@ -23,6 +25,7 @@ __all__ = [
     "TerminalDots",
     "exempt_assay_from_rewriting",
     "find_fixture_functions",
+    "fixture_order_only_of_ordinary_items",
     "has_setup_left",
     "is_own_hook",
     "tear_down_until",
@@ -96,6 +99,25 @@ def find_fixture_functions(module: pytest.Module, function: Callable[..., Any]) 
     """
     found = module.session._fixturemanager.getfixtureinfo(module, function, None)  # type: ignore[arg-type]  # any node
     return {name: fixtures[-1].func for name, fixtures in found.name2fixturedefs.items()}
+
+
+@contextmanager
+def fixture_order_only_of_ordinary_items() -> Iterator[None]:
+    """Let pytest order a session of lazy items by no fixtures: they have none, and it looks four times at each.
+
+    A session with any other item is ordered as always. There is no public way to leave a step of pytest out.
+    """
+    order = fixtures.reorder_items
+
+    def order_ordinary(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        is_lazy = all(isinstance(item, LazyItem) for item in items)
+        return list(dict.fromkeys(items)) if is_lazy else order(items)
+
+    fixtures.reorder_items = order_ordinary
+    try:
+        yield
+    finally:
+        fixtures.reorder_items = order
 
 
 def has_setup_left(session: pytest.Session) -> bool:

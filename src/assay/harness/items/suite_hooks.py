@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from assay.harness.judging.failure_excuses_and_artefacts import OutcomeAnnotator
 from assay.harness.judging.verdict import CheckContext
 from assay.harness.markers import CheckMarks
 from assay.harness.parent_process import RECEIVED_SIGNALS
+from assay.harness.pytest_internals import fixture_order_only_of_ordinary_items
 from assay.harness.selection.command_line_selection import (
     ANY_SUBJECT,
     ExpressionFilter,
@@ -30,6 +31,7 @@ from assay.harness.selection.command_line_selection import (
     find_subject_kind,
     select_nodes,
 )
+from assay.harness.selection.last_failed import find_last_failed
 from assay.harness.selection.selected_subjects import NamedSubject, SelectedSubjects
 from assay.harness.selection.typed_selection import TypedSelection
 from assay.model.errors import AssayError
@@ -90,6 +92,7 @@ class SuiteHooks:
         )
         self._ordinary_subjects: dict[tuple[Path, str], list[str]] = {}
         self._requested_ids: dict[Path, RequestedIds | None] = {}
+        self._last_failed = find_last_failed(config, set(selection.nodes))
         self._register_plugins(fixtures)
         if self.one_line_output:
             terminal_report.suppress_tracebacks(config)
@@ -144,6 +147,12 @@ class SuiteHooks:
         if self.owns(metafunc.definition) and find_subject_kind(metafunc.function):
             subjects = self._ordinary_subjects[metafunc.definition.path, metafunc.definition.name]
             metafunc.parametrize("subject", subjects, ids=subjects, indirect=True)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_collection_modifyitems")
+    def pytest_order_ordinary_items(self) -> Generator[None]:
+        """Let slim items be, which have no fixtures to order."""
+        with fixture_order_only_of_ordinary_items():
+            yield
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -222,9 +231,9 @@ class SuiteHooks:
         return selected
 
     def _find_requested_ids(self, module: Path) -> RequestedIds | None:
-        """Return what the command line asks for in a module, found once for all of its functions."""
+        """Return what ids on the command line or --lf ask for in a module, found once for all of its functions."""
         if module not in self._requested_ids:
-            self._requested_ids[module] = find_requested_ids(self.config, module)
+            self._requested_ids[module] = find_requested_ids(self.config, module) or self._last_failed.get(module)
         return self._requested_ids[module]
 
     def _name_module(self, module: pytest.Collector) -> str:

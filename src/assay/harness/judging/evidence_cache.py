@@ -13,6 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceBasis, EvidenceDocument
 
 
@@ -97,7 +99,7 @@ class EvidenceCache:
     def _load(self, path: Path, name: str) -> CachedEvidence | ReadingUnavailable:
         try:
             content = path.read_bytes()
-            evidence = EvidenceDocument.from_json(json.loads(content))
+            evidence = EvidenceDocument.from_json(_parse(content))
         except FileNotFoundError:
             if path.is_symlink():  # a run that is judged again links to its documents
                 gone = f"the evidence {path.readlink().stem} of {name}, on which the run was judged, is gone or changed"
@@ -117,3 +119,14 @@ class EvidenceCache:
         """
         digest = hashlib.sha256(content).hexdigest()
         return digest if (self.folder.parent / "objects" / digest[:2] / f"{digest}.json").exists() else ""
+
+
+def _parse(content: bytes) -> Any:
+    """Return the JSON value of a document. Raises ValueError.
+
+    `from_json` takes two thirds of the time; what it refuses (an escaped surrogate, great depth) Python's parser reads.
+    """
+    try:
+        return from_json(content)
+    except ValueError:
+        return json.loads(content)
