@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,15 +29,26 @@ class Cost:
     peak_mb: float
 
 
-def cost(command: Sequence[str], folder: Path, *, times: int = 3, well: Collection[int] = (0,)) -> Cost:
-    """Return the cheapest of `times` runs in `folder`. Raises RuntimeError for an exit code that is not in `well`."""
-    return min(_once(command, folder, well) for _ in range(times))
+def cost(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    times: int = 3,
+    well: Collection[int] = (0,),
+    environment: Mapping[str, str] = os.environ,
+) -> Cost:
+    """Return the cheapest of `times` runs in `folder`. Raises RuntimeError for an exit code that is not in `well`.
+
+    Python keeps what it compiles, as on any machine of a user, whatever the environment says.
+    """
+    kept = {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return min(_once(command, folder, well, kept) for _ in range(times))
 
 
-def _once(command: Sequence[str], folder: Path, well: Collection[int]) -> Cost:
+def _once(command: Sequence[str], folder: Path, well: Collection[int], environment: Mapping[str, str]) -> Cost:
     with tempfile.TemporaryFile() as errors:
         starter = [sys.executable, "-I", "-S", "-c", MEASURED, *command]
-        done = subprocess.run(starter, cwd=folder, stdout=subprocess.PIPE, stderr=errors, check=True)
+        done = subprocess.run(starter, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, check=True)
         code, cpu_s, peak_kib = json.loads(done.stdout)
         if code not in well:
             errors.seek(0)

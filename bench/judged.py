@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import shutil
 from collections import Counter
@@ -77,18 +78,33 @@ def small_fleet(folder: Path, nodes: int) -> Path:
     return fleet
 
 
-def evidence(folder: Path, nodes: int, *, ill: bool = False, first: int = 0) -> Path:
-    """Write evidence of `nodes` nodes, from `first` on, into a new folder, and return the folder."""
+def evidence(folder: Path, nodes: int, *, ill: bool = False, first: int = 0, hot: int = 0) -> Path:
+    """Write evidence of `nodes` nodes, from `first` on, into a new folder, and return the folder.
+
+    `hot` GPUs of each are too hot; where they are `ill`, some are too hot and some have too few lanes.
+    """
     folder.mkdir(parents=True)
     recorded = json.loads((ROOT / "suites" / "recordings" / "hgx-h100.json").read_text())
     for number in range(first, first + nodes):
         document = copy.deepcopy(recorded)
         _fit(document, number)
+        gpus = document["channels"]["probe"]["gpu"]["devices"]
         if ill:
-            _spoil(document["channels"]["probe"]["gpu"]["devices"])
+            _spoil(gpus)
+        for gpu in list(gpus.values())[:hot]:
+            gpu["temperature"]["gpu_c"] = {"value": 120}
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        (folder / f"{node_name(number)}.json").write_text(text)
+        _store(folder, node_name(number), text.encode())
     return folder
+
+
+def _store(folder: Path, node: str, content: bytes) -> None:
+    """Store a document as `assay observe` does: as an object by its digest, and as the latest of its node."""
+    digest = hashlib.sha256(content).hexdigest()
+    stored = folder.parent / "objects" / digest[:2] / f"{digest}.json"
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    stored.write_bytes(content)
+    (folder / f"{node}.json").write_bytes(content)
 
 
 def counts_of(file: Path) -> Counter[str]:
