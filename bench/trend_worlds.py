@@ -79,7 +79,9 @@ class World:
         return {(node, HEAT) for node in range(first, min(first + RACK_NODES, self.nodes))}
 
 
-def make_world(kind: str, seed: int, nodes: int = 400, days: int = 180) -> World:
+def make_world(
+    kind: str, seed: int, nodes: int = 400, days: int = 180, drifts_per_1000: int = DRIFTS_PER_1000
+) -> World:
     """Return a world; the same kind and seed give the same one."""
     chance = np.random.default_rng([KINDS.index(kind), seed])
     shape = (nodes, len(NAMES), days)
@@ -100,7 +102,7 @@ def make_world(kind: str, seed: int, nodes: int = 400, days: int = 180) -> World
         world.repairs.append((int(node), on))
     first = world.warm_rack * RACK_NODES
     values[first : first + RACK_NODES, HEAT] += np.clip((day - WARM_FROM) * WARM_PER_DAY, 0, WARM_MOST)
-    _plant_drifts(world, chance)
+    _plant_drifts(world, chance, drifts_per_1000)
     world.abrupt = [
         (int(node), int(chance.integers(60, days)))
         for node in chance.choice(nodes, nodes * ABRUPT_PER_1000 // 1000, replace=False)
@@ -136,10 +138,10 @@ def _update_firmware(values: Floats, chance: np.random.Generator) -> NDArray[np.
     return updated
 
 
-def _plant_drifts(world: World, chance: np.random.Generator) -> None:
+def _plant_drifts(world: World, chance: np.random.Generator, per_1000: int) -> None:
     taken = {node for node, _ in world.repairs} | {node for node, _ in world.find_warmed()}
     free = np.array([node for node in range(world.nodes) if node not in taken])
-    for number, node in enumerate(chance.choice(free, world.nodes * DRIFTS_PER_1000 // 1000, replace=False)):
+    for number, node in enumerate(chance.choice(free, world.nodes * per_1000 // 1000, replace=False)):
         shape = SHAPES[number % len(SHAPES)]
         onset = int(chance.integers(FIRST_ONSET, world.days - 10))
         measurement = int(chance.integers(len(NAMES)))

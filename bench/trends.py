@@ -11,7 +11,6 @@ from pathlib import Path
 
 from assay.trends.peers.measurement_tables import TrendFiles
 from assay.trends.peers.trend_answer import answer_trends
-from assay.trends.peers.warning_record import ClosedWarning, learn_factors
 from bench.measurement import Measurement
 from bench.trend_judge import Judgement, Series, add_judgements, judge_warnings
 from bench.trend_methods import (
@@ -32,26 +31,19 @@ FIRST_DAY, EVERY = 95, 2
 JUDGED, LEARNT = range(2), range(100, 102)
 """Seeds. Nobody sets anything on the first; the other methods get their thresholds from the second."""
 LEAST_RECALL, LEAST_LEAD = 0.85, 8.0
-COVERED = 0.75, 0.85
-"""An 80 % range holds so many of the failures."""
 
 
 @dataclass(frozen=True)
 class AskedWorld:
-    """What `assay trends` said of a world: how good that was, how much of the warmed rack it named as its group.
-
-    `forecasts`: of the first warning of each drift that had one, and when it failed.
-    """
+    """What `assay trends` said of a world: how good that was, how much of the warmed rack it named as its group."""
 
     judgement: Judgement
     grouped: float
-    forecasts: tuple[ClosedWarning, ...]
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
     """Judge ours and others' methods on each kind of world; print the table of docs on stderr."""
     table = ["| world | method | found | of all | false per 1,000 node-days | precision | lead (nine in ten) |"]
-    every: list[AskedWorld] = []
     for kind in KINDS:
         worlds = [make_world(kind, seed) for seed in JUDGED]
         days = list(range(FIRST_DAY, worlds[0].days, EVERY))
@@ -62,8 +54,6 @@ def measurements(folder: Path) -> Iterator[Measurement]:
         table.append(_write_row(kind, "**assay trends**", ours))
         table += [_write_row(kind, name, one) for name, one in judge_others(kind, worlds, days).items()]
         yield from _measure(kind, ours, cpu_s, min(one.grouped for one in asked))
-        every += asked
-    yield from measure_forecasts([[one.forecasts for one in every[seed :: len(JUDGED)]] for seed in JUDGED])
     if not has_scikit_learn():
         table.append("isolation forest and gradient boosting are left out: `pip install scikit-learn` to have them")
     print("\n".join(table), file=sys.stderr)  # noqa: T201 — for people
@@ -74,8 +64,7 @@ def ask_world(world: World, folder: Path, days: Sequence[int]) -> AskedWorld:
     files = TrendFiles(*write_world(world, folder))
     named: dict[int, list[Series]] = {}
     grouped: list[bool] = []
-    forecasts: dict[Series, ClosedWarning] = {}
-    warmed, drifts = world.find_warmed(), {(one.node, one.measurement): one for one in world.drifts}
+    warmed = world.find_warmed()
     for day in days:
         answer = answer_trends(files, START + timedelta(days=day, hours=1))
         named[day] = [(int(one.score.node[1:]), NAMES.index(one.score.name)) for one in answer.warnings]
@@ -83,32 +72,8 @@ def ask_world(world: World, folder: Path, days: Sequence[int]) -> AskedWorld:
         groups = [one.group for series, one in said if series in warmed]
         if len(groups) >= RACK_NODES // 4:
             grouped += [group.startswith(f"rack r{world.warm_rack}:") for group in groups]
-        for series, one in said:
-            if one.forecast and (drift := drifts.get(series)) and drift.fails and drift.onset <= day < drift.fails:
-                forecasts.setdefault(
-                    series, ClosedWarning("change", one.forecast.line, float(drift.fails - day), "right")
-                )
     share = sum(grouped) / len(grouped) if grouped else 1.0
-    return AskedWorld(judge_warnings(world, days, named), share, tuple(forecasts.values()))
-
-
-def measure_forecasts(fleets: Sequence[Sequence[Sequence[ClosedWarning]]]) -> Iterator[Measurement]:
-    """Measure how many failures come within their range of days, when the ranges were learnt on other fleets.
-
-    `fleets`: the forecasts of the worlds of each seed.
-    """
-    inside: list[bool] = []
-    for judged in range(len(fleets)):
-        others = [one for seed, worlds in enumerate(fleets) if seed != judged for world in worlds for one in world]
-        factors = learn_factors(others)
-        for one in (one for world in fleets[judged] for one in world):
-            if factors and one.forecast_days is not None and one.actual_days is not None:
-                low, _, high = factors.apply(one.forecast_days)
-                inside.append(low <= one.actual_days <= high)
-    share, figures = sum(inside) / max(1, len(inside)), {"forecasts": len(inside)}
-    what = "assay trends, failures within their range of days"
-    yield Measurement(what, share, "of forecasts", "at least", COVERED[0], figures)
-    yield Measurement(what, share, "of forecasts", "at most", COVERED[1], figures)
+    return AskedWorld(judge_warnings(world, days, named), share)
 
 
 def judge_others(kind: str, worlds: Sequence[World], days: Sequence[int]) -> Mapping[str, Judgement]:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.trends.peers.past_warnings import count_failures
+from assay.trends.peers.past_warnings import PastWarning, close_warnings, count_failures, learn_past_factors
 from assay.trends.peers.past_weeks import find_crossing
+from assay.trends.peers.series_values import ChangeScore
 from assay.trends.peers.warning_record import ClosedWarning, FailuresSeen, judge_record, learn_factors
 
 
@@ -70,3 +71,35 @@ def test_a_crossing_and_the_failure_that_follows_are_one() -> None:
     part = ("n1", "gpu0")
     seen = count_failures([], {part: [112], ("n2", "gpu0"): [120]}, {part: [[108, 109, 110]]}, since=100)
     assert seen == FailuresSeen(with_sign=1, foreseen_with_sign=0, every=2, foreseen=0)
+
+
+def name_part(day: int, *, crossed: int | None, is_new: bool = True, node: str = "n1") -> PastWarning:
+    """Return a part that was named on a day, 10 days before its limit in a straight line."""
+    traits = ("",) * 8
+    score = ChangeScore(node, "gpu0", "t", "C", "S1", traits, 40, 46, 60, 0, 30, None, 70, 9, 9)
+    return PastWarning(day, score, 30, crossed, None, is_new)
+
+
+def test_each_week_of_a_warning_teaches_the_range_however_long_it_took() -> None:
+    warnings = [name_part(0, crossed=40, node=f"n{number}") for number in range(30)]
+    weeks = [name_part(day, crossed=40, is_new=False, node=f"n{number}") for number in range(30) for day in (7, 30)]
+    assert learn_past_factors(warnings[1:] + weeks, {}) is None, "twenty-nine warnings, of several weeks each"
+    factors = learn_past_factors([*warnings, *weeks], {})
+    assert factors is not None
+    assert factors.apply(10.0) == (pytest.approx(10), pytest.approx(33), pytest.approx(40))
+
+
+def test_a_failure_ends_a_forecast_and_another_part_of_the_place_does_not() -> None:
+    part = ("n1", "gpu0")
+    failed = [name_part(0, crossed=40)._replace(ends=None) for _ in range(30)]
+    factors = learn_past_factors(failed, {part: [5]})
+    assert factors is not None
+    assert factors.middle == pytest.approx(5 / failed[0].score.days_left)
+    gone = [name_part(0, crossed=40)._replace(ends=20) for _ in range(30)]
+    assert learn_past_factors(gone, {}) is None
+
+
+def test_only_new_warnings_are_closed() -> None:
+    said = [name_part(0, crossed=10), name_part(7, crossed=10, is_new=False), name_part(1, crossed=40, node="n2")]
+    ended = list(close_warnings(said, {}, today=60))
+    assert [(one.outcome, one.actual_days) for one in ended] == [("right", 10.0), ("wrong", None)]

@@ -172,13 +172,11 @@ class NodeSettings(BaseModel):
       expected to run an agent.
     - `fabric_discover`: the argv that discovers the fabric. `fabric_facts`: the argv of each command that describes
       the fabric's ports, by name (`errors`: ibqueryerrors). `pdu`: the PDU, or the pair of PDUs, that feeds the node.
-
-    Others are in `other_variables`. `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password`
-    is. `bmc_ca`: the file of the authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its
-    certificate. `fabric`: the design of its adapters. `pdu`: the PDU, or the pair of PDUs, that feeds it.
-    `lifecycle_start`: the state of a new node. `service_import`: nodes that serve already. `boot_image`: the Image that
-    it boots. `node_network`: its links, for cloud-init. `endorsement_key_sha256`: the digest of the public endorsement
-    key (DER) by which its TPM proves the machine.
+    - `bmc_port`: the BMC's port for HTTPS. `bmc_credentials`: where its `user:password` is. `bmc_ca`: the file of the
+      authority that signed its certificate. `bmc_fingerprint`: the SHA-256 of its certificate. `fabric`: the design of
+      its adapters. `lifecycle_start`: the state of a new node. `service_import`: nodes that serve already.
+      `boot_image`: the Image that it boots. `node_network`: its links, for cloud-init. `endorsement_key_sha256`: the
+      digest of the public endorsement key (DER) by which its TPM proves the machine.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)

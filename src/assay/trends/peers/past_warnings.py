@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assay.trends.peers.past_weeks import HORIZON_DAYS, find_crossing
 from assay.trends.peers.series_values import SCORE_COLUMNS, ChangeScore, make_score
-from assay.trends.peers.warning_record import ClosedWarning, FailuresSeen, Outcome
+from assay.trends.peers.warning_record import (
+    ClosedWarning,
+    FailuresSeen,
+    ForecastFactors,
+    Outcome,
+    learn_factors,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -31,13 +37,17 @@ WHERE (hash(node) >> 44)::INT < (SELECT draws FROM sampled) ORDER BY ALL
 
 
 class PastWarning(NamedTuple):
-    """A warning of a past day. `crossed`: when its limit was crossed later. `ends`: the last day of the part there."""
+    """A part that was named on a past day. `crossed`: when its limit was crossed later.
+
+    `ends`: the last day of the part there. `is_new`: a warning, and not the same one as some weeks before.
+    """
 
     day: int
     score: ChangeScore
     days_later: int
     crossed: int | None
     ends: int | None
+    is_new: bool = True
 
     @property
     def part(self) -> Part:
@@ -46,7 +56,10 @@ class PastWarning(NamedTuple):
 
 
 def list_past_warnings(database: DuckDBPyConnection, threshold: float, least: int) -> list[PastWarning]:
-    """Return what the rule would have said on the kept weeks; again of the same series only after 30 quiet days."""
+    """Return which series the rule would have named on the kept weeks.
+
+    It is a new warning after 30 quiet days, unless the series is beyond its limit already.
+    """
     rows = database.sql(_PAST, params={"threshold": threshold, "least": least})
     shown = rows.project(f"anchor, {SCORE_COLUMNS}, days_later, coalesce(days, []), ends")
     last: dict[tuple[str, ...], int] = {}
@@ -54,8 +67,9 @@ def list_past_warnings(database: DuckDBPyConnection, threshold: float, least: in
     for anchor, *row, days_later, beyond, ends in shown.fetchall():
         score = make_score(row)
         series = score.node, score.subject, score.name, score.unit
-        if anchor - last.get(series, anchor - HORIZON_DAYS) >= HORIZON_DAYS and not set(beyond) & {anchor, anchor - 1}:
-            said.append(PastWarning(anchor, score, days_later, find_crossing(beyond, anchor), ends))
+        is_quiet = anchor - last.get(series, anchor - HORIZON_DAYS) >= HORIZON_DAYS
+        is_new = is_quiet and not set(beyond) & {anchor, anchor - 1}
+        said.append(PastWarning(anchor, score, days_later, find_crossing(beyond, anchor), ends, is_new))
         last[series] = anchor
     return said
 
@@ -81,19 +95,33 @@ def close_warnings(
 ) -> Iterator[ClosedWarning]:
     """Yield what came of the warnings whose 30 days are over. The day of the warning itself is too late."""
     for one in said:
-        if one.day + HORIZON_DAYS >= today:
+        if not one.is_new or one.day + HORIZON_DAYS >= today:
             continue
         came = _find_end(one, failed.get(one.part, ()))
+        came = None if came is None or came > one.day + HORIZON_DAYS else came
         is_over = one.ends is not None and one.ends < one.day + HORIZON_DAYS
         was_read = one.days_later >= LEAST_READ * HORIZON_DAYS
         outcome: Outcome = "right" if came else "cannot_tell" if is_over or not was_read else "wrong"
         yield ClosedWarning(RULE, one.score.days_left, came and float(came - one.day), outcome)
 
 
+def learn_past_factors(said: Sequence[PastWarning], failed: Mapping[Part, Sequence[int]]) -> ForecastFactors | None:
+    """Return how wrong straight lines were, of each week on which a part was named; None below 30 warnings.
+
+    A range is shown as long as a warning stands, and not only for the next 30 days: so each of these weeks counts.
+    """
+    ends = [(one, _find_end(one, failed.get(one.part, ()))) for one in said if one.score.days_left]
+    came = [(one, end) for one, end in ends if end is not None]
+    warnings = sum(one.is_new for one, _ in came)
+    return learn_factors(
+        (ClosedWarning(RULE, one.score.days_left, float(end - one.day), "right") for one, end in came), warnings
+    )
+
+
 def _find_end(one: PastWarning, failed: Sequence[int]) -> int | None:
-    """Return the day on which the limit was crossed or the part failed, within the horizon."""
+    """Return the day on which the limit was crossed or the part failed."""
     crossed = [one.crossed] if one.crossed is not None and (one.ends is None or one.crossed <= one.ends) else []
-    return min((day for day in [*crossed, *failed] if one.day < day <= one.day + HORIZON_DAYS), default=None)
+    return min((day for day in [*crossed, *failed] if day > one.day), default=None)
 
 
 def count_failures(
@@ -113,7 +141,9 @@ def count_failures(
         days = sorted([*signs.get(part, ()), *(day for day in failed.get(part, ()) if day > since)])
         for event in _merge_days(days):
             has_sign = any(event <= day < event + HORIZON_DAYS for day in signs.get(part, ()))
-            is_foreseen = any(one.part == part and one.day < event <= one.day + HORIZON_DAYS for one in said)
+            is_foreseen = any(
+                one.is_new and one.part == part and one.day < event <= one.day + HORIZON_DAYS for one in said
+            )
             every, foreseen = every + 1, foreseen + is_foreseen
             with_sign, foreseen_with_sign = with_sign + has_sign, foreseen_with_sign + (has_sign and is_foreseen)
     return FailuresSeen(with_sign, foreseen_with_sign, every, foreseen)

@@ -21,7 +21,7 @@ from assay.trends.peers.raw_counters import judge_counters
 from assay.trends.peers.series_changes import add_today
 from assay.trends.peers.shared_groups import SharedGroup, name_shared_groups
 from assay.trends.peers.trend_cache import load_kept, make_key, save_kept
-from assay.trends.peers.warning_record import ClosedWarning, PastRecord, judge_record, learn_factors
+from assay.trends.peers.warning_record import ClosedWarning, ForecastFactors, PastRecord, judge_record, learn_factors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -71,8 +71,8 @@ def find_trends(
     """Return what gets worse by the tables of a database, see `open_tables`.
 
     `kept`: the file that keeps what does not change within a day, for tables of `open_fleet_tables`. `closed`: warnings
-    of the ledger that have ended. Forecasts learn from these, or if they are too few, from what past weeks would have
-    said. `recognise_counters`: by their values, not only by their declared names.
+    of the ledger that have ended. Forecasts learn from what past weeks would have said, or if that is too little, from
+    these. `recognise_counters`: by their values, not only by their declared names.
     """
     chosen = settings or ChangeDetector()
     today = int(as_of.timestamp() // DAY_S)
@@ -85,8 +85,8 @@ def find_trends(
     score_changes(database)
     scores = ChangeScores(database, today, chosen)
     findings = find_change_warnings(scores, len(weeks))
-    record, ended = _look_back(database, today, weeks, findings.threshold, chosen.peers_at_least)
-    factors = learn_factors(closed) or learn_factors(ended)
+    record, factors = _look_back(database, today, weeks, findings.threshold, chosen.peers_at_least)
+    factors = factors or learn_factors(closed)
     warnings = [warning.forecast_by(factors) for warning in findings.warnings]
     names = sorted({warning.score.name for warning in warnings})
     named, groups = name_shared_groups(warnings, scores.size_groups(names))
@@ -111,11 +111,11 @@ def _read_past(database: DuckDBPyConnection, today: int, weeks: Sequence[int], k
 
 def _look_back(
     database: DuckDBPyConnection, today: int, weeks: Sequence[int], threshold: float, least: int
-) -> tuple[PastRecord, list[ClosedWarning]]:
-    """Return how the rule would have fared in the past weeks, and the warnings that have ended."""
+) -> tuple[PastRecord, ForecastFactors | None]:
+    """Return how the rule would have fared in the past weeks, and how wrong its straight lines were."""
     said = past_warnings.list_past_warnings(database, threshold, least)
     failed = past_warnings.list_failure_days(database)
     beyond = past_warnings.list_days_beyond(database)
-    closed = list(past_warnings.close_warnings(said, failed, today))
+    closed = past_warnings.close_warnings(said, failed, today)
     failures = past_warnings.count_failures(said, failed, beyond, min(weeks, default=today))
-    return judge_record(closed, failures), closed
+    return judge_record(closed, failures), past_warnings.learn_past_factors(said, failed)

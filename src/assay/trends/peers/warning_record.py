@@ -95,10 +95,13 @@ def judge_record(
     return PastRecord(*counts, leads, failures or FailuresSeen(), len(some) * test_node_hours)
 
 
-def learn_factors(closed: Iterable[ClosedWarning]) -> ForecastFactors | None:
-    """Return how wrong straight lines were, None below 30 closed warnings that had a forecast and came true."""
+def learn_factors(closed: Iterable[ClosedWarning], warnings: int | None = None) -> ForecastFactors | None:
+    """Return how wrong straight lines were, None below 30 closed warnings that had a forecast and came true.
+
+    `warnings`: how many they are, where `closed` has several forecasts of one.
+    """
     factors = [one.actual_days / one.forecast_days for one in closed if one.actual_days and one.forecast_days]
-    if len(factors) < LEAST_CLOSED:
+    if (len(factors) if warnings is None else warnings) < LEAST_CLOSED:
         return None
     tenths = quantiles(factors, n=10)
     low, middle, high = sorted((tenths[0], tenths[4], tenths[8]))  # of equal factors, rounding may change the order
