@@ -45,6 +45,8 @@ class PortFacts:
     - `rate`: `4xNDR`. `label`: what is printed at the port.
     - `counters`: by perfquery's names. One in `saturated` reached its maximum, so the true count may be higher.
     - `ber`: bit error ratios named raw, effective and symbol.
+    - `fec_bins`: how many blocks the forward error correction repaired, by how many symbols were wrong in them; bin 0
+      counts blocks without an error.
     - `module`: vendor, part, serial, firmware, technology, length_m, temperature_c, voltage_mv; and, as one tuple over
       the lanes, rx_power_dbm, tx_power_dbm and bias_ma.
     - `pkeys`: the P_Keys of the partition table, 16 bits each, the top bit for full members. None unless a tool read
@@ -61,6 +63,7 @@ class PortFacts:
     label: str = ""
     saturated: frozenset[str] = frozenset()
     pkeys: frozenset[int] | None = None
+    fec_bins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def evaluate(
     fleet: FleetDir = Path(),
     format: PageFormat = "text",  # noqa: A002 — the option is called --format
 ) -> None:
-    """Evaluate the stored scans of a week: the ports that stand out, ranked.
+    """Evaluate the stored scans of a week: what changed since the week before, and the ports that stand out, ranked.
 
     Exit codes: 0 no port stands out; 1 some do, or nothing could be judged; 2 there is no scan.
     """
@@ -127,15 +127,15 @@ def evaluate(
     workspace = Workspace(fleet)
     selected, store = select_design(workspace.fleet, design), EvidenceStore(workspace.evidence_dir)
     now, reports = workspace.clock.now(), workspace.reports_dir
-    evaluation = record_fabric_week(workspace.fleet, store, reports, now, selected, days)
+    evaluation, changes = record_fabric_week(workspace.fleet, store, reports, now, selected, days)
     if format == "html":
         from assay.fabric.weekly.page import render_weekly_page
 
-        print(render_weekly_page(evaluation))  # noqa: T201
+        print(render_weekly_page(evaluation, changes))  # noqa: T201
     elif format == "json":
-        print(json.dumps(format_weekly_json(evaluation), indent=1))  # noqa: T201
+        print(json.dumps(format_weekly_json(evaluation, changes), indent=1))  # noqa: T201
     else:
-        print(format_weekly_text(evaluation))  # noqa: T201
+        print(format_weekly_text(evaluation, changes))  # noqa: T201
     raise typer.Exit(1 if evaluation.ranked or evaluation.week.doubt else 0)
 
 

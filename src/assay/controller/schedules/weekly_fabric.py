@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from assay.fabric.fabric_drawing import draw_ports
 from assay.fabric.scan import format_fabric_subject
@@ -13,9 +14,16 @@ from assay.fabric.topology.adapters import map_adapter_rails
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
 from assay.fabric.weekly.page import render_weekly_page
-from assay.fabric.weekly.week import DAYS
+from assay.fabric.weekly.stored_weeks import StoredWeek, choose_week_before, forget_old_weeks
+from assay.fabric.weekly.week import DAYS, FabricWeek
 from assay.fabric.weekly.week_aggregation import aggregate_week
-from assay.fabric.weekly.week_evidence import format_week_subject, make_week_evidence, read_week_evidence
+from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
+from assay.fabric.weekly.week_evidence import (
+    format_week_subject,
+    list_stored_weeks,
+    make_week_evidence,
+    read_week_evidence,
+)
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
@@ -23,9 +31,16 @@ from assay.model.gc_pause import pause_gc
 from assay.observe.evidence_store import EvidenceStore, write_atomically
 
 
+class RecordedWeek(NamedTuple):
+    """An evaluated week, and what changed since the week before."""
+
+    evaluation: WeeklyEvaluation
+    changes: WeekChanges
+
+
 def record_fabric_week(
     fleet: Fleet, store: EvidenceStore, reports: Path, now: datetime, design: FabricDesign, days: float = DAYS
-) -> WeeklyEvaluation:
+) -> RecordedWeek:
     """Evaluate the stored scans of the last `days`; keep a whole week as evidence and as a page in `reports/weekly/`.
 
     Another number of days is not kept. Raises AssayError for a fabric that was never scanned.
@@ -34,18 +49,31 @@ def record_fabric_week(
     if latest is None:
         raise AssayError(f"the fabric {design.name} was never scanned", fix=f"run `assay fabric scan {design.name}`")
     topology = compile_topology(design, fleet)
-    cables = list(topology.cables)
+    cables, rails = list(topology.cables), map_adapter_rails(fleet, design)
     with pause_gc():
-        document = make_week_evidence(aggregate_week(design.name, cables, latest, store.get, now, days))
-        evaluation = evaluate_fabric_week(
-            read_week_evidence(document), cables, map_adapter_rails(fleet, design), design.limits
-        )
+        week = aggregate_week(design.name, cables, latest, store.get, now, days)
+        last = store.latest(format_week_subject(design.name))
+        stored = forget_old_weeks(list_stored_weeks(last) if last else (), week.end)
+        document = make_week_evidence(week, stored)
+        evaluation = evaluate_fabric_week(read_week_evidence(document), cables, rails, design.limits)
+        before = _read_week_before(store, stored, week.end)
+        earlier = evaluate_fabric_week(before, cables, rails, design.limits) if before else None
+    changes = compare_weeks(earlier, evaluation)
     worst = [ranked.port.end.port_id for ranked in evaluation.worst]
     evaluation = replace(evaluation, drawing=draw_ports(topology, worst))
     if days == DAYS:
         store.store_latest(document)
-        write_atomically(locate_week_page(reports, design), render_weekly_page(evaluation).encode())
-    return evaluation
+        write_atomically(locate_week_page(reports, design), render_weekly_page(evaluation, changes).encode())
+    return RecordedWeek(evaluation, changes)
+
+
+def _read_week_before(store: EvidenceStore, stored: Iterable[StoredWeek], end: datetime) -> FabricWeek | None:
+    """Return the week before, None where no week was stored then, or where it is no longer there."""
+    chosen = choose_week_before(stored, end)
+    try:
+        return read_week_evidence(store.get(chosen.digest)) if chosen else None
+    except AssayError:
+        return None
 
 
 def locate_week_page(reports: Path, design: FabricDesign) -> Path:

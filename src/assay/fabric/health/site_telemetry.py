@@ -28,7 +28,10 @@ Pkey = Annotated[str, Field(pattern="^0x[0-9a-f]{4}$")]
 
 
 class PortTelemetry(StrictModel):
-    """One port. Lanes are lists, in order; `pkeys` is its whole partition table, 16 bits an entry."""
+    """One port. Lanes are lists, in order; `pkeys` is its whole partition table, 16 bits an entry.
+
+    `fec_bins` counts blocks by the number of their wrong symbols, from none upwards.
+    """
 
     guid: DeviceGuid
     port: int = Field(ge=0, le=254)
@@ -37,12 +40,15 @@ class PortTelemetry(StrictModel):
     ber: dict[str, float] = Field(default_factory=dict)
     module: dict[str, Annotated[ModuleValue, Field(union_mode="left_to_right")]] = Field(default_factory=dict)
     pkeys: list[Pkey] | None = None
+    fec_bins: list[Annotated[int, Field(ge=0)]] = Field(default=[], max_length=64)
 
     def to_port_facts(self) -> PortFacts:
         """Return the PortFacts that readers give."""
         pkeys = None if self.pkeys is None else frozenset(int(key, 16) for key in self.pkeys)
         here = PortId(self.guid, self.port)
-        return PortFacts(here, "", "", self.rate, self.counters, self.ber, self.module, pkeys=pkeys)
+        return PortFacts(
+            here, "", "", self.rate, self.counters, self.ber, self.module, pkeys=pkeys, fec_bins=tuple(self.fec_bins)
+        )
 
 
 class SwitchTelemetry(StrictModel):

@@ -6,8 +6,9 @@ cell   = text, a number first where it is one ("42 [-10..80]") | lanes | "N/A"
 lanes  = { "values": [ text, ... ] } | [ text, ... ] | "1.2,1.3 [-8..5]"
 ```
 
-Sections read: Operational Info, Physical Counters and BER Info, Module Info. The tool does not name the port, so the
-caller gives it as `port`. Cells are texts. "N/A" is no value, never zero. "15E-255", the smallest ratio that the
+Sections read: Operational Info, Physical Counters and BER Info, Module Info; with --rx_fec_histogram --show_histogram
+also Histogram of FEC Errors, whose cells `Bin n` are lanes of a range and a count. The tool does not name the port, so
+the caller gives it as `port`. Cells are texts. "N/A" is no value, never zero. "15E-255", the smallest ratio that the
 registers can hold, is a bit error ratio of zero.
 Source: the tool's own strings (mstflint, mlxlink), and public parsers of its output.
 """
@@ -40,6 +41,8 @@ NUMBERS = {"Temperature [C]": "temperature_c", "Voltage [mV]": "voltage_mv", "Ca
 LANES = {
     "Rx Power Current [dBm]": "rx_power_dbm", "Tx Power Current [dBm]": "tx_power_dbm", "Bias Current [mA]": "bias_ma",
 }  # fmt: skip
+HISTOGRAM = "Histogram of FEC Errors"
+MAX_BINS = 64
 IB_SPEED = re.compile(r"(?:IB-)?([A-Z]+(?:10)?)")
 
 
@@ -60,7 +63,21 @@ def _facts(port: PortId, output: Mapping[str, Any]) -> PortFacts:
     state, physical = parse_port_state(str(link.get("State", "")), str(link.get("Physical state", "")))
     counters = {name: int(count) for name, count in _read_numbers(errors, COUNTERS).items()}
     ratios = {name: zero_if_no_errors(ratio) for name, ratio in _read_numbers(errors, BER).items()}
-    return PortFacts(port, state, physical, _rate(link), counters, ratios, _module(module))
+    bins = _read_bins(find_object(output, HISTOGRAM))
+    return PortFacts(port, state, physical, _rate(link), counters, ratios, _module(module), fec_bins=bins)
+
+
+def _read_bins(histogram: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the count of each bin, none if a bin is missing or no number: a histogram with a hole tells nothing."""
+    cells = [find_object(histogram, name).get("values") for name in _name_bins(histogram)]
+    counts = [read_leading_number(cell[1]) for cell in cells if isinstance(cell, list) and len(cell) > 1]
+    known = [int(count) for count in counts if count is not None and count >= 0]
+    return tuple(known) if len(known) == len(cells) else ()
+
+
+def _name_bins(histogram: Mapping[str, Any]) -> list[str]:
+    count = sum(re.fullmatch(r"Bin \d{1,2}", name) is not None for name in histogram)
+    return [f"Bin {number}" for number in range(min(count, MAX_BINS))]
 
 
 def _read_numbers(section: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from assay.fabric.weekly.cable_groups import CableGroup, group_cables
 from assay.fabric.weekly.compared_readings import READINGS
 from assay.fabric.weekly.findings import (
     FLAP_LIMIT,
@@ -51,6 +52,7 @@ class WeeklyEvaluation:
 
     - `deviations`: how each port compares with its peers, by the metric's key.
     - `ranked`: the ports with findings, the worst first.
+    - `groups`: the readings by vendor, length and batch of cables.
     - `drawing`: the part of the fabric around the worst ports, as SVG, "" where none stands out.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
     """
@@ -60,6 +62,7 @@ class WeeklyEvaluation:
     deviations: Mapping[str, Mapping[PortId, PeerDeviation]]
     ranked: tuple[RankedPort, ...]
     batches: tuple[TransceiverBatch, ...]
+    groups: tuple[CableGroup, ...] = ()
     unknown_reasons: tuple[str, ...] = ()
     drawing: str = ""
 
@@ -113,6 +116,7 @@ def evaluate_fabric_week(
         },
         ranked,
         group_by_batch(ports, {each.port.end.port_id for each in ranked}),
+        group_cables(ports, limits),
         (
             *([week.doubt[1]] if week.doubt else []),
             *week.unknown_reasons,

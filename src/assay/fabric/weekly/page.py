@@ -13,8 +13,9 @@ from assay.fabric.weekly.compared_readings import READINGS
 from assay.fabric.weekly.error_heat_map import draw_error_heat_maps
 from assay.fabric.weekly.evaluation import WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding
-from assay.fabric.weekly.text_report import describe_ports_to_check, format_week_span
+from assay.fabric.weekly.text_report import SHOWN_CHANGES, describe_ports_to_check, format_week_span
 from assay.fabric.weekly.week import PortWeek
+from assay.fabric.weekly.week_changes import WeekChanges
 from assay.pages.drawing import draw_polyline
 from assay.pages.rendering import render_page
 
@@ -41,12 +42,15 @@ class VendorHistogram:
     rows: tuple[VendorBars, ...]
 
 
-def render_weekly_page(evaluation: WeeklyEvaluation) -> str:
+def render_weekly_page(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> str:
     """Return the HTML, in one file without links. All text is escaped, also what modules and devices announce."""
     return render_page(
         __package__,
         "weekly.html.j2",
         evaluation=evaluation,
+        changes=changes or WeekChanges(),
+        shown_changes=SHOWN_CHANGES,
+        readings=[reading for reading in READINGS if any(reading.key in one.medians for one in evaluation.groups)],
         drawn=Markup,
         span=format_week_span(evaluation),
         verdict=describe_ports_to_check(evaluation),

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
+from assay.fabric.weekly.week_changes import WeekChanges
 from assay.model.text_lists import format_count
+
+SHOWN_CHANGES = 10
 
 
 def format_weekly_verdict(evaluation: WeeklyEvaluation) -> str:
@@ -30,13 +33,23 @@ def format_week_span(evaluation: WeeklyEvaluation) -> str:
     return f"{evaluation.week.start:%Y-%m-%d %H:%M} to {evaluation.week.end:%Y-%m-%d %H:%M} UTC"
 
 
-def format_weekly_text(evaluation: WeeklyEvaluation) -> str:
-    """Return the evaluation for people: the worst ports with places and reasons, batches, and what is not known."""
-    return "\n".join(_format_lines(evaluation))
+def format_weekly_text(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> str:
+    """Return the evaluation for people: changes, the worst ports with places and reasons, groups, what is not known."""
+    return "\n".join(_format_lines(evaluation, changes or WeekChanges()))
 
 
-def _format_lines(evaluation: WeeklyEvaluation) -> Iterator[str]:
+def _format_changes(changes: WeekChanges) -> Iterator[str]:
+    yield str(changes)
+    for word, ports in (("new", changes.new), ("gone", changes.gone)):
+        for ranked in ports[:SHOWN_CHANGES]:
+            yield f"  {word}: {ranked.port.end}: {'; '.join(finding.text for finding in ranked.findings)}"
+        if len(ports) > SHOWN_CHANGES:
+            yield f"  and {len(ports) - SHOWN_CHANGES} more {word}"
+
+
+def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterator[str]:
     yield format_weekly_verdict(evaluation)
+    yield from _format_changes(changes)
     for number, ranked in enumerate(evaluation.worst, start=1):
         yield ""
         yield f"{number}. {ranked.port.end}, cable to {ranked.port.far}"
@@ -47,12 +60,16 @@ def _format_lines(evaluation: WeeklyEvaluation) -> Iterator[str]:
     if flagged:
         yield "\ncables by vendor and batch:"
     yield from (f"  {batch}" for batch in flagged)
+    worse = [f"  {group.name}: {text}" for group in evaluation.groups for text in group.worse]
+    if worse:
+        yield "\ncables that are worse than the others, by vendor, length and batch:"
+    yield from worse
     if evaluation.unknown_reasons:
         yield "\nnot known:"
     yield from (f"  {reason}" for reason in evaluation.unknown_reasons)
 
 
-def format_weekly_json(evaluation: WeeklyEvaluation) -> dict[str, Any]:
+def format_weekly_json(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> dict[str, Any]:
     """Return plain JSON data."""
     week = evaluation.week
     return {
@@ -63,6 +80,7 @@ def format_weekly_json(evaluation: WeeklyEvaluation) -> dict[str, Any]:
         "scans": week.scans,
         "ports": len(evaluation.ports),
         "errors": evaluation.errors,
+        "changes": (changes or WeekChanges()).as_json(),
         "worst": [_format_ranked_json(ranked) for ranked in evaluation.ranked],
         "batches": [
             {
@@ -70,6 +88,13 @@ def format_weekly_json(evaluation: WeeklyEvaluation) -> dict[str, Any]:
                 "standing_out": batch.flagged, "with_errors": batch.with_errors, "chance": batch.chance,
             }
             for batch in evaluation.batches
+        ],
+        "cables": [
+            {
+                "by": group.by, "name": group.name, "ports": group.ports, "with_errors": group.with_errors,
+                "medians": dict(group.medians), "worse": list(group.worse),
+            }
+            for group in evaluation.groups
         ],
         "unseen": list(evaluation.unknown_reasons),
     }  # fmt: skip

@@ -39,6 +39,7 @@ class PortWeekSummary:
     - `down_scans`, `error_scans`: before how many of the scans the link went down, or counted errors.
     - `stuck_counter`: a counter that was at its maximum before the week, so that nothing shows in it, or "".
     - `ber`: the bit error ratio that the link is judged by, under its name (`symbol`, `effective`).
+    - `length_m`: the cable's length as its module says it, 0 if not read.
     - `rx`, `tx`: the weakest and the strongest lane in dBm, empty if not read.
     """
 
@@ -54,6 +55,7 @@ class PortWeekSummary:
     vendor: str = ""
     part: str = ""
     serial: str = ""
+    length_m: float = 0.0
     trends: Mapping[str, ReadingTrend] = field(default_factory=dict)
 
     @property
@@ -133,6 +135,12 @@ class PortWeek:
     rail: int | None
     summary: PortWeekSummary
     counted_h: float
+    designed_length_m: float = 0.0
+
+    @property
+    def length_m(self) -> float:
+        """The length of the cable as its module says it, else as designed; 0 if neither is known."""
+        return self.summary.length_m or self.designed_length_m
 
     @property
     def errors_per_day(self) -> float | None:
@@ -153,6 +161,7 @@ def list_port_weeks(cables: Sequence[Cable], rails: Mapping[str, int], week: Fab
             rail_of.get(end.guid, rail_of.get(far.guid)),
             week.ports.get(end.port_id, EMPTY_SUMMARY),
             week.counted_h if end.port_id in week.ports else 0.0,
+            cable.length_m,
         )
         for cable in cables
         for end, far in ((cable.a, cable.b), (cable.b, cable.a))

@@ -153,7 +153,7 @@ class _WeekAggregator:
         columns = [(array("d", [nan]) * len(self._rates), reading.of) for reading in READINGS]
         for port, port_facts in facts.items():
             number = self._number_of.get(port)
-            if number is None or not (port_facts.module or port_facts.ber):
+            if number is None or not (port_facts.module or port_facts.ber or port_facts.fec_bins):
                 continue
             self._newest_facts.setdefault(number, port_facts)
             rate = self._rates[number]
@@ -227,6 +227,7 @@ class _WeekAggregator:
             vendor=str(facts.module.get("vendor", "")),
             part=str(facts.module.get("part", "")),
             serial=str(facts.module.get("serial", "")),
+            length_m=_read_length(facts),
             trends={key: found[number] for key, found in trends.items() if number in found},
         )
 
@@ -261,6 +262,11 @@ def _make_trend(times: Sequence[float], row: Sequence[float]) -> ReadingTrend | 
 def _list_points(times: Sequence[float], row: Sequence[float]) -> list[tuple[float, float]]:
     """Return the times at which a reading was read, and its values."""
     return [(at, value) for at, value in zip(times, row, strict=True) if not isnan(value)]
+
+
+def _read_length(facts: PortFacts) -> float:
+    length = facts.module.get("length_m")
+    return float(length) if isinstance(length, int | float) else 0.0
 
 
 def _find_extreme_lanes(facts: PortFacts, name: str) -> tuple[float, ...]:

@@ -3,7 +3,8 @@
 The document is named `week-FABRIC`. Its time is that of the newest scan.
 
 ```
-channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen"}: readings
+channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen",
+                 "before"}: readings; "before" has [end, digest] of the weeks that it may be compared with
 channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "a_week": 0.1}, …}}}}
 ```
 
@@ -13,11 +14,12 @@ that equal the median (`usual`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from assay.fabric.weekly.compared_readings import READINGS
+from assay.fabric.weekly.stored_weeks import StoredWeek
 from assay.fabric.weekly.week import FabricWeek, PortWeekSummary, ReadingTrend
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -33,6 +35,7 @@ PORT_KEYS = {
     "errors": "errors", "symbol_errors": "symbol_errors", "downs_a_day": "downs_a_day",
     "down_scans": "down_scans", "error_scans": "error_scans", "stuck": "stuck_counter",
     "ber": "ber", "rx": "rx", "tx": "tx", "vendor": "vendor", "part": "part", "serial": "serial",
+    "length_m": "length_m",
 }  # fmt: skip
 """The keys of a port, and the fields of PortWeekSummary that they hold."""
 TREND_KEYS = frozenset(reading.key for reading in READINGS)
@@ -44,15 +47,26 @@ def format_week_subject(fabric: str) -> str:
     return f"week-{fabric}"
 
 
-def make_week_evidence(week: FabricWeek) -> EvidenceDocument:
-    """Return the document of a week."""
+def make_week_evidence(week: FabricWeek, before: Iterable[StoredWeek] = ()) -> EvidenceDocument:
+    """Return the document of a week. `before` are the weeks that it, or a later one, may be compared with."""
     fields = {key: value(getattr(week, name)) for key, name in WEEK_KEYS.items()}
     fields["unseen"] = value(list(week.unknown_reasons))
     ports: dict[str, dict[str, Any]] = {}
     for port, summary in week.ports.items():
         ports.setdefault(port.guid, {})[str(port.number)] = _serialize_port(summary)
+    fields["before"] = value([[one.at.isoformat(), one.digest] for one in before])
     channels = {"week": {"start": value(week.start.isoformat()), **fields}, "ports": value(ports)}
     return EvidenceDocument(format_week_subject(week.fabric), week.end, channels)
+
+
+def list_stored_weeks(document: EvidenceDocument) -> list[StoredWeek]:
+    """Return this stored week and those before it, as far as its document names them."""
+    named = document.read("week", "before").value or []
+    try:
+        before = [StoredWeek(datetime.fromisoformat(at), str(digest)) for at, digest in named]
+    except (TypeError, ValueError):
+        before = []
+    return [*before, StoredWeek(document.at, document.digest())]
 
 
 def read_week_evidence(document: EvidenceDocument) -> FabricWeek:

@@ -33,7 +33,7 @@ DEFAULT_PARTITION = "0xffff"
 
 
 def plant_port_facts(world: LabWorld, end: str, **facts: Any) -> None:
-    """Override readings of a port: `counters`, `ber`, `pkeys`, transceiver fields.
+    """Override readings of a port: `counters`, `ber`, `pkeys`, `fec_bins`, transceiver fields.
 
     `end` is written as in `assay.lab.fabric.cabling`.
     """
@@ -97,10 +97,11 @@ def _port_facts(port: PortId, cable: DiscoveredCable, planted: Mapping[str, Any]
         "temperature_c": 44.0 + chance % 9, "rx_power_dbm": rx, "tx_power_dbm": [1.4, 1.6, 1.5, 1.3],
         "bias_ma": [7.1, 7.0, 7.2, 7.1],
     }  # fmt: skip
-    overrides = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys")}
+    overrides = {name: value for name, value in planted.items() if name not in ("counters", "ber", "pkeys", "fec_bins")}
     ber = planted.get("ber", {"symbol": 10.0 ** -(17 + chance % 3), "effective": 1e-16})
     pkeys = {"pkeys": planted.get("pkeys", [DEFAULT_PARTITION])}
-    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | overrides} | pkeys
+    bins = {"fec_bins": planted.get("fec_bins", [4_000_000_000, 1 + chance % 5000, 1 + chance % 7])}
+    return {"guid": port.guid, "port": port.number, "ber": ber, "module": module | overrides} | pkeys | bins
 
 
 def _switch(guid: str) -> dict[str, Any]:

@@ -1,0 +1,139 @@
+"""What changed since the week before comes first, and kinds of cables are compared: vendor, length, batch, FEC bins."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assay.fabric.health.site_telemetry import parse_telemetry
+from assay.fabric.readers import mlxlink
+from assay.fabric.weekly.cable_groups import group_cables
+from assay.fabric.weekly.evaluation import evaluate_fabric_week
+from assay.fabric.weekly.page import render_weekly_page
+from assay.fabric.weekly.stored_weeks import StoredWeek, choose_week_before, forget_old_weeks
+from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_text
+from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
+from assay.fabric.weekly.week_aggregation import aggregate_week
+from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
+from assay.fabric.weekly.week_evidence import list_stored_weeks, make_week_evidence
+from assay.lab.fabric.port_telemetry import plant_port_facts
+from assay.model.fabric.ports_and_cables import CableEnd
+
+END = datetime(2026, 11, 21, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def evaluate(week, change):
+    last, cables = week.pass_by(change, 10), list(week.plan.cables)
+    gathered = aggregate_week("compute", cables, last, week.store.get, last.at)
+    return evaluate_fabric_week(gathered, cables, week.rails, week.design.limits)
+
+
+@pytest.fixture(scope="module")
+def two_weeks(a_week):
+    """In the first week two ports are hot; in the second one of them still is, and another port repairs long errors."""
+
+    def first(world, number):
+        for port in ("n0004/mlx5_3", "n0005/mlx5_3"):
+            plant_port_facts(world, port, temperature_c=71.0)
+
+    def second(world, number):
+        plant_port_facts(world, "n0004/mlx5_3", temperature_c=45.0)
+        plant_port_facts(world, "n0007/mlx5_1", fec_bins=[10**9, 400, 60, 20, 9, 4, 3, 2, 1, 1, 1, 1, 1, 1])
+
+    return evaluate(a_week, first), evaluate(a_week, second)
+
+
+def names(ranked):
+    return [str(one.port.end).partition(" (")[0] for one in ranked]
+
+
+def test_what_is_new_and_what_is_gone_is_told(two_weeks):
+    changes = compare_weeks(*two_weeks)
+    assert names(changes.new) == ["n0007 mlx5_1 port R1"]
+    assert names(changes.gone) == ["n0004 mlx5_3 port R3"]
+    assert changes.staying == 1
+    assert "1 new, 1 gone, 1 as before" in str(changes)
+
+
+def test_changes_come_before_anything_else(two_weeks):
+    changes = compare_weeks(*two_weeks)
+    lines = format_weekly_text(two_weeks[1], changes).splitlines()
+    assert lines[1].startswith("since 2026-")
+    assert lines[2].startswith("  new: n0007 mlx5_1 port R1")
+    assert "highest FEC bin 13 wrong symbols" in lines[2]
+    assert lines[3].startswith("  gone: n0004 mlx5_3 port R3")
+    page = render_weekly_page(two_weeks[1], changes)
+    assert page.index("What changed") < page.index("Where to go first")
+    assert len(format_weekly_json(two_weeks[1], changes)["changes"]["gone"]) == 1
+
+
+def test_without_a_week_before_it_says_so(two_weeks):
+    assert compare_weeks(None, two_weeks[0]) == WeekChanges()
+    assert "there is no evaluation of the week before" in format_weekly_text(two_weeks[0])
+
+
+@pytest.mark.parametrize(
+    ("days", "chosen"), [((7,), 7), ((1, 2, 3), None), ((1, 6, 7, 14), 6), ((13, 14), 13), ((), None)]
+)
+def test_the_week_before_ended_six_days_ago_or_more(days, chosen):
+    stored = [StoredWeek(END - ago * DAY, f"digest-{ago}") for ago in days]
+    found = choose_week_before(stored, END)
+    assert (found and found.digest) == (f"digest-{chosen}" if chosen else None)
+
+
+def test_old_weeks_and_this_one_are_forgotten():
+    stored = [StoredWeek(END - ago * DAY, str(ago)) for ago in (0, 1, 7, 17)]
+    assert [one.digest for one in forget_old_weeks(stored, END)] == ["7", "1"]
+
+
+def test_a_stored_week_names_those_before_it(two_weeks):
+    before = [StoredWeek(END - 7 * DAY, "ab")]
+    document = make_week_evidence(two_weeks[0].week, before)
+    assert list_stored_weeks(document) == [*before, StoredWeek(document.at, document.digest())]
+
+
+def port(number, vendor="A", length=30.0, light=1.0, fec=2.0):
+    end = CableEnd(f"s{number}", f"0x{number:016x}", 1)
+    trends = {"light": ReadingTrend(light, light, light), "fec_bin": ReadingTrend(fec, fec, fec)}
+    return PortWeek(end, end, 0, PortWeekSummary(vendor=vendor, part="P", serial="MT2431001", trends=trends), 1, length)
+
+
+def test_a_vendor_and_a_length_that_are_worse_are_named(quiet_week):
+    ports = [port(n) for n in range(20)] + [port(n + 20, "B", 50.0, light=-1.5) for n in range(10)]
+    ports += [port(n + 30, "B", 5.0) for n in range(25)]
+    groups = {group.name: group for group in group_cables(ports, quiet_week.design.limits)}
+    assert groups["B 50 m"].worse == ("received light -1.5 dBm, where the others have 1",)
+    assert [name for name, group in groups.items() if group.worse] == ["B 50 m"]
+    assert groups["A"].medians == {"light": 1.0, "fec_bin": 2.0}
+
+
+def test_the_module_s_own_length_counts_before_the_designed_one():
+    one = port(1, length=30.0)
+    assert replace(one, summary=replace(one.summary, length_m=3.0)).length_m == 3.0
+    assert one.length_m == 30.0
+
+
+HISTOGRAM = {
+    "Header": {"values": ["Range", "Occurrences"]}, "Bin 0": {"values": ["[0]", "900"]},
+    "Bin 1": {"values": ["[1:3]", "7"]}, "Bin 2": {"values": ["[4]", "0"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("histogram", "bins"),
+    [(HISTOGRAM, (900, 7, 0)), (HISTOGRAM | {"Bin 1": {"values": ["[1]", "N/A"]}}, ()), ({}, ()), ({"Bin 7": 1}, ())],
+)
+def test_mlxlink_s_histogram_is_read_as_a_whole_or_not_at_all(histogram, bins):
+    text = json.dumps({"result": {"output": {"Operational Info": {}, "Histogram of FEC Errors": histogram}}})
+    (facts,) = mlxlink.parse(text).facts.values()
+    assert facts.fec_bins == bins
+
+
+def test_a_site_s_telemetry_may_have_fec_bins():
+    ports = [{"guid": "0x00000000000000aa", "port": 1, "fec_bins": [5, 0, 2]}]
+    (facts,), _, problems = parse_telemetry(json.dumps({"schema": "assay.fabric-facts/1", "ports": ports}))
+    assert (facts.fec_bins, problems) == ((5, 0, 2), [])
