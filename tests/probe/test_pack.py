@@ -18,7 +18,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from assay.probe.pack import START, build_pack, find_needed_modules, split_module
+from assay.probe.pack import COMPILE_ONCE, START, build_pack, find_needed_modules, split_module
 from assay.probe.pruned_bindings import prune_bindings
 
 ALLOWED_BYTES = 200_000
@@ -163,3 +163,25 @@ def test_the_load_tool_travels_without_numpy_and_runs_where_numpy_is(tmp_path: P
     bare = run([sys.executable, "-I", "-S", pack, *words])
     assert bare.returncode == 2, "without numpy and JAX it says so"
     assert "Traceback" not in bare.stderr
+
+
+COUNTED = """\
+import builtins, collections, sys
+sources, real = collections.Counter(), compile
+def counted(source, path, *rest, **named):
+    sources[path] += 1
+    return real(source, path, *rest, **named)
+builtins.compile = counted
+{once}
+sys.path.insert(0, {archive!r})
+import assay.probe.__main__
+ours = [times for path, times in sources.items() if {archive!r} in str(path)]
+print(len(ours) > 20, max(ours))
+"""
+
+
+def test_a_node_compiles_each_module_once(tmp_path):
+    (tmp_path / "probe.pyz").write_bytes(build_pack())
+    script = COUNTED.format(once=COMPILE_ONCE, archive=str(tmp_path / "probe.pyz"))
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True 1\n"

@@ -86,13 +86,17 @@ def failed(reason: str) -> dict[str, str]:
     return {"failed": reason}
 
 
+def is_reading(tree: Any) -> bool:
+    """Whether `tree` is a leaf of an evidence document."""
+    if not isinstance(tree, dict) or len(tree) != 1:
+        return False
+    ((kind, content),) = tree.items()
+    return kind == "value" or (kind in READING_KINDS and isinstance(content, str))
+
+
 def parse_reading(tree: Any) -> EvidenceReading | None:
     """Return the Reading if `tree` is a leaf of an evidence document, None for a branch."""
-    if not isinstance(tree, dict) or len(tree) != 1:
+    if not is_reading(tree):
         return None
-    (kind, content) = next(iter(tree.items()))
-    if kind == "value":
-        return EvidenceReading("value", value=content)
-    if kind in READING_KINDS and isinstance(content, str):
-        return EvidenceReading(kind, reason=content)
-    return None
+    ((kind, content),) = tree.items()
+    return EvidenceReading("value", value=content) if kind == "value" else EvidenceReading(kind, reason=content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -36,6 +37,7 @@ from assay.probe.processes_and_services import SERVICES_S, read_services
 from assay.probe.unit_settings import UNIT_SETTINGS_S, read_unit_settings
 
 DEADLINE_S = 8.0
+HELP_WIDTH = 120
 SINGLE_QUESTION_S = 3.0  # for an area that is one question
 MAX_MEMORY_BYTES = 512 * 2**20
 TRACE_AREAS = "host,gpu,hca,aer,memory,kernel_log"  # with a boot id, counters of errors, or a log
@@ -50,6 +52,8 @@ def main() -> None:
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller's SIG_IGN is inherited, and waitpid would then fail
     arguments = _parse_arguments()
+    if arguments.active or arguments.burn_in:
+        gc.enable()  # the script that brings the probe along pauses it, which is a tenth of a short probe
     root = NodeRoot(arguments.root)
     if arguments.burn_in:
         _answer(_ask_burn_in(root, arguments), arguments)
@@ -72,7 +76,8 @@ def _ask_burn_in(root: NodeRoot, arguments: argparse.Namespace) -> ReadingTree:
 
 
 def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser("python -m assay.probe", description=__doc__)
+    wide = partial(argparse.HelpFormatter, width=HELP_WIDTH)  # asking for the terminal's width imports three modules
+    parser = argparse.ArgumentParser("python -m assay.probe", description=__doc__, formatter_class=wide)
     parser.add_argument("--root", default=os.environ.get("ASSAY_ROOT", "/"), help="the node's file system")
     parser.add_argument(
         "--since",

@@ -6,6 +6,7 @@ The journal is a memfd and a shared page, not a pipe: a write wakes nobody, and 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -13,10 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.model.reading import ReadingTree, failed, parse_reading
+from assay.model.reading import ReadingTree, failed, is_reading
 from assay.probe.node_access import DEFAULT_QUESTION_S, TimedQuestion
 
 LeafPath = tuple[str, ...]
+Record = tuple[Sequence[str], str, Any]
+"""A path; `asked`, `names` or `leaf`; and the seconds, the names or the leaf."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class AnswerTree:
@@ -58,7 +62,7 @@ class AnswerJournal:
         self.file = os.memfd_create("assay-probe")
         self._deadline = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("d")
         self._deadline[0] = time.monotonic() + allowed_s
-        self._unwritten: list[bytes] = []
+        self._unwritten: list[Record] = []
         self._bytes = 0
 
     @property
@@ -68,52 +72,62 @@ class AnswerJournal:
 
     def record_question(self, path: Sequence[str], seconds: float) -> None:
         """Record that the question at `path` comes next and may take `seconds`."""
-        self._unwritten.append(_line([path, "asked", seconds]))
+        self._unwritten.append((path, "asked", seconds))
         self.flush()
         self._deadline[0] = time.monotonic() + seconds
 
     def record_names(self, path: Sequence[str], names: Sequence[str]) -> None:
         """Record the names below a branch."""
-        self._append(_line([path, "names", names]))
+        self._unwritten.append((path, "names", names))
 
     def record_leaf(self, path: Sequence[str], leaf: ReadingTree) -> None:
-        """Record a leaf. A leaf that JSON cannot hold, or that is too large, is recorded as failed."""
-        try:
-            line = _line([path, "leaf", leaf])
-        except (TypeError, ValueError, RecursionError) as error:
-            line = _line([path, "leaf", failed(f"no JSON: {type(error).__name__}")])
-        if self._bytes + len(line) > MAX_AREA_BYTES:
-            line = _line([path, "leaf", failed(f"more than this area's {MAX_AREA_BYTES >> 20} MiB of answers")])
-        self._append(line)
+        """Record a leaf. A leaf that JSON cannot hold, or that is too large, becomes failed."""
+        self._unwritten.append((path, "leaf", leaf))
 
     def flush(self) -> None:
         """Write all records to the memfd, which outlives this process."""
-        text = memoryview(b"".join(self._unwritten))
+        text = memoryview(self._encode())
         self._unwritten.clear()
         while text:
             text = text[os.write(self.file, text) :]
+
+    def _encode(self) -> bytes:
+        """Return the records as one line, which is cheap, or each as a line where one of them cannot be kept."""
+        try:
+            line = _line(self._unwritten)
+        except (TypeError, ValueError, RecursionError):
+            return b"".join(map(self._encode_alone, self._unwritten))
+        if self._bytes + len(line) > MAX_AREA_BYTES:
+            return b"".join(map(self._encode_alone, self._unwritten))
+        self._bytes += len(line)
+        return line
+
+    def _encode_alone(self, record: Record) -> bytes:
+        try:
+            line = _line([record])
+        except (TypeError, ValueError, RecursionError) as error:
+            line = _line([(record[0], "leaf", failed(f"no JSON: {type(error).__name__}"))])
+        if self._bytes + len(line) > MAX_AREA_BYTES and record[1] == "leaf":
+            reason = f"more than this area's {MAX_AREA_BYTES >> 20} MiB of answers"
+            line = _line([(record[0], "leaf", failed(reason))])
+        self._bytes += len(line)
+        return line
 
     def records(self) -> Iterator[list[Any]]:
         """Yield `[path, kind, content]` of every whole record; `kind` is asked, names or leaf."""
         size = os.fstat(self.file).st_size
         for line in os.pread(self.file, size, 0).splitlines():
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
+            with contextlib.suppress(ValueError):
+                yield from json.loads(line)
 
     def close(self) -> None:
         """Close the journal in this process; a child that hangs keeps its own descriptor."""
         os.close(self.file)
 
-    def _append(self, line: bytes) -> None:
-        self._unwritten.append(line)
-        self._bytes += len(line)
 
-
-def _line(record: Any) -> bytes:
+def _line(records: Sequence[Record]) -> bytes:
     """Return one line of strict UTF-8. Raises TypeError, ValueError for what JSON or UTF-8 cannot hold."""
-    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    return _ENCODER.encode(records).encode() + b"\n"
 
 
 def walk_questions(what: Any, known: AnswerTree, journal: AnswerJournal, path: LeafPath = ()) -> None:
@@ -123,10 +137,10 @@ def walk_questions(what: Any, known: AnswerTree, journal: AnswerJournal, path: L
     while callable(what):
         journal.record_question(path, what.seconds if isinstance(what, TimedQuestion) else DEFAULT_QUESTION_S)
         what = _answer_question(what)
-    if not isinstance(what, Mapping):
+    if is_reading(what):
+        journal.record_leaf(path, what)
+    elif not isinstance(what, Mapping):
         journal.record_leaf(path, failed(f"the reader answered with {type(what).__name__}, which is no reading"))
-    elif parse_reading(what) is not None:
-        journal.record_leaf(path, dict(what))
     else:
         journal.record_names(path, list(what))
         for name, below in what.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Sequence
@@ -37,4 +36,6 @@ def _read_file(root: NodeRoot, path: str) -> ReadingTree:
     if len(content) > MAX_FILE_BYTES:
         return failed(f"{path} has more than {MAX_FILE_BYTES} bytes")
     mode = f"{stat.S_IMODE(status.st_mode):04o}"
+    import hashlib  # loads OpenSSL: only where files are asked for
+
     return {"sha256": value(hashlib.sha256(content).hexdigest()), "mode": value(mode)}

@@ -24,11 +24,12 @@ from assay.observe.transports.transport_protocol import TransportContext
 LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "ASSAY_RATE", "NVML_STUB")
 """Environment variables that let a process live in a lab."""
 PROBE_SCRIPT = """\
-import sys
+import gc, sys
+gc.disable()
 if sys.version_info < {oldest}:
     sys.exit("the probe needs Python {major}.{minor} or newer on the node; this is " + sys.version.split()[0])
-import base64, os
-memory = os.memfd_create("assay-probe")
+import base64
+{importer}memory = os.memfd_create("assay-probe")
 os.write(memory, base64.b64decode("{packed}"))
 sys.path.insert(0, "/proc/self/fd/%d" % memory)
 from {entry} import main
@@ -131,11 +132,12 @@ def _fetch_probe_script(with_nvml: bool) -> bytes:
 
 
 def _build_probe_script(with_nvml: bool) -> bytes:
-    from assay.probe.pack import ENTRY, OLDEST_PYTHON, build_pack
+    from assay.probe.pack import COMPILE_ONCE, ENTRY, OLDEST_PYTHON, build_pack
 
     major, minor = OLDEST_PYTHON
     text = base64.b64encode(build_pack(with_nvml=with_nvml)).decode()
-    return PROBE_SCRIPT.format(oldest=OLDEST_PYTHON, major=major, minor=minor, packed=text, entry=ENTRY).encode()
+    said = {"oldest": OLDEST_PYTHON, "major": major, "minor": minor, "importer": COMPILE_ONCE}
+    return PROBE_SCRIPT.format(packed=text, entry=ENTRY, **said).encode()
 
 
 def environment_without_lab() -> dict[str, str]:
