@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))
 from collected_once import fork_workers
+from cpu_budget import CpuBudget
 from forked_assay import end_importer, lend_spawner
 from forked_python import start_modules_by
 from shared_reading import share_what_is_read
@@ -88,6 +89,12 @@ def _minutes_of_file(item: pytest.Item) -> int:
     """Return what the mark of a slow test says about its file, one minute where it says nothing."""
     mark = item.get_closest_marker("slow")
     return int(mark.kwargs.get("minutes", 1)) if mark else 0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch the CPU time of what `make test` runs."""
+    if config.option.markexpr == "not slow":
+        config.pluginmanager.register(CpuBudget(), "cpu-budget")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -71,6 +71,14 @@ def share_importer() -> bool:
     return importer.spawner is not None
 
 
+def measure_importer_s() -> float:
+    """Return the CPU time of the process that commands are forked from, and of those that have ended; 0 without it."""
+    if not _start_importer.cache_info().currsize:
+        return 0.0
+    fields = Path(f"/proc/{_start_importer().pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def end_importer() -> None:
     """End the process that commands are forked from, if there is one."""
     if _start_importer.cache_info().currsize:
@@ -93,6 +101,7 @@ class _Importer:
                 command = [sys.executable, __file__, str(other.fileno())]
                 self._process = subprocess.Popen(command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL)
         self.spawner = self._ask_for_spawner()
+        self.pid = self._ask({"pid": True}, [])
 
     def listen(self) -> str:
         """Let other processes of this run connect, each to a fork of its own; return where."""
@@ -161,6 +170,8 @@ def _fork_commands(line: socket.socket) -> None:
         longest_s = request.pop("longest_s", LONGEST_S)
         if not request:
             code = _fork_spawner_of_the_parent(line, streams[0])
+        elif "pid" in request:
+            code = os.getpid()
         elif "listen" in request:
             listener, code = socket.socket(fileno=os.dup(streams[0])), 0
         elif not (command := os.fork()):
