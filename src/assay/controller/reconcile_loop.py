@@ -59,10 +59,11 @@ REOBSERVE_KINDS = ("transition", "certified", "release", "part.replaced", "ticke
 
 @dataclass(frozen=True)
 class LoopListener:
-    """Gets what the loop has to say: `on_entries` new ledger entries, `on_message` text of the loop itself."""
+    """Gets what the loop has to say: `on_entries` new ledger entries, `on_message` its text, `on_turn` that it runs."""
 
     on_entries: Callable[[list[LedgerEntry]], None]
     on_message: Callable[[str], None]
+    on_turn: Callable[[], None] = lambda: None
 
 
 class ReconcileLoop:
@@ -93,6 +94,7 @@ class ReconcileLoop:
         """Run until `stop` is set. Raises AssayError only where the loop cannot start."""
         self.begin()
         while not stop.is_set():
+            self._listener.on_turn()
             try:
                 self._run_turn()
             except Exception as error:  # whatever it is, a later turn may succeed

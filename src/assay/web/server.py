@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from assay.controller.enrollment import enroll_nodes
 from assay.controller.fleet_reload import CurrentContext
 from assay.model.errors import AssayError
+from assay.model.service_manager import READY, STOPPING, notify_service_manager
 from assay.web.app_state import AppState
 from assay.web.application import BOOT_ROUTE_BUILDERS, ROUTE_BUILDERS, build_app
 from assay.web.batch_writer import BatchWriter
@@ -60,8 +61,14 @@ class _EndingServer(uvicorn.Server):
         super().__init__(config)
         self._ending = state.ending
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to serve, and say so."""
+        await super().startup(sockets=sockets)
+        notify_service_manager(READY)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle SIGTERM and SIGINT."""
+        notify_service_manager(STOPPING)
         self._ending.set()
         super().handle_exit(sig, frame)
 

@@ -21,6 +21,7 @@ from assay.cli.options import HOW, WHICH, FleetDir, Nodes, OutputFormat
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
+from assay.model.service_manager import ALIVE, READY, STOPPING, notify_service_manager
 
 if TYPE_CHECKING:
     from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
@@ -126,7 +127,7 @@ def _run_loop(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     reloader = workspace.fleet_reloader(_print_message)
-    listener = LoopListener(_make_change_printer(form), _print_message)
+    listener = LoopListener(_make_change_printer(form), _print_message, partial(notify_service_manager, READY, ALIVE))
     with closing(BmcSessionPool()) as sessions:
         context = replace(_make_context(workspace), bmc_sessions=sessions)
         fleet_state = FleetSnapshotCache(context)
@@ -134,6 +135,7 @@ def _run_loop(
             if metrics:
                 _start_metrics_server(metrics, fleet_state, reloader)
             ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval).run(stop)
+    notify_service_manager(STOPPING)
     _print_message("stopped; the next start continues unfinished effects")
 
 

@@ -1,0 +1,91 @@
+"""The units in deploy/: systemd reads them, they give rights away, and what they start says when it is ready."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.model.service_manager import ALIVE, READY, STOPPING, notify_service_manager
+
+ROOT = Path(__file__).parents[2]
+UNITS = sorted((ROOT / "deploy").glob("*.service"))
+MOST_EXPOSED = {"assay-join.service": 50}
+"""Of 100, as `systemd-analyze security` counts. assay-join asks the TPM and writes below /etc: it keeps more rights."""
+EXPOSED = 25
+needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="install systemd for systemd-analyze")
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """What listens where systemd would."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        line.bind(str(tmp_path / "notify"))
+        line.settimeout(1)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        yield line
+
+
+@needs_systemd
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_systemd_accepts_the_unit_and_finds_it_closed(unit: Path) -> None:
+    said = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert [line for line in said.stderr.splitlines() if "is not executable" not in line] == []
+    bound = MOST_EXPOSED.get(unit.name, EXPOSED)
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={bound}", unit]
+    judged = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert judged.returncode == 0, judged.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["reconcile", "--interval", "3600"], ["serve", "--port", "0", "--boot"]],
+    ids=lambda words: words[0],
+)
+def test_a_service_says_when_it_is_ready_and_when_it_stops(
+    tmp_path: Path, manager: socket.socket, words: list[str]
+) -> None:
+    shutil.copytree(ROOT / "tests" / "fleet" / "smallest", tmp_path / "fleet")
+    command = [sys.executable, "-m", "assay", *words, "--fleet", tmp_path / "fleet"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(READY, manager, process)
+        process.send_signal(signal.SIGTERM)
+        wait_for(STOPPING, manager, process)
+        assert process.wait() in (0, -signal.SIGTERM), "systemd takes both for a clean end"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(state: str, manager: socket.socket, process: subprocess.Popen[str]) -> None:
+    """Read what the process says until it says this. A process that has ended says nothing more."""
+    said = list[str]()
+    while state not in said:
+        is_running = process.poll() is None
+        try:
+            said = manager.recv(4096).decode().splitlines()
+        except TimeoutError:
+            assert is_running, process.stderr and process.stderr.read()
+
+
+def test_where_nobody_listens_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("", str(tmp_path / "nobody"), "@nobody-here", "vsock:2:1"):
+        monkeypatch.setenv("NOTIFY_SOCKET", place)
+        notify_service_manager(READY)
+
+
+def test_a_socket_without_a_file_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        name = f"assay-test-{os.getpid()}"
+        line.bind(f"\0{name}")
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+        notify_service_manager(READY, ALIVE)
+        assert line.recv(4096) == b"READY=1\nWATCHDOG=1"
