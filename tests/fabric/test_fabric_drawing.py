@@ -55,6 +55,15 @@ def test_a_dead_node_is_red(tree):
     assert len(lines(svg, "gone")) == 3
 
 
+def test_words_beside_many_broken_lines_are_left_to_their_titles(tree):
+    leaf = next(guid for guid, device in tree.devices.items() if device.name == "leaf-0-0")
+    few = drawn(tree, as_built(tree)[:-1])
+    many = drawn(tree, [cable for cable in as_built(tree) if leaf not in (cable.a.guid, cable.b.guid)])
+    for svg, words in ((few, 1), (many, 0)):
+        assert sum(text.text.endswith("wrong") for text in svg.iter(f"{SVG}text")) == words
+    assert len(lines(many, "gone")) == 14
+
+
 def test_around_a_leaf_are_its_nodes_and_spines_and_how_many_are_left_out(tree):
     svg = drawn(tree, as_built(tree), "leaf-0-4")
     assert {f"n0{n}" for n in range(12, 24)} | {"leaf-0-4", "spine-0-0", "spine-0-1"} <= names(svg)

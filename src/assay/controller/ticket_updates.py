@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from assay.controller.cabling_pictures import draw_cabling_tickets
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.collective_link_tickets import find_links, make_link_tickets
 from assay.controller.context import ControllerContext
@@ -15,13 +16,14 @@ from assay.controller.schedules.slot_runner import read_schedule_history
 from assay.controller.ticket_closing_proofs import FABRIC_SCAN, ClosingProofs
 from assay.fabric.scan import format_fabric_subject
 from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
-from assay.model.entries.ticket_entries import TicketDoneEntry
+from assay.model.entries.ticket_entries import TicketClosedEntry, TicketDoneEntry
 from assay.model.timestamps import parse_time
 from assay.tickets.ticket_diff import (
     TICKET_KINDS,
     TICKET_RECORD_KINDS,
     diff_tickets,
     list_tickets,
+    parse_ticket,
     read_ticket_statuses,
 )
 
@@ -47,7 +49,10 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     scans = {name: one.scanned_at for name, one in scanned.items()}
     proofs = ClosingProofs(views, comparisons, scans, links.proofs)
     window = timedelta(days=context.policy.reopen_days)
-    context.ledger.append(*diff_tickets(known, desired, proofs.find_proof, context.now, window))
+    entries = diff_tickets(known, desired, proofs.find_proof, context.now, window)
+    fresh = [parse_ticket(entry) for entry in entries if entry.kind != TicketClosedEntry.kind]
+    draw_cabling_tickets(context, fresh, comparisons)
+    context.ledger.append(*entries)
 
 
 def list_fabrics_to_prove(context: ControllerContext) -> set[str]:

@@ -22,6 +22,8 @@ Vertex = str
 BOX_WIDTH, BOX_HEIGHT, GAP, TIER, MARGIN = 112, 40, 14, 150, 24  # px
 MAX_PER_TIER = 12
 """More boxes side by side cannot be read; of the others the picture says how many there are."""
+MAX_WORDS = 6
+"""Beside more broken lines, words would lie upon each other; the lines still have them as titles."""
 LETTERS = 17
 COLOURS = RAIL_COLOURS[:-1]
 """Without the last one, which is red: red is what is not as designed."""
@@ -191,9 +193,10 @@ def draw_fabric(picture: FabricPicture, style: str = STYLE) -> str:
     places = {vertex: place for tier, row in enumerate(rows) for vertex, place in _place(row, tier, len(rows), width)}
     lines = [(picture.bundles[key], *key) for key in picture.bundles if key[0] in places and key[1] in places]
     lines.sort(key=lambda line: bool(line[0].wrong or line[0].instead))  # the broken ones on top
+    has_words = sum(bool(line[0].wrong or line[0].instead) for line in lines) <= MAX_WORDS
     title = f"{picture.topology.name}: {picture.around or 'what is not as designed'}"
     shapes = [
-        *(_draw_bundle(picture, *line, places) for line in lines),
+        *(_draw_bundle(picture, *line, places, has_words) for line in lines),
         *(_draw_box(picture, vertex, *place) for vertex, place in places.items()),
         *_draw_rests(picture, rows, width),
         *_draw_legend(height),
@@ -220,7 +223,12 @@ def _place(row: Sequence[Vertex], tier: int, tiers: int, width: int) -> Iterator
 
 
 def _draw_bundle(
-    picture: FabricPicture, bundle: Bundle, a: Vertex, b: Vertex, places: Mapping[Vertex, tuple[float, float]]
+    picture: FabricPicture,
+    bundle: Bundle,
+    a: Vertex,
+    b: Vertex,
+    places: Mapping[Vertex, tuple[float, float]],
+    has_words: bool,
 ) -> str:
     (ax, ay), (bx, by) = sorted((places[a], places[b]), key=lambda place: place[1])
     x1, y1, x2, y2 = ax + BOX_WIDTH / 2, ay + BOX_HEIGHT, bx + BOX_WIDTH / 2, by
@@ -233,8 +241,9 @@ def _draw_bundle(
     colour = "bad" if words else "" if rail is None else f"rail-{rail % len(COLOURS)}"
     gone = " gone" if bundle.wrong == bundle.designed and not bundle.instead else ""
     names = f"{picture.name(a)} – {picture.name(b)}: {words or f'{bundle.designed} as designed'}"
-    text = f'<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + max(y2, y1 + 40)) / 2:.0f}">{words}</text>'
-    shown = text if words and bundle.designed > 1 else ""  # of single cables, the line says it all
+    place = f'x="{(x1 + x2) / 2:.0f}" y="{(y1 + max(y2, y1 + 40)) / 2:.0f}"'
+    text = f'<text {place} paint-order="stroke" stroke="#ffffff" stroke-width="4">{words}</text>'
+    shown = text if words and has_words and bundle.designed > 1 else ""  # of single cables, the line says it all
     return f'<g class="{colour}{gone}"><title>{escape(names)}</title><path d="{path}"/>{shown}</g>'
 
 

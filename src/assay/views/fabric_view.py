@@ -110,6 +110,16 @@ def list_faults(
             yield FaultyCabling(one, draw_discrepancy(one, find_address), its_ticket)
 
 
+def draw_ticket(fabric: ScannedFabric, ticket: str) -> str:
+    """Return a picture of the part of a fabric that a ticket is about, "" for a ticket of something else."""
+    discrepancies = fabric.scan.comparison.discrepancies if fabric.scan else ()
+    tickets = make_cabling_tickets(fabric.scan.comparison) if fabric.scan else []
+    for repair, own in zip(group_by_common_cause(discrepancies), tickets, strict=True):
+        if own.id == ticket:
+            return draw_fabric(FabricPicture(fabric.topology, repair.members), style="")
+    return ""
+
+
 def find_switch(fabrics: Iterable[ScannedFabric], name: str) -> tuple[ScannedFabric, DesignedDevice] | None:
     """Return a switch of this name, with its fabric; None without one."""
     devices = ((fabric, device) for fabric in fabrics for device in fabric.topology if device.kind == "switch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from assay.model.fabric.ports_and_cables import CableEnd
-from assay.views.fabric_view import FaultyCabling, find_switch, list_faults, list_ports, summarize_fabric
+from assay.views.fabric_view import FaultyCabling, draw_ticket, find_switch, list_faults, list_ports, summarize_fabric
 from assay.views.live_records import LiveRecords
 from assay.web.pages.page_frame import PageRequest, place, render_frame
 
@@ -22,6 +22,11 @@ def list_drawn_faults(records: LiveRecords, node: str = "", ticket: str = "") ->
     """Return what is wrong with the cables of a node, or that a ticket is about."""
     scans = [fabric.scan for fabric in records.read_fabrics() if fabric.scan]
     return [fault for scan in scans for fault in list_faults(scan, find_address, node, ticket)][:MAX_FAULTS]
+
+
+def draw_ticket_part(records: LiveRecords, ticket: str) -> str:
+    """Return a picture of the part of the fabric that a ticket is about, "" without one."""
+    return next(filter(None, (draw_ticket(fabric, ticket) for fabric in records.read_fabrics())), "")
 
 
 def render_fabric_page(records: LiveRecords, request: PageRequest) -> str:

@@ -10,7 +10,7 @@ from assay.views.fleet_view import list_cells
 from assay.views.live_records import LiveRecords
 from assay.views.rack_view import draw_ticket_racks
 from assay.views.ticket_proof import find_ticket_proof
-from assay.web.pages.fabric_pages import list_drawn_faults
+from assay.web.pages.fabric_pages import draw_ticket_part, list_drawn_faults
 from assay.web.pages.page_frame import PageRequest, render_frame
 
 CLOSED_SHOWN = 30
@@ -32,13 +32,15 @@ def render_ticket_page(records: LiveRecords, request: PageRequest) -> str | None
         return None
     cells = list_cells(records.fleet, records.read_node_states())
     racks = draw_ticket_racks(records.fleet, cells, record.ticket.places)
+    is_cabling = record.ticket.verify.startswith(FABRIC_SCAN)
     return render_frame(
         "ticket.html.j2",
         request,
         record=record,
         ticket=record.ticket,
         racks=racks,
-        faults=list_drawn_faults(records, ticket=ident) if record.ticket.verify.startswith(FABRIC_SCAN) else [],
+        faults=list_drawn_faults(records, ticket=ident) if is_cabling else [],
+        around=draw_ticket_part(records, ident) if is_cabling else "",
         drawn=Markup,
         proof=find_ticket_proof(records, record),
         closing=describe_wait(record),
