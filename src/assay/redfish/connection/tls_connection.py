@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from threading import Event, Timer, get_ident
+from threading import Event, get_ident
 from typing import Any
 
 from requests.adapters import HTTPAdapter
@@ -22,6 +22,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from assay.model.node import Node
+from assay.redfish.connection.request_deadlines import DEADLINES
 
 logging.getLogger("redfish.rest.v1").addFilter(lambda _: False)  # a filter: configuring logging would reset `disabled`
 
@@ -90,7 +91,7 @@ class DeadlineHttpAdapter(HTTPAdapter):
     def cut_after(self, seconds: float) -> Iterator[Event]:
         """Cut this thread's request when the block takes longer than `seconds`; yield an event that is set before.
 
-        The event tells a cut from other errors. Clocks cannot: on a virtual machine a timer may end before they say so.
+        The event tells a cut from other errors. Clocks cannot: on a virtual machine a wait may end before they say so.
         """
         late, thread = Event(), get_ident()
         self._sockets.pop(thread, None)  # another thread may use it now
@@ -99,14 +100,11 @@ class DeadlineHttpAdapter(HTTPAdapter):
             late.set()
             self.cut(thread)
 
-        timer = Timer(min(max(seconds, 0.0), 86400.0), cut)
-        timer.daemon = True
-        timer.start()
+        deadline = DEADLINES.start(seconds, cut)
         try:
             yield late
         finally:
-            timer.cancel()
-            timer.join()  # a cut in progress would otherwise hit the next request
+            deadline.meet()  # waits for a cut in progress, which would otherwise hit the next request
 
 
 def _make_pools(on_use: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
