@@ -1,72 +1,40 @@
-"""The cost of a million outcomes in shards, compared with ten times 100,000 in one pytest: time, memory, bytes.
-
-`python -m bench.million FLEET` judges a fleet in shards, two at a time, without a ledger.
-"""
+"""The cost of a million outcomes with everything recorded: CPU time, memory, and bytes on disk, in all."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.fleet.fleet_loader import load_fleet
-from assay.harness.runs.run_validation import run_validation
-from assay.model.clock import SystemClock
 from assay.results.store.run_lookup import find_run
 from bench.cost import cost
-from bench.harness import ENDED, PEAK_MB, PHASES, PYTEST
-from bench.judged import JUDGED, counts_of, evidence, small_fleet
+from bench.gpu_suites import CHECKS, GPUS, gpu_fleet
+from bench.harness import ALONE, ENDED, PEAK_MB
+from bench.judged import counts_of
 from bench.measurement import Measurement
-from bench.programs import ROOT
+from bench.programs import ASSAY
 
-SMALL, BIG = 159, 1590
-"""Nodes: 100,000 and a million outcomes."""
-TIMES, BYTES = 1.15, 80.0
-JOBS = 2
+NODES, JOBS = 5_000, 2
+CPU_S, BYTES = 120.0, 60.0
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
-    """Measure two fleets below `folder`; 2 % of their outcomes fail."""
-    few, many = (_make_fleet(folder / f"{nodes}", nodes) for nodes in (SMALL, BIG))
-    store = few / "own.sqlite"
-    before = _pytest_seconds(few, store)
-    shards = cost([sys.executable, "-m", "bench.million", str(many)], ROOT, times=1)
-    pytest_s = (before + _pytest_seconds(few, store)) / 2  # before and after, since other load changes
-    run = find_run(many / "reports", "last")
-    few_outcomes, outcomes = _count_judged(store), _count_judged(run)
-    each, alone = shards.cpu_s / outcomes, pytest_s / few_outcomes
-    what = f"{outcomes:,} outcomes in shards"
-    parts = {"cpu_s": shards.cpu_s, "against_cpu_s": pytest_s, "against_outcomes": few_outcomes}
-    yield Measurement(f"{what} / pytest, {few_outcomes:,}: CPU an outcome", each / alone, "×", "at most", TIMES, parts)
-    yield Measurement(f"{what}: the largest process", shards.peak_mb, "MB", "at most", PEAK_MB)
-    yield Measurement(f"{what}: their store", run.stat().st_size / outcomes, "B/outcome", "at most", BYTES)
+    """Measure a fleet below `folder`; 2 % of its outcomes fail."""
+    fleet = gpu_fleet(folder / "million", NODES)
+    command = [*ASSAY, "validate", "--phase", "production", "--jobs", str(JOBS)]
+    spent = cost(command, fleet, times=1, well=ENDED, environment=ALONE)
+    count = counts_of(find_run(fleet / "reports", "last")).total()
+    assert count == NODES * GPUS * CHECKS, f"{count} outcomes"
+    what = f"assay validate, {count:,} outcomes in {JOBS} processes"
+    yield Measurement(f"{what}, with ledger and history", spent.cpu_s, "s", "at most", CPU_S)
+    yield Measurement(f"{what}: the largest process", spent.peak_mb, "MB", "at most", PEAK_MB)
+    parts = {
+        "run": _count_bytes(fleet / "reports" / "runs"),
+        "history": _count_bytes(fleet / "reports" / "history"),
+        "ledger": _count_bytes(fleet / ".assay", "ledger*"),
+    }
+    each = {name: size / count for name, size in parts.items()}
+    yield Measurement(f"{what}: their run, history and ledger", sum(each.values()), "B/outcome", "at most", BYTES, each)
 
 
-def _pytest_seconds(fleet: Path, store: Path) -> float:
-    """Return the CPU seconds of one pytest over a fleet."""
-    store.unlink(missing_ok=True)
-    return cost([*PYTEST, "suites", *PHASES, "--store", str(store)], fleet, times=1, well=ENDED).cpu_s
-
-
-def _count_judged(file: Path) -> int:
-    """Return the number of judged outcomes. Errors are declared checks of suites that this fleet lacks."""
-    counts = counts_of(file)
-    return counts.total() - counts["error"]
-
-
-def _make_fleet(folder: Path, nodes: int) -> Path:
-    fleet = small_fleet(folder, nodes)
-    evidence(fleet / ".assay" / "evidence" / "latest", nodes, ill=True)
-    return fleet
-
-
-def judge(root: Path) -> None:
-    """Judge the whole fleet at `root` by its last evidence."""
-    fleet = load_fleet(root)
-    latest, nodes = root / ".assay" / "evidence" / "latest", list(fleet.nodes)
-    reports, clock = root / "reports", SystemClock()
-    run_validation(fleet, latest, nodes=nodes, phases=JUDGED, jobs=JOBS, reports=reports, ledger=None, clock=clock)
-
-
-if __name__ == "__main__":
-    judge(Path(sys.argv[1]).resolve())
+def _count_bytes(folder: Path, pattern: str = "**/*") -> int:
+    return sum(path.stat().st_size for path in folder.glob(pattern) if path.is_file())

@@ -1,4 +1,4 @@
-"""The plain pytest of the benchmark runs the same checks on the same subjects, with the same failures."""
+"""The plain pytest of the benchmark makes the same judgements on the same GPUs, and does without assay."""
 
 from __future__ import annotations
 
@@ -13,32 +13,37 @@ from assay.results.store.reader import StoredRun
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # bench/ is no part of the package
 
-from bench.harness import PYTEST  # noqa: E402 — see above
-from bench.judged import PHASES, evidence, small_fleet  # noqa: E402
+from bench.gpu_suites import CHECKS, GPUS, OURS, PLAIN, gpu_fleet  # noqa: E402 — see above
+from bench.harness import ALONE, SUITES  # noqa: E402
+from bench.harness import PLAIN as PLAIN_COMMAND  # noqa: E402
 
 
-def judged(fleet: Path, of: Path) -> tuple[set[str], int]:
+def judge(fleet: Path) -> tuple[set[str], int]:
     """Return what fails by our items, and how many outcomes there are."""
     file = fleet / "own.sqlite"
-    words = ["suites", *PHASES, "--evidence", str(of), "--store", str(file)]
-    subprocess.run([*PYTEST, *words], cwd=fleet, capture_output=True, check=False)
+    subprocess.run([*SUITES, "--store", str(file)], cwd=fleet, env=ALONE, capture_output=True, check=False)
     with StoredRun.open(file) as stored:
-        failing = {f"{one.check}[{one.subject}]" for one in stored.outcomes(verdicts=("fail", "error"))}
-        return {name.removeprefix("suites/") for name in failing}, stored.counts().total()
+        failing = {
+            (one.check.partition("::")[2], *one.subject.split("/")[1:])
+            for one in stored.outcomes(verdicts=("fail", "error"))
+        }
+        return {f"{check}[{node}-{gpu}]" for check, node, gpu in failing}, stored.counts().total()
 
 
-def by_plain_pytest(fleet: Path, of: Path) -> tuple[set[str], int]:
+def judge_plainly(fleet: Path) -> tuple[set[str], int]:
     """Return what fails by plain items, and how many tests there are."""
-    words = ["plain", "-rf", "--tb=line", "--evidence", str(of)]
-    told = subprocess.run([*PYTEST, *words], cwd=fleet, capture_output=True, text=True, check=False).stdout
+    words = [*PLAIN_COMMAND, "-rf", "-W", "error"]
+    told = subprocess.run(words, cwd=fleet, env=ALONE, capture_output=True, text=True, check=False).stdout
     lines = [line.split(" - ")[0] for line in told.splitlines()]
     counts = [int(word) for word in lines[-1].split(" in ")[0].replace(",", "").split()[::2]]
-    return {line.removeprefix("FAILED plain/") for line in lines if line.startswith("FAILED ")}, sum(counts[:2])
+    return {line.removeprefix(f"FAILED {PLAIN}::") for line in lines if line.startswith("FAILED ")}, sum(counts[:2])
 
 
 @pytest.mark.slow
 def test_plain_checks_fail_where_ours_do(tmp_path: Path) -> None:
-    fleet, ill = small_fleet(tmp_path, 2), evidence(tmp_path / "ill", 2, ill=True)
-    ours = judged(fleet, ill)
-    assert len(ours[0]) > 20
-    assert ours == by_plain_pytest(fleet, ill)
+    fleet = gpu_fleet(tmp_path / "fleet", 2)
+    assert "assay" not in (fleet / PLAIN).read_text().replace(".assay/evidence", "")
+    assert (fleet / OURS).read_text().count("def test_") == (fleet / PLAIN).read_text().count("def test_") == CHECKS
+    failing, count = judge(fleet)
+    assert (len(failing), count) == (2 * GPUS * CHECKS // 50, 2 * GPUS * CHECKS)
+    assert (failing, count) == judge_plainly(fleet)
