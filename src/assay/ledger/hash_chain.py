@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -74,13 +75,11 @@ class RunDigest:
 
     def outcomes(self, lines: Iterable[Iterable[object]]) -> None:
         """Add outcomes, with their columns in the order of the table."""
-        for line in lines:
-            self._outcomes.update(_numbers(line))
+        _update_with_numbers(self._outcomes, lines)
 
     def measured(self, lines: Iterable[Iterable[object]]) -> None:
         """Add measurements: outcome, gauge, value."""
-        for line in lines:
-            self._measured.update(_numbers(line))
+        _update_with_numbers(self._measured, lines)
 
     def hexdigest(self) -> str:
         """Return the digest of everything added."""
@@ -93,6 +92,11 @@ def _bytes(line: Iterable[object]) -> bytes:
     return "\0".join(map(str, line)).encode("utf-8", "surrogatepass")
 
 
-def _numbers(line: Iterable[object]) -> bytes:
-    """Return a line of numbers as bytes; numbers need no lengths."""
-    return repr(tuple(line)).encode()
+LINES_AT_ONCE = 1000
+
+
+def _update_with_numbers(digest: hashlib._Hash, lines: Iterable[Iterable[object]]) -> None:
+    """Add lines of numbers to a digest, many at once; numbers need no lengths."""
+    texts = (repr(tuple(line)) for line in lines)
+    while some := "".join(islice(texts, LINES_AT_ONCE)):
+        digest.update(some.encode())

@@ -22,6 +22,8 @@ InsertedMeasurement = tuple[int, int, float]
 NEWEST_COLUMNS = ("check", "subject", "verdict", "node", "measured_s", "outcome")
 """Columns of `newest`."""
 _get_newest = itemgetter(*(HASHED_OUTCOME_FIELDS.index(name) for name in (*NEWEST_COLUMNS[:-1], "seq")))
+_get_newest_key = itemgetter(0, 1, 2)
+"""In the order of the table's own key, a row is found where the one before it was."""
 _REPLACE_OLDER = """
 ON CONFLICT ("check", subject, verdict) DO UPDATE
 SET node = excluded.node, measured_s = excluded.measured_s, outcome = excluded.outcome
@@ -44,7 +46,7 @@ class OutcomeInsertions:
         for statement, rows in (
             (self._outcomes, outcomes),
             (self._measurements, measured),
-            (self._newest, [_get_newest(row) for row in outcomes]),
+            (self._newest, sorted(map(_get_newest, outcomes), key=_get_newest_key)),
         ):
             if rows:
                 self._connection.exec_driver_sql(statement, list(rows))

@@ -115,7 +115,7 @@ class EvidenceBasis:
 
     def encode(self) -> str:
         """Return it as text, "" if nothing is known. `decode` reads it back."""
-        return _encode(self) if self != UNKNOWN_BASIS else ""
+        return _encode(self)
 
     @classmethod
     def decode(cls, text: str) -> EvidenceBasis:
@@ -128,6 +128,8 @@ UNKNOWN_BASIS = EvidenceBasis()
 
 @lru_cache(1024)
 def _encode(basis: EvidenceBasis) -> str:
+    if basis == UNKNOWN_BASIS:
+        return ""
     return json.dumps([basis.after_entry, basis.boot_id, basis.log_gap], ensure_ascii=False)
 
 

@@ -62,7 +62,12 @@ class CheckContext:
 
     def make_outcome(self, verdict: CheckVerdict, reason: str, duration_s: float) -> Outcome:
         """Return the outcome. Its time is that of the oldest document that the check read."""
-        oldest = _oldest(self.documents)
+        documents = self.documents
+        if len(documents) == 1:  # nearly always
+            oldest: CachedEvidence | None = next(iter(documents.values()))
+            basis = oldest.basis  # type: ignore[union-attr]  # one of the documents
+        else:
+            oldest, basis = _oldest(documents), self._find_basis()
         return Outcome(
             check=self.check,
             subject=str(self.subject),
@@ -76,23 +81,19 @@ class CheckContext:
             evidence_at=oldest.at if oldest else "",
             duration_s=round(duration_s, 6),
             measurements=tuple(self.measurements),
-            basis=self._find_basis(),
+            basis=basis,
         )
 
     def _find_basis(self) -> EvidenceBasis:
         """Return the boot of the node's own document, and the least entry of all documents that the check read."""
         own = self.documents.get(self.node)
         basis = own.basis if own else UNKNOWN_BASIS
-        if len(self.documents) == 1:  # nearly always
-            return next(iter(self.documents.values())).basis
         entries = [document.basis.after_entry for document in self.documents.values()]
         known = [entry for entry in entries if entry is not None]
         return replace(basis, after_entry=min(known) if known and len(known) == len(entries) else None)
 
 
 def _oldest(documents: Mapping[str, CachedEvidence]) -> CachedEvidence | None:
-    if len(documents) == 1:  # nearly always
-        return next(iter(documents.values()))
     return min(documents.values(), key=lambda document: document.evidence.at, default=None)
 
 

@@ -92,8 +92,8 @@ def describe_timeout(deadline_s: float) -> str:
     return f"deadline: its shard did not end within {deadline_s:g} s"
 
 
-MAX_SHARD_NODES, MAX_SHARD_OUTCOMES = 1000, 80_000
-"""Limits of one shard. Its process then takes about 120 MB, or 220 MB where no outcome is a pass."""
+MAX_SHARD_NODES, MAX_SHARD_OUTCOMES = 1000, 100_000
+"""Limits of one shard. Its process then takes about 140 MB, or 270 MB where no outcome is a pass."""
 NARROWING_OPTIONS = ("-k", "-m")
 PYTEST_ARGUMENTS = (
     *("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"),

@@ -6,15 +6,15 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from assay.model.errors import AssayError
-from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.results.store.damaged_runs import damaged_run_error, find_damage
+from assay.results.store.outcome_rows import RowsByOutcome, SharedValues
 from assay.results.store.schema import (
     RUN_FILE_VERSION,
     UPGRADED_VERSION,
@@ -22,15 +22,8 @@ from assay.results.store.schema import (
     upgrade_run_file,
 )
 
-T = TypeVar("T")
-OutcomeKey = tuple[int, int]
-StoredRow = tuple[Any, ...]
-
 _OUTCOMES = """
-SELECT o.subject, o.check_, c.name, s.name, s.node, o.verdict, r.text, c.fault, c.phases, c.active, d.digest, d.at,
-  o.micros, k.text, o.observed, d.basis
-FROM outcome o JOIN subject s ON s.id = o.subject JOIN check_ c ON c.id = o.check_
-LEFT JOIN text r ON r.id = o.reason LEFT JOIN text k ON k.id = o.known LEFT JOIN document d ON d.id = o.document
+SELECT o.subject, o.check_, o.verdict, o.reason, o.document, o.micros, o.known, o.observed FROM outcome o
 """
 _MEASUREMENTS = """
 SELECT o.subject, o.check_, g.name, o.value, g.unit, g.at_least, g.at_most, g.source
@@ -172,16 +165,12 @@ class StoredRun:
         tail = f"{f' WHERE {where}' if where else ''} ORDER BY o.subject, o.check_"
         values = list(filters.values())
         query = self.connection.execute
-        measurements = _RowsByOutcome(query(f"{_MEASUREMENTS}{tail}, o.n", values), lambda row: Measurement(*row))
-        artefacts = _RowsByOutcome(query(f"{_ARTEFACTS}{tail}, o.name", values), lambda row: FailureArtefact(*row))
-        phases: dict[str, tuple[str, ...]] = {}
-        for row in query(_OUTCOMES + tail, values):
-            key, text = row[:2], row[8]
-            if text not in phases:
-                phases[text] = tuple(json.loads(text))
-            yield _make_outcome(
-                row[2:], phases[text], measurements.of(key), artefacts.of(key), judged_by(row[4], row[2])
-            )
+        measurements = RowsByOutcome(query(f"{_MEASUREMENTS}{tail}, o.n", values), lambda row: Measurement(*row))
+        artefacts = RowsByOutcome(query(f"{_ARTEFACTS}{tail}, o.name", values), lambda row: FailureArtefact(*row))
+        rows = query(_OUTCOMES + tail, values)  # before the shared values: another process may add to both
+        shared = SharedValues(self.connection, judged_by)
+        for row in rows:
+            yield shared.make_outcome(row, measurements.of(row[:2]), artefacts.of(row[:2]))
 
     def documents(self) -> dict[str, tuple[str, str]]:
         """Return digest and time of each judged document, by name."""
@@ -209,55 +198,6 @@ class StoredRun:
         for check, subject in self.left_out():
             found.setdefault(check, set()).add(subject)
         return found
-
-
-class _RowsByOutcome:
-    """Rows that belong to outcomes, read in step with these: both come in the same order."""
-
-    def __init__(self, rows: Iterator[StoredRow], make: Callable[[StoredRow], T]) -> None:
-        self._rows, self._make = rows, make
-        self._next = next(rows, None)
-
-    def of(self, key: OutcomeKey) -> tuple[Any, ...]:
-        """Return the values of one outcome; to be called for each outcome in order."""
-        found = []
-        while self._next is not None and self._next[:2] <= key:
-            if self._next[:2] == key:
-                found.append(self._make(self._next[2:]))
-            self._next = next(self._rows, None)
-        return tuple(found)
-
-
-_decode_basis = lru_cache(1024)(EvidenceBasis.decode)
-
-
-def _make_outcome(
-    row: StoredRow,
-    phases: tuple[str, ...],
-    measurements: tuple[Measurement, ...],
-    artefacts: tuple[FailureArtefact, ...],
-    judged_by: str,
-) -> Outcome:
-    check, subject, node, verdict, reason, fault, _, active, digest, at, micros, known, observed, basis = row
-    return Outcome(
-        check=check,
-        subject=subject,
-        node=node,
-        verdict=VERDICTS[verdict],
-        reason=reason or "",
-        fault=fault,
-        phases=phases,
-        active=bool(active),
-        evidence=digest or "",
-        evidence_at=at or "",
-        duration_s=micros / 1e6,
-        measurements=measurements,
-        known=known or "",
-        observed=bool(observed),
-        artefacts=artefacts,
-        basis=_decode_basis(basis or ""),
-        judged_by=judged_by,
-    )
 
 
 def _open_upgraded(path: Path) -> tuple[sqlite3.Connection, int]:

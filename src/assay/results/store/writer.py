@@ -148,6 +148,7 @@ class OutcomeWriter:
         self._rows: dict[str, list[InsertRow]] = {table: [] for table in _INSERTS}
         self._document_names: list[tuple[str, int]] = []
         self._checks: dict[tuple[str, str, tuple[str, ...], bool], int] = {}
+        self._last_document: tuple[tuple[str, str, EvidenceBasis] | None, int] = (None, 0)
         self._last_flush = time.monotonic()
 
     def __call__(self, outcome: Outcome) -> None:
@@ -160,13 +161,17 @@ class OutcomeWriter:
         micros, observed = round(outcome.duration_s * 1e6), 1 if outcome.observed else None
         row = (subject, check, _CODES[outcome.verdict], reason, document, micros, known, observed)
         self._rows["outcome"].append(row)
+        if outcome.measurements or outcome.artefacts:
+            self._add_details(outcome, subject, check)
+        if len(self._rows["outcome"]) >= BATCH_OUTCOMES or time.monotonic() - self._last_flush > BATCH_AGE_S:
+            self.flush()
+
+    def _add_details(self, outcome: Outcome, subject: int, check: int) -> None:
         for n, of in enumerate(outcome.measurements):
             gauge = self._id("gauge", of.name, of.unit, of.at_least, of.at_most, of.source)
             self._rows["measurement"].append((subject, check, n, gauge, of.value))
         for artefact in outcome.artefacts:
             self._rows["artefact"].append((subject, check, artefact.name, artefact.digest, artefact.bytes))
-        if len(self._rows["outcome"]) >= BATCH_OUTCOMES or time.monotonic() - self._last_flush > BATCH_AGE_S:
-            self.flush()
 
     def flush(self) -> None:
         """Write what was added so far."""
@@ -207,7 +212,11 @@ class OutcomeWriter:
         self._connection.close()
 
     def _document(self, outcome: Outcome) -> int:
-        return self._id("document", outcome.evidence, outcome.evidence_at, outcome.basis.encode())
+        """Return the id of an outcome's document: nearly always that of the outcome before it, the same objects."""
+        key = (outcome.evidence, outcome.evidence_at, outcome.basis)
+        if key != self._last_document[0]:
+            self._last_document = key, self._id("document", *key[:2], outcome.basis.encode())
+        return self._last_document[1]
 
     def _check(self, outcome: Outcome) -> int:
         """Return the id of an outcome's check; the phases are encoded once for all its outcomes."""
