@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.options import FleetDir
+from assay.cli.render.editor_diagnostics import format_check_editor, format_check_sarif
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
@@ -29,10 +30,11 @@ check_app = typer.Typer(add_completion=False)
 def check(
     fleet: FleetDir = Path(),
     format_: Annotated[
-        Literal["text", "json", "github"],
+        Literal["text", "json", "github", "editor", "sarif"],
         typer.Option(
             "--format",
-            help="text for people, json for machines, github for annotations of a pull request.",
+            help="text for people, json for machines, github for annotations of a pull request, editor for one line"
+            " each as compilers print, sarif for code scanning.",
             show_default=False,
         ),
     ] = "text",
@@ -57,7 +59,8 @@ def check(
 
     workspace = Workspace(fleet.resolve())
     report = check_repository(fleet, workspace.clock.now())
-    typer.echo(CHECK_FORMATTERS[format_](report))
+    if told := CHECK_FORMATTERS[format_](report):
+        typer.echo(told)
     if schedulers and report.is_clean:
         _ask_schedulers(workspace)
     sys.exit(0 if report.is_clean else 1)
@@ -120,6 +123,8 @@ CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
     "text": format_check_text,
     "json": format_check_json,
     "github": format_check_github,
+    "editor": format_check_editor,
+    "sarif": format_check_sarif,
 }
 
 
