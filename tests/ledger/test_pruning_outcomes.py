@@ -103,3 +103,30 @@ def test_a_ledger_that_was_changed_is_not_pruned(local):
     with pytest.raises(AssayError, match="cannot be verified"):
         local.prune_outcomes(START + timedelta(days=10), "ann", NOW)
     assert len(local.outcomes("run-00")) == 3
+
+
+def test_the_file_of_a_pruned_ledger_gets_smaller(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    for day in range(4):
+        at = (START + timedelta(days=day)).isoformat()
+        many = [Outcome("suites/x.py::test", f"p/n{number}", f"n{number}", "pass") for number in range(2000)]
+        ledger.record(SuiteRun(f"run-{day}", at), many)
+    ledger.append()
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = (tmp_path / "ledger.sqlite").stat().st_size
+    assert ledger.prune_outcomes(START + timedelta(days=3), "ann", NOW) == 3 * 2000
+    assert ledger.verify() == []
+    ledger.close()
+    assert (tmp_path / "ledger.sqlite").stat().st_size < before / 2
+
+
+def test_a_pruned_ledger_that_another_process_reads_keeps_its_file_and_works(tmp_path: Path) -> None:
+    ledger = fill(Ledger.open(tmp_path / "ledger.sqlite", patience_s=0.2))
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM outcome").fetchone()
+        assert ledger.prune_outcomes(START + timedelta(days=10), "ann", NOW) == 29
+        reader.execute("ROLLBACK")
+    assert ledger.verify() == []
+    ledger.close()

@@ -233,3 +233,16 @@ def _display_name(engine: Engine) -> str:
         .difference_update_query(SECRET_PARAMETERS)
         .render_as_string(hide_password=True)
     )
+
+
+def give_back_space(engine: Engine) -> None:
+    """Give the space of deleted rows back to the disk, where SQLite keeps it; PostgreSQL's own cleaner does that.
+
+    SQLite needs room for a copy, and nobody else who writes. Without these the file stays as it is, and the next runs
+    use its free space.
+    """
+    if engine.dialect.name == "postgresql":
+        return
+    with suppress(AssayError), open_reader(engine) as connection:
+        connection.exec_driver_sql("VACUUM")
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -15,6 +15,7 @@ from assay.ledger import chain_verification, leases_and_locks, outcome_pruning, 
 from assay.ledger.check_standings import read_check_standings
 from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
+    give_back_space,
     open_engine,
     open_reader,
     open_reading_engine,
@@ -235,7 +236,10 @@ class Ledger:
     def prune_outcomes(self, before: datetime, who: str, now: datetime) -> int:
         """Delete old outcomes of runs before a time, and return how many; see `outcome_pruning`."""
         with open_writer(self._engine) as connection:
-            return outcome_pruning.prune_outcomes(connection, before, who, now)
+            deleted = outcome_pruning.prune_outcomes(connection, before, who, now)
+        if deleted:
+            give_back_space(self._engine)
+        return deleted
 
     def chain_ends(self) -> dict[str, tuple[int, str]]:
         """Return the ends of the chains of entries (`entry`) and of runs (`run`): number and hash of the last line."""

@@ -37,11 +37,12 @@ class FleetTrend:
 
 @dataclass(frozen=True, slots=True)
 class TrendTable:
-    """The most strained measurements, of so many in all, as of a time."""
+    """The most strained measurements, of so many in all, as of a time. `unread` names the damaged files left out."""
 
     at: datetime
     trends: tuple[FleetTrend, ...]
     total: int
+    unread: tuple[str, ...] = ()
 
 
 class FleetTrends:
@@ -65,10 +66,12 @@ class FleetTrends:
 
 def build_trend_table(reports: Path, now: datetime, pool: str, check: str) -> TrendTable:
     """Return the table, read from the history in `reports`."""
-    with OutcomeHistory(history_folder(reports), now) as history:
+    unread: list[str] = []
+    with OutcomeHistory(history_folder(reports), now, lambda error: unread.append(str(error))) as history:
         shown, total = query_strain(history, pool, check, most=SHOWN)
         course = query_course(history, [_name(one) for one in shown], days=DAYS)
-    return TrendTable(now, tuple(_make_trend(one, tuple(course[_name(one)])) for one in shown), total)
+    trends = tuple(_make_trend(one, tuple(course[_name(one)])) for one in shown)
+    return TrendTable(now, trends, total, tuple(unread))
 
 
 def _name(one: StrainedMeasurement) -> tuple[str, str, str]:

@@ -77,6 +77,15 @@ def write_runs(reports: Path) -> None:
         append_run(file, history_folder(reports))
 
 
+def test_a_damaged_file_of_history_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    write_runs(tmp_path)
+    *_, damaged = sorted((tmp_path / "history" / "measurements").rglob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    table = build_trend_table(tmp_path, datetime.now(UTC), "", "")
+    assert table.trends, "five runs are left"
+    assert [str(damaged) in text for text in table.unread] == [True]
+
+
 def test_the_page_shows_the_part_its_limit_and_where_it_goes(site: Caller) -> None:
     page = site.get("/trends").body.decode()
     assert '<a href="/nodes/n0004">n0004/gpu0</a>' in page

@@ -25,7 +25,8 @@ KEPT_FOR = timedelta(days=7)
 def read_tuning(reports: Path) -> dict[str, Any]:
     """Return the last review, empty where there is none or it cannot be read.
 
-    `at`: ISO 8601; `missed`: what `assay trends missed` gives as JSON; `limits`: the list of `assay trends limits`.
+    `at`: ISO 8601; `missed`: what `assay trends missed` gives as JSON; `limits`: the list of `assay trends limits`;
+    `unread`: the damaged files of history that were left out.
     """
     return read_dated_answer(reports / TUNING_FILE)
 
@@ -46,7 +47,13 @@ def keep_tuning(context: ControllerContext) -> bool:
 def _review(context: ControllerContext, now: datetime) -> dict[str, Any]:
     home = history_folder(context.reports)
     in_service = context.policy.states_in_service
-    with OutcomeHistory(home, now) as history:
+    unread: list[str] = []
+    with OutcomeHistory(home, now, lambda error: unread.append(str(error))) as history:
         missed = find_missed_failures(context.ledger, history, in_service, REVIEWED_DAYS)
     limits = review_fleet_limits(context.fleet, context.ledger, home, now, REVIEWED_DAYS)
-    return {"at": format_time(now), "missed": missed.as_json(), "limits": [one.as_json() for one in limits]}
+    return {
+        "at": format_time(now),
+        "missed": missed.as_json(),
+        "limits": [one.as_json() for one in limits],
+        "unread": unread,
+    }

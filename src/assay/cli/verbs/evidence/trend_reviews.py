@@ -36,7 +36,8 @@ def missed(
         raise AssayError("there is no history of outcomes yet", where=str(home), fix="run `assay validate`")
     policy = workspace.fleet.policy
     in_service = policy.states_in_service
-    with OutcomeHistory(home, parse_moment(as_of, workspace)) as history:
+    moment = parse_moment(as_of, workspace)
+    with OutcomeHistory(home, moment, lambda error: typer.echo(f"left out: {error}", err=True)) as history:
         report = find_missed_failures(workspace.ledger_for_reading, history, in_service, days)
     typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))
 
