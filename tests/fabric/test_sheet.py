@@ -13,6 +13,7 @@ from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDisc
 from assay.fabric.drafts.point_to_point_sheet import read_adapter_mapping, read_sheet
 from assay.fabric.drafts.sheet_import import SheetImport
 from assay.fabric.drafts.sheet_port_labels import PortLabelScheme, SheetPortLabel, parse_port_label
+from assay.fabric.drafts.topology_file import is_topology_file, read_topology_file
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
@@ -267,3 +268,59 @@ def test_a_cable_that_is_listed_from_either_end_is_one_cable():
 def test_interface_names_of_switches_are_ports(text, numbers):
     assert parse_port_label(text).numbers == numbers
     assert parse_port_label("mlx5_ib3").adapter == "mlx5_3"
+
+
+TOPO = """\
+# ibdiagnet -w
+MQM9700 leaf-0 U1=1
+   P1 -4x-100G-> HCA_1 n00 mlx5_0/P1
+   P33 -4x-100G-> MQM9700 spine-0 P1
+   P34 -4x-50G-> MQM9700 spine-0 P2
+
+MQM9700 spine-0
+   P1 -4x-100G-> MQM9700 leaf-0 P33
+HCA_1 n00
+   mlx5_0/P1 -4x-100G-> MQM9700 leaf-0 P1
+"""
+
+
+def test_a_topology_file_is_a_sheet_with_each_cable_once():
+    sheet = read_topology_file(TOPO)
+    assert (is_topology_file(TOPO), is_topology_file(CVT), sheet.problems) == (True, False, [])
+    assert [(one.a.name, one.a.port, one.b.name, one.b.port, one.rate) for one in sheet.cables] == [
+        ("leaf-0", "P1", "n00", "mlx5_0/P1", "4xNDR"),
+        ("leaf-0", "P33", "spine-0", "P1", "4xNDR"),
+        ("leaf-0", "P34", "spine-0", "P2", "4xHDR"),
+    ]
+    first = SheetImport(sheet, NOBODY).draft("hall1").cables[0]
+    assert (first.a, first.b) == ("leaf-0/1", "n00 mlx5_0/1")
+
+
+def test_a_line_of_a_topology_file_that_is_neither_is_told_by_its_number():
+    sheet = read_topology_file("MQM9700 leaf-0\n   P1 -4x-77G-> HCA n00 mlx5_0/P1\n   P2 leads nowhere\n")
+    assert sheet.problems == [(2, "4x of 77 Gb/s are no known rate"),
+                              (3, "'P2 leads nowhere' is neither a system nor a port of one")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "adapter", "number"),
+    [
+        ("L16/U2/20", "L16/U2", "", 20), ("L16/U2/P20", "L16/U2", "", 20), ("L16/P20", "L16", "", 20),
+        ("Spine 3 Port 7", "S3", "", 7), ("ibp24s0", "", "ibp24s0", 1), ("ibP2p1s0f1", "", "ibP2p1s0f1", 1),
+        ("ib3", "", "ib3", 1),
+    ],
+)  # fmt: skip
+def test_chassis_ports_and_network_devices_are_ports(text, part, adapter, number):
+    assert parse_port_label(text) == SheetPortLabel(adapter, part, (number,))
+
+
+def test_a_network_device_of_a_node_of_the_inventory_needs_a_map(fleet):
+    line = NDT + "n0001,ibp24s0,leaf-su01-r0,Port 1,data\n"
+    _, problems = draft(line, fleet)
+    assert problems[0][1].startswith("n0001 has no adapter ibp24s0, only mlx5_0")
+    assert cables(line, fleet, mapping={"ibp24s0": "mlx5_0"})[0].startswith("n0001 mlx5_0/1 - ")
+
+
+def test_a_network_device_of_another_host_is_an_adapter(fleet):
+    made, problems = draft(NDT + "gpu7,ibp24s0,leaf-9,Port 1,data\n", fleet)
+    assert (problems, [one.kind for one in made.devices]) == ([], ["hca", "switch"])

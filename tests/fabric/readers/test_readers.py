@@ -25,6 +25,7 @@ FILES = {
     "perfquery": "perfquery.txt",
     "smpquery": "smpquery.txt",
     "mlxlink (JSON)": "mlxlink.json",
+    "ibdiagnet2.cables": "cables.txt",
     "UFM events": "ufm_events.txt",
 }
 """The first three, ibqueryerrors, perfquery and smpquery were printed by the real tools for a simulated fabric of three
@@ -33,7 +34,7 @@ TEXTS = {name: (RECORDINGS / file).read_text() for name, file in FILES.items()}
 TOPOLOGIES = [form.name for form in FORMATS if not form.content]
 SINGLE = [form.name for form in FORMATS if form.content]
 KNOWN = read_addresses(TEXTS["ibnetdiscover"])
-SEVERAL_ANSWERS = ("UFM events", "smpquery", "perfquery")
+SEVERAL_ANSWERS = ("UFM events", "ibdiagnet2.cables", "smpquery", "perfquery")
 """Nothing in these texts says how many answers there should be; each by itself is whole or is said not to be."""
 
 NOT_WHOLE_BY_NATURE = {
@@ -110,6 +111,22 @@ def test_other_forms_of_the_same_tool_find_the_same_cables(file):
     for index in range(len(lines)):
         rest = read_topology("\n".join(lines[:index] + lines[index + 1 :]) + "\n")
         assert rest.problems or links(rest) == links(found), lines[index]
+
+
+def test_modules_are_read_from_the_list_of_cables():
+    facts = read_tool_output(TEXTS["ibdiagnet2.cables"]).facts
+    copper, optical = (one.module for one in facts.values())
+    assert copper == {
+        "vendor": "Mellanox", "part": "MCP1650-H001E30", "serial": "MT2447VS00001", "length_m": 1.0,
+        "technology": "Copper cable- unequalized",
+    }  # fmt: skip
+    assert (optical["length_m"], optical["temperature_c"], optical["firmware"]) == (10.0, 47.0, "38.100.121")
+
+
+def test_a_topology_file_is_refused_as_a_discovery_with_what_to_do():
+    with pytest.raises(AssayError, match="names devices and no GUIDs") as trouble:
+        read_topology("MQM8700 leaf-0\n   P1 -4x-50G-> HCA n00 mlx5_0/P1\n")
+    assert "assay fabric import" in trouble.value.fix
 
 
 def test_a_list_of_devices_is_refused_with_what_to_run():

@@ -66,7 +66,12 @@ def learn(
 
 def import_cabling_sheet(
     sheet: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The point-to-point sheet as CSV; - is stdin.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The point-to-point sheet as CSV, or a topology file (.topo); - is stdin.",
+            show_default=False,
+        ),
     ],
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "imported",
     dump: Annotated[
@@ -79,17 +84,20 @@ def import_cabling_sheet(
     ] = None,
     fleet: FleetDir = Path(),
 ) -> None:
-    """Draft a FabricDesign from a point-to-point cabling sheet, on stdout.
+    """Draft a FabricDesign from a point-to-point cabling sheet or a topology file, on stdout.
 
     Exit codes: 0 drafted; 1 some lines were not read (stderr lists them); 2 no line was read.
     """
     from assay.fabric.drafts.point_to_point_sheet import read_adapter_mapping, read_sheet
     from assay.fabric.drafts.sheet_import import SheetImport
+    from assay.fabric.drafts.topology_file import is_topology_file, read_topology_file
     from assay.fabric.readers.format_detection import read_topology
 
     discovery = read_topology(read_dump(dump)) if dump else None
     mapping = read_adapter_mapping(read_dump(adapters)) if adapters else {}
-    sheet_import = SheetImport(read_sheet(read_dump(sheet)), _load_fleet_or_empty(fleet), discovery, mapping)
+    text = read_dump(sheet)
+    read = read_topology_file(text) if is_topology_file(text) else read_sheet(text)
+    sheet_import = SheetImport(read, _load_fleet_or_empty(fleet), discovery, mapping)
     draft = sheet_import.draft(name)
     for line, problem in sorted(sheet_import.sheet.problems):
         print(f"{sheet}:{line}: {problem}", file=sys.stderr)  # noqa: T201

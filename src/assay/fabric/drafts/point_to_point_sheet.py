@@ -89,11 +89,11 @@ def read_sheet(text: str) -> PointToPointSheet:
             sheet.cables.append(_read_cable(number, cells, columns))
         except ValueError as error:
             sheet.problems.append((number, str(error)))
-    sheet.cables = _drop_mirrored(sheet.cables)
+    sheet.cables = drop_mirrored(sheet.cables)
     return sheet
 
 
-def _drop_mirrored(cables: Iterable[SheetCable]) -> list[SheetCable]:
+def drop_mirrored(cables: Iterable[SheetCable]) -> list[SheetCable]:
     """Leave out the lines that repeat an earlier one from its other end, as some exports do."""
     kept: list[SheetCable] = []
     seen: set[tuple[SheetEnd, SheetEnd]] = set()

@@ -45,6 +45,8 @@ class SheetImport:
     _nodes_with_numbers: set[str] = field(default_factory=set, init=False)
     _plugged_devices: dict[str, tuple[SheetEnd, int]] = field(default_factory=dict, init=False)
     """Every device of the sheet by its name: the end that describes it best, and its highest port."""
+    _adapters: set[str] = field(default_factory=set, init=False)
+    """The names of devices that the sheet names as adapters."""
 
     def draft(self, name: str) -> DesignDraft:
         """Return the draft. Lines that cannot be resolved are added to the sheet's problems."""
@@ -88,11 +90,21 @@ class SheetImport:
         mapped = self.mapping.get(end.port) if node or not self._is_switch(end.name) else None
         label = parse_port_label(mapped or end.port)
         if label.adapter:
+            self._check_adapter(node, label.adapter)
+            self._adapters.add(f"{node.name if node else end.name} {label.adapter}")
             return SheetPlug(f"{node.name if node else end.name} {label.adapter}", *label.numbers)
         if node:
             return SheetPlug(self._find_adapter_by_number(node, label), 1)
         name = f"{end.name}/{label.part}" if label.part else end.name
         return SheetPlug(name, label.numbers[0] if label.part else self._label_scheme.find_port_number(label.numbers))
+
+    def _check_adapter(self, node: Node | None, adapter: str) -> None:
+        """Raise ValueError if a node of the inventory has no adapter of this name, such as a network device."""
+        if node and f"{node.name} {adapter}" not in self._adapters_by_node[node.name]:
+            known = ", ".join(name.partition(" ")[2] for name in self._adapters_by_node[node.name])
+            raise ValueError(
+                f"{node.name} has no adapter {adapter}, only {known}: map it with --adapters ({adapter},…)"
+            )
 
     def _find_adapter_by_number(self, node: Node, label: SheetPortLabel) -> str:
         """Return the adapter at a numbered port of a node: 1 is rail 0; 2/1 is the first port of the second cage."""
@@ -157,7 +169,7 @@ class SheetImport:
     def _draft_device(self, name: str) -> DraftDevice:
         end, highest = self._plugged_devices[name]
         guid, kind, ports = self._known_devices.get(name.casefold(), ("", "switch", 0))
-        if " mlx5_" in name:
+        if name in self._adapters:
             kind = "hca"
         count = 0 if self._has_switch_model(kind) else max(ports, highest)
         return DraftDevice(end.guid or guid, name, kind, count if kind != "hca" or count > 1 else 0, end.rack, end.u)
@@ -168,7 +180,7 @@ class SheetImport:
     def _draft_switch(self) -> str:
         if not self._label_scheme.cages:
             return ""
-        switches = {name: highest for name, (_, highest) in self._plugged_devices.items() if " mlx5_" not in name}
+        switches = {name: highest for name, (_, highest) in self._plugged_devices.items() if name not in self._adapters}
         known = [self._known_devices[name.casefold()][2] for name in switches if name.casefold() in self._known_devices]
         whole = -(-max([*switches.values(), *known], default=1) // self._label_scheme.split)
         ports = next((count for count in PORT_COUNTS if count >= whole), whole)

@@ -5,9 +5,11 @@
 17/1   sw17p1              port 1 of cage 17, with two ports a cage: port 33
 1/17/1                     ASIC 1, cage 17, port 1: also port 33; or cage 1, port 17 (see `PortLabelScheme`)
 17/1/2   1/17/1/2          port 1 of cage 17, split in two, the second part
-Blade 16_Port 2/20         a director switch: chip 2 of line card 16, port 20
+Blade 16_Port 2/20         a director switch: chip 2 of line card 16, port 20; also L16/U2/20, L16/U2/P20
+L16/P20   Leaf 16 Port 20  a director switch: line card 16, port 20
 mlx5_3  mlx5_3/1  mlx5_ib3 an adapter by its kernel name
 HCA-4    HCA-4/1           the same one: UFM counts from 1
+ibp24s0  ibP2p1s0  ib3     an adapter by its network device, whatever its kernel name is
 ```
 """
 
@@ -20,8 +22,10 @@ from typing import NamedTuple
 PORTS_PER_CAGE = 2
 _ADAPTER = re.compile(r"(?:mlx\d+_(?:ib)?(\d+)|hca[-_ ]?(\d+))(?:[/_ ]+(?:p|port)?[ _-]?(\d+))?", re.IGNORECASE)
 _BLADE = re.compile(
-    r"(blade|module|line ?card|leaf|spine|l|s)[ _-]*(\d+)[ _/-]*(?:port|p|u)[ _-]*(\d+)/(\d+)", re.IGNORECASE
+    r"(blade|module|line ?card|leaf|spine|l|s)[ _-]*(\d+)[ _/-]*(?:port|p|u)[ _-]*(\d+)/p?(\d+)", re.IGNORECASE
 )
+_CARD = re.compile(r"(blade|module|line ?card|leaf|spine|l|s)[ _-]*(\d+)[ _/-]+(?:port|p)[ _-]*(\d+)", re.IGNORECASE)
+_NETWORK_DEVICE = re.compile(r"ib(?:P\d+)?(?:p\d+)?s?\d+(?:f\d+)?(?:d\d+)?|mlx5_ib\d+")
 _NUMBERS = re.compile(r"(?:ib)?[ _-]*(?:port|p|swp|eth)?[ _-]*(\d+(?:/\d+){0,3})", re.IGNORECASE)
 _CAGE_NAME = re.compile(r"sw(\d+)p(\d+)(?:s(\d+))?", re.IGNORECASE)
 
@@ -43,6 +47,11 @@ def parse_port_label(text: str) -> SheetPortLabel:
     if found := _BLADE.fullmatch(text):
         kind = "S" if found[1].lower().startswith("s") else "L"
         return SheetPortLabel(part=f"{kind}{int(found[2])}/U{int(found[3])}", numbers=(int(found[4]),))
+    if found := _CARD.fullmatch(text):
+        kind = "S" if found[1].lower().startswith("s") else "L"
+        return SheetPortLabel(part=f"{kind}{int(found[2])}", numbers=(int(found[3]),))
+    if _NETWORK_DEVICE.fullmatch(text):
+        return SheetPortLabel(adapter=text, numbers=(1,))
     if found := _CAGE_NAME.fullmatch(text):
         return SheetPortLabel(numbers=tuple(int(number) for number in found.groups() if number))
     if (found := _NUMBERS.fullmatch(text)) and 0 not in (numbers := tuple(map(int, found[1].split("/")))):

@@ -37,6 +37,7 @@ _DUMP = r'".*",[^,\n]*,\s*0x[0-9a-fA-F]+,\s*LID|#\s*: IB#'
 _UFM = r'"(?:source|destination)_(?:guid|port)"|\A\s*\[\s*\]\s*\Z'
 _MLXLINK = r'"(?:Operational Info|Physical Counters and BER Info|Module Info)"'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
+_MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
 _EVENTS = r"\d{4}-\d\d-\d\d [\d:.,]+ \[\d+\] \[\d+\] "
 
 FORMATS = (
@@ -53,10 +54,13 @@ FORMATS = (
     ToolFormat("perfquery", "readers.perfquery", _lines(r"#\s*\w[\w ]*? counters: Lid"), "counters"),
     ToolFormat("smpquery", "readers.smpquery", _lines(_NODES), "single nodes and ports"),
     ToolFormat("mlxlink (JSON)", "readers.mlxlink", re.compile(_MLXLINK), "one port"),
+    ToolFormat("ibdiagnet2.cables", "readers.ibdiagnet_cables", _lines(_MODULES), "modules"),
     ToolFormat("UFM events", "readers.ufm_events", _lines(_EVENTS), "events"),
 )
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""
+NAMED_PORTS = re.compile(r"(?m)^[ \t]+\S+[ \t]+(?:-\d+x-[\d.]+G-?>|->)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$")
+"""A port of a topology file (.topo): see `drafts/topology_file.py`."""
 DETECTION_LENGTHS = (1 << 12, 1 << 16)
 """Search so many characters first: eleven searches through 10 MB would cost more than reading it."""
 
@@ -91,6 +95,11 @@ def _detect_or_raise(text: str) -> ToolFormat:
         raise AssayError(
             "this is a list of devices (ibnetdiscover -l), which has no cables",
             fix="run ibnetdiscover without -l, -H and -S",
+        )
+    if tool is None and NAMED_PORTS.search(text):
+        raise AssayError(
+            "this is a topology file (.topo), which names devices and no GUIDs",
+            fix="`assay fabric import FILE.topo --from DISCOVERY` drafts a design of it, to compare with",
         )
     if tool is None:
         what = "this is not the output of a known tool" if text.strip() else "the discovery is empty"
