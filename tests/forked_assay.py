@@ -229,6 +229,8 @@ def _import_assay() -> None:
     from _pytest.config import default_plugins
 
     import assay
+    from assay.fleet.repository_tree import WorkingFolder
+    from assay.fleet.spec_values_read_by_checks import read_check_inputs
 
     for module in pkgutil.walk_packages(assay.__path__, "assay."):
         if not module.name.endswith(LOADS_PLUGINS):
@@ -236,6 +238,7 @@ def _import_assay() -> None:
     for name in default_plugins:
         importlib.import_module(f"_pytest.{name}")
     _build_models(BaseModel)
+    read_check_inputs(WorkingFolder(Path(__file__).parents[1]))  # what is pure and remembered by content
     gc.collect()
     gc.freeze()
 

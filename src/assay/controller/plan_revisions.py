@@ -35,10 +35,10 @@ def load_plan_revisions(
     """
     cache = cache or ParseCache()
     was, will = (read_draft(root, rev=rev or None, cache=cache) for rev in (base, head))
-    after = _make_revision(will, _build_head(will, head), head, cache)
+    after = _make_revision(will, _build_head(will, head), head)
     unread = list(_list_unread_files(was))
     fleet, dangling = mend_fleet(build_readable_fleet(was), after.fleet, was, will)
-    before = _make_revision(was, fleet, base, cache)
+    before = _make_revision(was, fleet, base)
     return replace(before, unread=(*unread, *dangling)), after
 
 
@@ -51,10 +51,10 @@ def _build_head(draft: RepositoryDraft, rev: str) -> Fleet:
         raise AssayError(f"{name} cannot be read: {error.what}", where=error.where, fix=fix) from error
 
 
-def _make_revision(draft: RepositoryDraft, fleet: Fleet, rev: str, cache: ParseCache) -> FleetRevision:
+def _make_revision(draft: RepositoryDraft, fleet: Fleet, rev: str) -> FleetRevision:
     return FleetRevision(
         fleet,
-        read_check_inputs(draft.tree, cache),
+        read_check_inputs(draft.tree),
         rev or "the working tree",
         read_acting_files(draft.tree),
         {host.name: host for host in draft.hosts},

@@ -10,11 +10,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any, Literal
 
 from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree, WorkingFolder
-from assay.fleet.yaml_document import ParseCache
 from assay.model.fleet import Fleet
 from assay.model.load.load_parts import GOLDEN_FIXTURES
 from assay.model.node import Node
@@ -26,6 +26,8 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 PART_COUNT_PATHS = {"gpu": "gpus.pci", "hca": "hcas", "nic": "nics", "psu": "psus.count", "nvme": "nvme.count"}
 """What of a spec says over how many parts a check is repeated, and where they are."""
 FABRIC_FIXTURES = {"link", "fabric"}  # a check with one of these is judged by the designed cables
+MAX_KNOWN_FILES = 512
+"""Files of suites whose inputs a process remembers; one takes a few kilobytes."""
 PART_SPEC_FIELDS = {"gpu": "gpus", "hca": "hcas", "nic": "nics", "psu": "psus", "nvme": "nvme"}
 
 
@@ -67,21 +69,13 @@ class CheckInputs:
         return found
 
 
-def read_check_inputs(tree: RepositoryTree, cache: ParseCache | None = None) -> dict[str, CheckInputs]:
-    """Return what each test function of the suites reads, by its pytest id. Files that are not Python are skipped.
-
-    Revisions that share a cache share the results of equal files.
-    """
-    cache = cache or ParseCache()
+def read_check_inputs(tree: RepositoryTree) -> dict[str, CheckInputs]:
+    """Return what each test function of the suites reads, by its pytest id. Files that are not Python are skipped."""
     found: dict[str, CheckInputs] = {}
     for file in tree.files("suites"):
         name = file.rpartition("/")[2]
         if name.startswith("test_") and name.endswith(".py"):
-            content = _read_content(tree, file)
-            key = (file, hashlib.sha256(content).digest())
-            if key not in cache.modules:
-                cache.modules[key] = dict(_read_module_inputs(file, _parse_python(content)))
-            found.update(cache.modules[key])
+            found.update(_read_file_inputs(file, _read_content(tree, file)))
     return found
 
 
@@ -90,6 +84,12 @@ def _read_content(tree: RepositoryTree, file: str) -> bytes:
         return tree.read(file, MAX_FILE_BYTES)
     except OSError:
         return b""  # `assay check` reports unreadable files, and files that are not Python
+
+
+@lru_cache(maxsize=MAX_KNOWN_FILES)
+def _read_file_inputs(file: str, content: bytes) -> Mapping[str, CheckInputs]:
+    """Return what the functions of one file read. A process parses each content once: revisions and runs share most."""
+    return MappingProxyType(dict(_read_module_inputs(file, _parse_python(content))))
 
 
 def _parse_python(content: bytes) -> ast.Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,12 +54,11 @@ class YamlDocument:
 class ParseCache:
     """Files that were read already, by content, so that two revisions share what they have in common.
 
-    `documents`: YAML by SHA-256. `modules`: what suites read of specs. `hosts`: hosts of an inventory
-    (repository_draft). `specs`: valid specs by the documents that they are made of (spec_reader).
+    `documents`: YAML by SHA-256. `hosts`: hosts of an inventory (repository_draft). `specs`: valid specs by the
+    documents that they are made of (spec_reader).
     """
 
     documents: dict[bytes, YamlDocument] = field(default_factory=dict)
-    modules: dict[tuple[str, bytes], Mapping[str, Any]] = field(default_factory=dict)
     hosts: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
     specs: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
