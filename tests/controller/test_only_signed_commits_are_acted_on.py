@@ -16,17 +16,25 @@ from signed_fleet import ASKS, ASKS_WITH_FORGE, Forge, SignedFleet
 from assay.model.errors import AssayError
 
 
-@pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignedFleet:
-    """A fleet whose first commit is signed by alice and was accepted."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    keys = tmp_path / "keys"
-    keys.mkdir()
-    fleet = SignedFleet(tmp_path / "fleet", keys)
-    fleet.lay_out()
-    fleet.commit("alice")
-    fleet.accept()
+@pytest.fixture(scope="module")
+def accepted_fleet(tmp_path_factory: pytest.TempPathFactory) -> SignedFleet:
+    """A fleet whose first commit is signed by alice and was accepted; each test has a copy."""
+    home = tmp_path_factory.mktemp("accepted")
+    (home / "keys").mkdir()
+    fleet = SignedFleet(home / "fleet", home / "keys")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        fleet.lay_out()
+        fleet.commit("alice")
+        fleet.accept()
     return fleet
+
+
+@pytest.fixture
+def fleet(accepted_fleet: SignedFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignedFleet:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    shutil.copytree(accepted_fleet.root.parent, tmp_path, dirs_exist_ok=True)
+    return SignedFleet(tmp_path / "fleet", tmp_path / "keys", accepted_fleet.told.copy())
 
 
 def refused(fleet: SignedFleet) -> str:
