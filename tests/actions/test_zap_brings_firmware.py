@@ -46,6 +46,7 @@ def test_check_mode_says_what_would_change_and_changes_nothing(room: Room):
     assert room.flashes("n0003") == []
 
 
+@pytest.mark.slow
 def test_adapters_of_an_unmanaged_node_are_left_alone(room: Room):
     room.fresh("n0017", BIOS="2.0.0", HCA_0="28.0.0")
     context, intent = room.context(), wish("zap", "n0017")

@@ -78,7 +78,7 @@ def _forget(room: Room) -> None:
     ("component", "children"),
     [
         pytest.param("bmc", "orphaned", marks=pytest.mark.slow),
-        ("bios", "killed"),
+        pytest.param("bios", "killed", marks=pytest.mark.slow),
         pytest.param("bios", "orphaned", marks=pytest.mark.slow),
         pytest.param("bmc", "killed", marks=pytest.mark.slow),
     ],

@@ -221,6 +221,7 @@ def compare(home: Path, asked: dict, tries: int, seed: int, jobs: tuple[int, ...
             assert len(list(file.parent.glob("*.sqlite"))) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_run_comes_to_the_same_as_an_uninterrupted_one(home, asked, monkeypatch):
     monkeypatch.setenv("PACE", "0.02")
     compare(home, asked, tries=1, seed=6, jobs=(2,))

@@ -95,6 +95,7 @@ def test_without_faults_or_without_a_change_nothing_is_replayed(faulty, reposito
     assert json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"] is None
 
 
+@pytest.mark.slow
 def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
     now = datetime.now(UTC) - timedelta(days=1)
     ledger = Ledger.open(faulty.root / ".assay/ledger.sqlite")

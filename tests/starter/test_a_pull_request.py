@@ -94,6 +94,7 @@ def test_a_mistake_is_annotated_and_the_comment_says_that_there_is_no_plan(runne
     assert "inventory/h100-a.yml:20" in comment
 
 
+@pytest.mark.slow
 def test_a_change_that_touches_no_pool_rehearses_nothing(runner: Runner) -> None:
     runner.commit("README.md", "# Our fleet", "# The fleet")
     runs = runner.job("rehearse")

@@ -107,6 +107,7 @@ def test_a_customer_in_the_middle_ends_it_and_that_is_neither_pass_nor_fail(desk
     assert faults(desk) == []
 
 
+@pytest.mark.slow
 def test_a_wrong_result_before_a_customer_came_is_evidence_and_nothing_good_is(desk, room):
     known = desk.evidence.latest(NODE) or collect_evidence(desk.fleet, [NODE], clock=desk.clock, store=desk.evidence)
     assert known

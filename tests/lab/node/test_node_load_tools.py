@@ -59,6 +59,7 @@ def test_a_planted_fault_shows_in_its_tool(
     assert found == wanted
 
 
+@pytest.mark.slow
 def test_slow_parts_are_slow_and_the_others_not(node: Any) -> None:
     parts = ("ubergemm", "nvbandwidth")
     before = node.document("--active", ",".join(parts), "--seconds", "1")["active"]
