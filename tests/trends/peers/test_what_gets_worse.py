@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 
 import pytest
 from trends.peers.planted_fleet import DAYS, NODES, START, PlantedFleet, name_nodes, node_name
@@ -37,6 +38,15 @@ def test_a_part_that_gets_hotter_than_its_peers_is_named_with_its_reason(fleet: 
     assert "39 peers moved by" in warning["because"]
     assert "at this rate it reaches 85 in" in warning["because"]
     assert warning["days"] is None, "no range before warnings were closed"
+
+
+def test_it_is_compared_with_its_own_days_before_the_last_three_weeks(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(60, 0.3)
+    fleet.grow()
+    (warning,) = fleet.ask()["warnings"]
+    values = [row[4] for row in fleet.rows if row[1] == node_name(3)]
+    assert warning["from"] == pytest.approx(median(values[-60:-21]), abs=0.5)
+    assert warning["to"] == pytest.approx(median(values[-7:]))
 
 
 def test_a_healthy_fleet_has_no_warning(fleet: PlantedFleet) -> None:
@@ -74,6 +84,30 @@ def test_what_comes_later_changes_nothing(fleet: PlantedFleet) -> None:
     fleet.rows = [row for row in fleet.rows if (row[0] - fleet.rows[0][0]).days <= 107]
     assert fleet.ask(day=107) == seen
     assert node_name(4) not in name_nodes(seen)
+
+
+def test_what_comes_later_on_the_same_day_changes_nothing(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, 0.6)
+    fleet.grow()
+    seen = fleet.ask(day=110)
+    for number in range(NODES):
+        fleet.say(number, 110.6, -1_000.0)
+    assert fleet.ask(day=110) == seen
+
+
+def test_a_part_is_named_on_the_second_day_on_which_its_change_is_seen(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = step(100, 12)
+    fleet.grow()
+    named = {day: name_nodes(fleet.ask(day=day)) for day in (102, 103, 104)}
+    assert named == {102: [], 103: [], 104: [node_name(3)]}, "four of seven days, and then two days of three"
+
+
+def test_a_part_with_gaps_in_a_season_is_no_warning(fleet: PlantedFleet) -> None:
+    fleet.courses = {number: drift(0, 0.6) for number in range(NODES)}
+    fleet.grow()
+    start = fleet.rows[0][0]
+    fleet.rows = [row for row in fleet.rows if row[1] != node_name(3) or not 78 <= (row[0] - start).days < 108]
+    assert fleet.ask()["warnings"] == []
 
 
 def test_fewer_than_twenty_peers_claim_nothing(fleet: PlantedFleet) -> None:

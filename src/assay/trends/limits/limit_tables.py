@@ -70,8 +70,8 @@ def open_limit_tables(question: LimitQuestion, memory: str = "1GB") -> DuckDBPyC
     """Return a database with the view `readings` and the tables that judge it. Raises AssayError without a history."""
     files = _list_files(question, MEASUREMENTS_TABLE, question.days)
     if not files:
-        fix = "run `assay validate`"
-        raise AssayError("there is no history of measurements yet", where=str(question.home), fix=fix)
+        what = f"there is no history of measurements of the {question.days} days before {question.as_of.date()}"
+        raise AssayError(what, where=str(question.home), fix="run `assay validate`, or say --as-of")
     database = connect_duckdb(threads=1, memory_limit=memory)
     database.execute("SET parquet_metadata_cache = true")  # each block opens every file again
     database.execute(_TABLES)

@@ -61,7 +61,8 @@ def open_fleet_tables(home: Path, ledger: Ledger, as_of: datetime, memory: str =
     """
     days = _list_files(home, as_of)
     if not days:
-        raise AssayError("there is no history of measurements yet", where=str(home), fix="run `assay validate`")
+        what = f"there is no history of measurements of the {HISTORY_DAYS} days before {as_of.date()}"
+        raise AssayError(what, where=str(home), fix="run `assay validate`, or say --as-of")
     database = connect_duckdb(threads=1, memory_limit=memory)
     _make_measurements(database, days, as_of)
     for table in (_HOLDERS, _FAILURES):
