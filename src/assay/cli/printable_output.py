@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-import re
 import sys
 from typing import TextIO
 
-from assay.model.texts.printable_text import escape_controls
+from assay.model.texts.printable_text import escape_all_but_styles, escape_controls
 
-_STYLE = re.compile("(\x1b\\[(?:(?:[0-4]|[2-4][0-9]|9[0-7])(?:;[0-9]{1,3}){0,4})?m)")
-"""Colours, bold and dim, as the libraries that print for us write them."""
 _REPLACED = {"strict": "backslashreplace"}
 
 
@@ -19,11 +16,7 @@ class PrintableOutput(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         """Write a text with its control characters escaped."""
-        if self.isatty():
-            parts = _STYLE.split(text)
-            super().write("".join(part if _STYLE.fullmatch(part) else escape_controls(part) for part in parts))
-        else:
-            super().write(escape_controls(text))
+        super().write(escape_all_but_styles(text) if self.isatty() else escape_controls(text))
         return len(text)
 
     def close(self) -> None:

@@ -17,12 +17,15 @@ from _pytest.mark import KeywordMatcher, MarkMatcher
 from _pytest.mark.expression import Expression
 from _pytest.nodeid import NodeId
 
+from assay.model.texts.printable_text import escape_all_but_styles, escape_controls
+
 __all__ = [
     "Expression",  # -k and -m before there are items; pytest applies them only to items that it has collected
     "KeywordMatcher",  # the names that -k matches, likewise
     "LazyItem",
     "MarkMatcher",  # the marks that -m matches, likewise
     "TerminalDots",
+    "escape_terminal",
     "exempt_assay_from_rewriting",
     "find_fixture_functions",
     "fixture_order_only_of_ordinary_items",
@@ -47,6 +50,28 @@ def exempt_assay_from_rewriting(manager: pytest.PytestPluginManager) -> None:
     `register_assert_rewrite` only adds packages.
     """
     getattr(manager.rewrite_hook, "_must_rewrite", set()).discard("assay")
+
+
+class _PrintableFile:
+    """A file of pytest's terminal, in which devices write no control characters. pytest begins anew a line by one."""
+
+    def __init__(self, file: Any, escape: Callable[[str], str]) -> None:
+        self._below, self._escape = file, escape
+
+    def write(self, text: str) -> int:
+        line = text.removeprefix("\r") if self._below.isatty() else text
+        self._below.write(text[: len(text) - len(line)] + self._escape(line))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._below, name)
+
+
+def escape_terminal(config: pytest.Config) -> None:
+    """Let pytest print what checks say without control characters. Its writer has no public hook for texts."""
+    if config.pluginmanager.hasplugin("terminalreporter"):
+        writer = config.get_terminal_writer()
+        writer._file = _PrintableFile(writer._file, escape_all_but_styles if writer.hasmarkup else escape_controls)
 
 
 class LazyItem(pytest.Item):

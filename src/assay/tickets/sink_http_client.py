@@ -12,6 +12,7 @@ from typing import Any
 import requests
 from urllib3.exceptions import HTTPError
 
+from assay.model.texts.printable_text import escape_document
 from assay.model.texts.secret_redaction import redact
 from assay.redfish.connection.tls_connection import DeadlineHttpAdapter, make_ca_context
 from assay.tickets.sink_protocol import SinkUnavailable, TicketNotFound, TicketRefusal
@@ -58,9 +59,12 @@ class SinkHttpClient:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> SinkHttpAnswer:
-        """Send one request, once. Raises TicketNotFound, TicketRefusal or SinkUnavailable."""
+        """Send one request, once, with the control characters in its texts escaped.
+
+        Raises TicketNotFound, TicketRefusal or SinkUnavailable.
+        """
         headers = {"Accept": "application/json", "Content-Type": "application/json", **(headers or {})}
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        data = None if body is None else json.dumps(escape_document(body), ensure_ascii=False).encode(errors="replace")
         with self._adapter.cut_after(self._timeout_s) as late:  # the library's timeout starts anew with every byte
             try:
                 with self._session.request(

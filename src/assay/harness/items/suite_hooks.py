@@ -22,7 +22,7 @@ from assay.harness.judging.failure_excuses_and_artefacts import OutcomeAnnotator
 from assay.harness.judging.verdict import CheckContext
 from assay.harness.markers import CheckMarks
 from assay.harness.parent_process import RECEIVED_SIGNALS
-from assay.harness.pytest_internals import fixture_order_only_of_ordinary_items
+from assay.harness.pytest_internals import escape_terminal, fixture_order_only_of_ordinary_items
 from assay.harness.selection.command_line_selection import (
     ANY_SUBJECT,
     ExpressionFilter,
@@ -83,6 +83,7 @@ class SuiteHooks:
             self._delivery.open_evidence(evidence_folder) if self._delivery else EvidenceCache(evidence_folder)
         )
         self._annotate = OutcomeAnnotator(self.fleet, self._delivery, self.evidence)
+        escape_terminal(config)
         self.one_line_output = terminal_report.is_one_line_output(config)
         ledger = option("--ledger") or os.environ.get(LEDGER_VARIABLE, "")
         fixtures = CheckFixtures(self.fleet, ledger, CONTEXT_KEY, os.environ.get(REJUDGED_RUN_VARIABLE, ""))

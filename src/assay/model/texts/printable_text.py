@@ -6,6 +6,8 @@ An escape is as in JSON (`\u001b`), so that a JSON document stays the same docum
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _INVISIBLE = (
     "\x7f-\x9f"  # DEL and C1, of which CSI begins sequences as ESC [ does
@@ -15,12 +17,30 @@ _INVISIBLE = (
     "\U000e0000-\U000e007f"  # tags
 )
 _CONTROLS = re.compile(f"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")
+_STYLE = re.compile("(\x1b\\[(?:(?:[0-4]|[2-4][0-9]|9[0-7])(?:;[0-9]{1,3}){0,4})?m)")
+"""Colours, bold and dim, as the libraries that print for us write them."""
 _IN_A_LINE = re.compile(f"[\x00-\x1f{_INVISIBLE}]")
 
 
 def escape_controls(text: str) -> str:
     """Return a text in which only line breaks and tabs are left of all control and invisible characters."""
     return _CONTROLS.sub(_escape, text)
+
+
+def escape_all_but_styles(text: str) -> str:
+    """Return a text for a terminal: as `escape_controls` does, but with its colours."""
+    if _CONTROLS.search(text) is None:
+        return text
+    return "".join(part if _STYLE.fullmatch(part) else escape_controls(part) for part in _STYLE.split(text))
+
+
+def escape_document(document: Any) -> Any:
+    """Return a JSON document with every text and name in it escaped by `escape_controls`."""
+    if isinstance(document, str):
+        return escape_controls(document)
+    if isinstance(document, Mapping):
+        return {escape_controls(str(name)): escape_document(part) for name, part in document.items()}
+    return [escape_document(part) for part in document] if isinstance(document, list | tuple) else document
 
 
 def escape_line(text: str) -> str:

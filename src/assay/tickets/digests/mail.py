@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.sink_settings import DigestSettings
+from assay.model.texts.printable_text import escape_line
 from assay.tickets.digests.digest import Digest
 from assay.tickets.digests.digest_text import format_digest_lines, format_headline
 from assay.tickets.sink_protocol import SinkContext, SinkUnavailable, TicketRefusal
@@ -102,11 +103,11 @@ class EmailRecipients:
         from email.message import EmailMessage
 
         message = EmailMessage()
-        message["Subject"] = format_headline(digest)
+        message["Subject"] = escape_line(format_headline(digest))
         message["From"], message["To"] = self._settings.sender, ", ".join(self._settings.to)
         message["Message-ID"] = f"<assay-{digest.id}@{self._settings.sender.partition('@')[2]}>"
         message["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's holiday notice answers it
-        message.set_content("\n".join(format_digest_lines(digest)) + "\n")
+        message.set_content("".join(f"{escape_line(line)}\n" for line in format_digest_lines(digest)))
         return message
 
 
