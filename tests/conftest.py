@@ -30,7 +30,7 @@ from assay.fleet.yaml_document import ParseCache
 share_what_is_read(ParseCache())
 start_modules_by(lend_spawner)
 
-LONGEST_FIRST = ("stories", "secrets", "chaos")
+LONGEST_FIRST = ("stories", "chaos")
 """Folders of tests that take minutes."""
 MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_BYTES = 6 * 2**30

@@ -206,7 +206,7 @@ def test_a_group_s_mistake_is_told_once_and_a_host_s_by_its_name(fleet_with: Wri
         ("specs/policy.yaml", "timing: pending", "timing: soon", "ASY0003", "use one of immediate, pending, record"),
         ("specs/faults.yaml", "check: true", "check: maybe", "ASY0003", "write true or false"),
         ("specs/checks.yaml", "[production]", "production", "ASY0003", "write a list"),
-        ("specs/checks.yaml", "kind: CheckCatalog", "kind: Checks", "ASY0002", "use one of BmcQuirks, BurnIn, "),
+        ("specs/checks.yaml", "kind: CheckCatalog", "kind: Checks", "ASY0002", "use one of AdapterNames, BmcQuirks, "),
         ("suites/test_heat.py", "def test_heat(", "def test_heat(:", "ASY0063", "correct the syntax"),
     ],
 )

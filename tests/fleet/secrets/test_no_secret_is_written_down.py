@@ -20,6 +20,8 @@ from assay.ledger.store import Ledger
 from assay.model.texts.secret_redaction import REDACTION, register_secret
 from assay.observe.evidence_store import EvidenceStore
 
+pytestmark = pytest.mark.slow(minutes=2)  # references to secrets, and what is redacted, have quick tests of their own
+
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CanaryFleet]:
