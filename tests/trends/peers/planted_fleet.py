@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +32,7 @@ class PlantedFleet:
     folder: Path
     nodes: int = NODES
     days: int = DAYS
+    subject: str = "gpu0"
     name: str = "gpu_temperature"
     limits: tuple[float | None, float | None] = (None, 85.0)
     courses: dict[int, Course] = field(default_factory=dict)
@@ -51,34 +52,28 @@ class PlantedFleet:
 
     def say(self, number: int, day: float, value: float, *, name: str = "", unit: str = "C") -> None:
         at = START + timedelta(days=day)
-        self.rows.append((at, node_name(number), "gpu0", name or self.name, value, unit, *self.limits))
+        self.rows.append((at, node_name(number), self.subject, name or self.name, value, unit, *self.limits))
 
     def hold(self, number: int, since: int = -100, until: int | None = None, **other: str) -> None:
         """Say who the GPU of a node is, since and until which day."""
         usual = {"serial": f"S{number}", "sku": "h100", "firmware": "1.0", "rack": f"r{number // 10}", "position": "u1"}
         times = {"since": START + timedelta(days=since), "until": START + timedelta(days=until) if until else None}
-        self.holders.append({"node": node_name(number), "subject": "gpu0", **usual, **other, **times})
+        self.holders.append({"node": node_name(number), "subject": self.subject, **usual, **other, **times})
 
     def hold_all(self, but: Iterable[int] = ()) -> None:
         for number in set(range(self.nodes)) - set(but):
             self.hold(number)
 
-    def ask(self, day: float | None = None, **more: Any) -> dict[str, Any]:
+    def ask(self, day: float | None = None) -> dict[str, Any]:
         """Return the answer as of the end of a day, by the command's own JSON."""
-        words = ["--format", "json", *self.write(day)]
-        answer = CliRunner().invoke(trends_app, words, **more)
-        assert answer.exit_code in (0, 1), answer.output
-        found: dict[str, Any] = json.loads(answer.stdout)
-        assert answer.exit_code == (1 if found["warnings"] else 0)
-        return found
+        return ask_files(self.write(), self.days - 1 if day is None else day)
 
     def write(self, day: float | None = None) -> list[str]:
-        """Write the files, and return the options that name them."""
-        as_of = START + timedelta(days=self.days - 1 if day is None else day, hours=12)
+        """Write the files, and return the options that name them and the end of a day."""
         database = duckdb.connect()
         measurements = "time TIMESTAMP, node VARCHAR, subject VARCHAR, name VARCHAR, value DOUBLE, unit VARCHAR"
         limits = "at_least DOUBLE, at_most DOUBLE"
-        words = ["--as-of", as_of.isoformat()]
+        words = ["--as-of", end_of(self.days - 1 if day is None else day)]
         words += self._write(database, "measurements", f"{measurements}, {limits}", self.rows)
         if self.holders:
             kinds = {"since": "TIMESTAMP", "until": "TIMESTAMP"}
@@ -97,6 +92,19 @@ class PlantedFleet:
         database.execute(f"INSERT INTO t SELECT {unnested}", arrays)
         database.execute(f"COPY t TO '{path}'")
         return [f"--{name}", str(path)]
+
+
+def end_of(day: float) -> str:
+    return (START + timedelta(days=day, hours=12)).isoformat()
+
+
+def ask_files(files: Sequence[str], day: float) -> dict[str, Any]:
+    """Return what the command says of these files as of the end of a day, as JSON."""
+    answer = CliRunner().invoke(trends_app, ["--format", "json", *files, "--as-of", end_of(day)])
+    assert answer.exit_code in (0, 1), answer.output
+    found: dict[str, Any] = json.loads(answer.stdout)
+    assert answer.exit_code == (1 if found["warnings"] else 0)
+    return found
 
 
 def name_nodes(answer: Mapping[str, Any]) -> list[str]:

@@ -43,7 +43,9 @@ def keep_history(home: Path, warming: int) -> None:
         folder = home / "measurements" / f"day={at.date()}"
         folder.mkdir(parents=True)
         database.execute("DELETE FROM t")
-        database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        appender = database.appender("t")
+        appender.append_rows(rows)
+        appender.flush()
         database.execute(f"COPY t TO '{folder / f'r{day}.parquet'}'")
 
 

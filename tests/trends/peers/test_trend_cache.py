@@ -53,38 +53,49 @@ def run_again(home: Path, heats: list[tuple[int, float, float | None]]) -> None:
         database.execute(f"COPY t TO '{day / 'again.parquet'}'")
 
 
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> str:
+    """What a whole evaluation says."""
+    return ask(folder, None)
+
+
+@pytest.fixture(scope="module")
+def home(folder: Path, whole: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the fleet that has kept what the days before today say."""
+    home = tmp_path_factory.mktemp("again") / "fleet"
+    shutil.copytree(folder, home)
+    assert ask(home, home / "reports" / trend_cache.KEPT_FILE) == whole
+    return home
+
+
 @settings(max_examples=3, deadline=None)
 @given(heats=HEATS, is_repaired=st.booleans())
 def test_asked_again_it_says_what_a_whole_evaluation_says(
-    tmp_path_factory: pytest.TempPathFactory, folder: Path, heats: list[Any], is_repaired: bool
+    folder: Path, home: Path, heats: list[Any], is_repaired: bool
 ) -> None:
-    home = tmp_path_factory.mktemp("again") / "fleet"
-    shutil.copytree(folder, home)
-    kept = home / "reports" / trend_cache.KEPT_FILE
-    assert ask(home, kept) == ask(home, None)
     run_again(home, heats)
+    shutil.copytree(folder / ".assay", home / ".assay", dirs_exist_ok=True)
     if is_repaired:
         ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
         note_node(ledger, "n07", "S901", "580.2", START + timedelta(days=DAYS - 1, hours=3))
         ledger.close()
-    assert ask(home, kept) == ask(home, None)
+    assert ask(home, home / "reports" / trend_cache.KEPT_FILE) == ask(home, None)
 
 
-def test_only_todays_files_are_read_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tmp_path / "kept.duckdb"
-    first = ask(folder, kept)
+def test_only_todays_files_are_read_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = ask(home, home / "reports" / trend_cache.KEPT_FILE)
     monkeypatch.setattr(trend_answer, "read_past_days", None)
-    assert ask(folder, kept) == first
+    assert ask(home, home / "reports" / trend_cache.KEPT_FILE) == first
 
 
 @pytest.mark.parametrize("content", [b"", b"no database"])
-def test_a_kept_file_that_is_damaged_is_made_anew(folder: Path, tmp_path: Path, content: bytes) -> None:
+def test_a_kept_file_that_is_damaged_is_made_anew(folder: Path, whole: str, tmp_path: Path, content: bytes) -> None:
     kept = tmp_path / "kept.duckdb"
     kept.write_bytes(content)
-    assert ask(folder, kept) == ask(folder, None)
+    assert ask(folder, kept) == whole
 
 
-def test_an_older_day_that_comes_late_is_read(folder: Path, tmp_path: Path) -> None:
+def test_an_older_day_that_comes_late_is_read(folder: Path, whole: str, tmp_path: Path) -> None:
     home = tmp_path / "fleet"
     shutil.copytree(folder, home)
     kept, day = home / "reports" / trend_cache.KEPT_FILE, (START + timedelta(days=DAYS - 3)).date()
@@ -92,9 +103,9 @@ def test_an_older_day_that_comes_late_is_read(folder: Path, tmp_path: Path) -> N
     late.rename(tmp_path / late.name)
     without = ask(home, kept)
     (tmp_path / late.name).rename(late)
-    assert ask(home, kept) == ask(home, None) != without
+    assert ask(home, kept) == whole != without
 
 
-def test_a_folder_that_cannot_be_written_costs_no_answer(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_costs_no_answer(folder: Path, whole: str, tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("a file where the folder should be")
-    assert ask(folder, tmp_path / "reports" / "kept.duckdb") == ask(folder, None)
+    assert ask(folder, tmp_path / "reports" / "kept.duckdb") == whole

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
-from trends.peers.planted_fleet import DAYS, NODES, START, PlantedFleet, name_nodes, node_name
+from trends.peers.planted_fleet import DAYS, NODES, START, PlantedFleet, ask_files, name_nodes, node_name
 from typer.testing import CliRunner
 
 from assay.cli.verbs.evidence.trends import trends_app
@@ -17,6 +20,15 @@ from assay.model.errors import AssayError
 @pytest.fixture
 def fleet(tmp_path: Path) -> PlantedFleet:
     return PlantedFleet(tmp_path)
+
+
+Scene = Callable[[PlantedFleet], None]
+"""Plants what happens to some parts of a fleet."""
+
+
+def day_of(row: tuple[Any, ...]) -> int:
+    """Return on which day of the world a row was measured."""
+    return int((row[0] - START).days)
 
 
 def drift(since: int, per_day: float):
@@ -47,32 +59,6 @@ def test_it_is_compared_with_its_own_days_before_the_last_three_weeks(fleet: Pla
     values = [row[4] for row in fleet.rows if row[1] == node_name(3)]
     assert warning["from"] == pytest.approx(median(values[-60:-21]), abs=0.5)
     assert warning["to"] == pytest.approx(median(values[-7:]))
-
-
-def test_a_healthy_fleet_has_no_warning(fleet: PlantedFleet) -> None:
-    fleet.grow()
-    answer = fleet.ask()
-    assert answer["warnings"] == []
-    assert answer["rules"][0]["series"] == NODES
-
-
-def test_what_gets_better_is_no_warning(fleet: PlantedFleet) -> None:
-    fleet.courses[3] = drift(90, -0.6)
-    fleet.grow()
-    assert fleet.ask()["warnings"] == []
-
-
-def test_what_falls_towards_its_lower_limit_is_one(fleet: PlantedFleet) -> None:
-    fleet.limits = (20.0, None)
-    fleet.courses[3] = drift(90, -0.6)
-    fleet.grow()
-    assert name_nodes(fleet.ask()) == [node_name(3)]
-
-
-def test_a_season_of_all_is_no_warning(fleet: PlantedFleet) -> None:
-    fleet.courses = {number: drift(90, 0.6) for number in range(NODES)}
-    fleet.grow()
-    assert fleet.ask()["warnings"] == []
 
 
 def test_what_comes_later_changes_nothing(fleet: PlantedFleet) -> None:
@@ -132,18 +118,23 @@ def test_a_rack_that_warms_is_one_group(fleet: PlantedFleet) -> None:
     assert told.count("Look there first") == 1
 
 
-@pytest.mark.parametrize("trait", ["pdu", "switch", "batch", "driver"])
-def test_what_a_file_of_holders_may_tell_too_is_a_group(fleet: PlantedFleet, trait: str) -> None:
-    warming = range(0, 24, 4)
-    fleet.courses = {number: drift(90, 0.6) for number in warming}
-    fleet.grow()
-    for number in range(NODES):
-        fleet.hold(number, **{trait: "x" if number in warming or number == 1 else f"y{number % 3}"})
+def test_what_a_file_of_holders_may_tell_too_is_a_group(fleet: PlantedFleet) -> None:
+    traits, warming = ("pdu", "switch", "batch", "driver"), range(0, 24, 4)
+    for trait in traits:
+        alone = PlantedFleet(fleet.folder, subject=f"of_{trait}", name=f"of_{trait}")
+        alone.courses = {number: drift(90, 0.6) for number in warming}
+        alone.grow()
+        for number in range(NODES):
+            shares = "x" if number in warming or number == 1 else f"y{number % 3}"
+            alone.hold(number, **(dict.fromkeys(traits, "") | {trait: shares}))
+        fleet.rows, fleet.holders = fleet.rows + alone.rows, fleet.holders + alone.holders
     answer = fleet.ask()
-    assert [(one["trait"], one["value"], one["named"], one["members"]) for one in answer["groups"]] == [
-        (trait, "x", 6, 7)
-    ]
-    assert {one["group"] for one in answer["warnings"]} == {f"{trait} x: 6 of 7 (p {answer['groups'][0]['p']:.2g})"}
+    for trait in traits:
+        (group,) = (one for one in answer["groups"] if one["trait"] == trait)
+        assert (group["name"], group["value"], group["named"], group["members"]) == (f"of_{trait}", "x", 6, 7)
+        told = {one["group"] for one in answer["warnings"] if one["name"] == f"of_{trait}"}
+        assert told == {f"{trait} x: 6 of 7 (p {group['p']:.2g})"}
+    assert len(answer["groups"]) == len(traits)
 
 
 def test_an_end_that_is_still_to_come_is_not_known_yet(fleet: PlantedFleet) -> None:
@@ -156,153 +147,237 @@ def test_an_end_that_is_still_to_come_is_not_known_yet(fleet: PlantedFleet) -> N
     assert fleet.ask(day=110) == seen
 
 
-class TestWhatIsNoTrend:
-    """Each of these moves a healthy series. None is a warning, on many a day after it."""
-
-    def check(self, fleet: PlantedFleet) -> None:
-        for day in (*range(88, 106, 8), DAYS - 1):
-            assert name_nodes(fleet.ask(day=day)) == [], f"day {day}"
-
-    def test_new_firmware_on_a_wave(self, fleet: PlantedFleet) -> None:
-        wave = range(20, NODES + 5)
-        fleet.nodes = NODES + 5
-        fleet.courses = {number: step(86, 6) for number in wave}
-        fleet.grow()
-        for number in range(fleet.nodes):
-            fleet.hold(number, until=86 if number in wave else None)
-            if number in wave:
-                fleet.hold(number, since=86, firmware="2.0")
-        self.check(fleet)
-
-    def test_a_repair_with_a_new_level(self, fleet: PlantedFleet) -> None:
-        fleet.courses[3] = step(86, 9)
-        fleet.grow()
-        fleet.hold_all(but=[3])
-        fleet.hold(3, until=86)
-        fleet.hold(3, since=86)
-        self.check(fleet)
-        fleet.holders.clear()
-        assert name_nodes(fleet.ask(day=105)) == [node_name(3)], "nobody who does not know of the repair can tell"
-
-    def test_another_part_and_the_first_one_coming_back(self, fleet: PlantedFleet) -> None:
-        fleet.courses[3] = lambda day: 9.0 if 70 <= day < 90 else 0.0
-        fleet.grow()
-        fleet.hold_all(but=[3])
-        fleet.hold(3, until=70)
-        fleet.hold(3, since=70, until=90, serial="S900")
-        fleet.hold(3, since=90)
-        self.check(fleet)
-
-    def test_another_rack(self, fleet: PlantedFleet) -> None:
-        fleet.courses[3] = step(86, 9)
-        fleet.grow()
-        fleet.hold_all(but=[3])
-        fleet.hold(3, until=86)
-        fleet.hold(3, since=86, rack="r9")
-        self.check(fleet)
-
-    def test_wild_readings_and_lost_days(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        fleet.rows = [row for row in fleet.rows if (row[0] - fleet.rows[0][0]).days not in (84, 85)]
-        for number in range(0, NODES, 3):
-            for day in (87, 95, 103):
-                fleet.say(number, day, 4_000.0)
-        self.check(fleet)
-
-    def test_a_node_that_was_away(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        gone = {node_name(3)}
-        fleet.rows = [
-            row for row in fleet.rows if row[1] not in gone or not 60 <= (row[0] - fleet.rows[0][0]).days < 100
-        ]
-        self.check(fleet)
-
-    def test_another_unit(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        changed = [row for row in fleet.rows if row[1] == node_name(3) and (row[0] - fleet.rows[0][0]).days >= 86]
-        fleet.rows = [row for row in fleet.rows if row not in changed]
-        fleet.rows += [(*row[:4], row[4] * 1.8 + 32, "F", *row[6:]) for row in changed]
-        self.check(fleet)
-
-    def test_another_name(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        start = fleet.rows[0][0]
-        fleet.rows = [
-            (*row[:3], "gpu_core_temperature", row[4] + 9, *row[5:]) if (row[0] - start).days >= 86 else row
-            for row in fleet.rows
-        ]
-        self.check(fleet)
-
-    def test_another_limit(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        start = fleet.rows[0][0]
-        fleet.rows = [(*row[:7], 61.0) if (row[0] - start).days >= 86 else row for row in fleet.rows]
-        self.check(fleet)
-
-    def test_a_clock_of_1970_and_one_that_is_ahead(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        for number in (3, 4):
-            fleet.say(number, -20_000, 90.0)
-            fleet.say(number, 4_000, 190.0)
-        self.check(fleet)
-
-    def test_a_clock_that_is_an_hour_and_a_clock_that_is_a_day_ahead(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        skewed = {node_name(3): timedelta(hours=1), node_name(4): timedelta(days=1)}
-        fleet.rows = [(row[0] + skewed.get(row[1], timedelta()), *row[1:]) for row in fleet.rows]
-        self.check(fleet)
-
-    def test_a_clock_that_is_put_right(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        start = fleet.rows[0][0]
-        fleet.rows = [
-            (row[0] - timedelta(days=2), *row[1:]) if row[1] == node_name(3) and (row[0] - start).days < 90 else row
-            for row in fleet.rows
-        ]
-        self.check(fleet)
-
-    def test_a_part_that_comes_back_to_another_node(self, fleet: PlantedFleet) -> None:
-        fleet.courses = {3: step(80, 8), 4: lambda day: 8.0 if 80 <= day < 92 else 0.0}
-        fleet.grow()
-        fleet.hold_all(but=[3, 4])
-        fleet.hold(3, until=80, serial="S3")
-        fleet.hold(3, since=80, serial="S4")
-        fleet.hold(4, until=80, serial="S4")
-        fleet.hold(4, since=80, until=92, serial="S3")
-        fleet.hold(4, since=92, serial="S900")
-        self.check(fleet)
-
-    def test_another_spec_with_another_unit_and_limit(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        start = fleet.rows[0][0]
-        fleet.rows = [
-            (*row[:4], row[4] + 273.15, "K", None, 340.0) if (row[0] - start).days >= 86 else row for row in fleet.rows
-        ]
-        self.check(fleet)
-
-    def test_a_limit_that_changes_sides(self, fleet: PlantedFleet) -> None:
-        fleet.grow()
-        start = fleet.rows[0][0]
-        fleet.rows = [(*row[:6], 20.0, None) if (row[0] - start).days >= 86 else row for row in fleet.rows]
-        self.check(fleet)
-
-    def test_values_that_never_change(self, fleet: PlantedFleet) -> None:
-        for number in range(NODES):
-            for day in range(DAYS):
-                fleet.say(number, day, 8.0)
-        self.check(fleet)
+def new_firmware_on_a_wave(fleet: PlantedFleet) -> None:
+    wave = range(20, NODES + 5)
+    fleet.nodes = NODES + 5
+    fleet.courses = {number: step(86, 6) for number in wave}
+    fleet.grow()
+    for number in range(fleet.nodes):
+        fleet.hold(number, until=86 if number in wave else None)
+        if number in wave:
+            fleet.hold(number, since=86, firmware="2.0")
 
 
-def test_one_counter_that_begins_to_count_where_all_others_rest_is_named(fleet: PlantedFleet) -> None:
+def a_repair_with_a_new_level(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = step(86, 9)
+    fleet.grow()
+    fleet.hold_all(but=[3])
+    fleet.hold(3, until=86)
+    fleet.hold(3, since=86)
+
+
+def another_part_and_the_first_one_coming_back(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = lambda day: 9.0 if 70 <= day < 90 else 0.0
+    fleet.grow()
+    fleet.hold_all(but=[3])
+    fleet.hold(3, until=70)
+    fleet.hold(3, since=70, until=90, serial="S900")
+    fleet.hold(3, since=90)
+
+
+def another_rack(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = step(86, 9)
+    fleet.grow()
+    fleet.hold_all(but=[3])
+    fleet.hold(3, until=86)
+    fleet.hold(3, since=86, rack="r9")
+
+
+def wild_readings_and_lost_days(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [row for row in fleet.rows if day_of(row) not in (84, 85)]
+    for number in range(0, NODES, 3):
+        for day in (87, 95, 103):
+            fleet.say(number, day, 4_000.0)
+
+
+def a_node_that_was_away(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [row for row in fleet.rows if row[1] != node_name(3) or not 60 <= day_of(row) < 100]
+
+
+def another_unit(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [
+        (*row[:4], row[4] * 1.8 + 32, "F", *row[6:]) if row[1] == node_name(3) and day_of(row) >= 86 else row
+        for row in fleet.rows
+    ]
+
+
+def another_name(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [
+        (*row[:3], f"{row[3]}_core", row[4] + 9, *row[5:]) if day_of(row) >= 86 else row for row in fleet.rows
+    ]
+
+
+def another_limit(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [(*row[:7], 61.0) if day_of(row) >= 86 else row for row in fleet.rows]
+
+
+def a_clock_of_1970_and_one_that_is_ahead(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    for number in (3, 4):
+        fleet.say(number, -20_000, 90.0)
+        fleet.say(number, 4_000, 190.0)
+
+
+def a_clock_that_is_an_hour_and_a_clock_that_is_a_day_ahead(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    skewed = {node_name(3): timedelta(hours=1), node_name(4): timedelta(days=1)}
+    fleet.rows = [(row[0] + skewed.get(row[1], timedelta()), *row[1:]) for row in fleet.rows]
+
+
+def a_clock_that_is_put_right(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [
+        (row[0] - timedelta(days=2), *row[1:]) if row[1] == node_name(3) and day_of(row) < 90 else row
+        for row in fleet.rows
+    ]
+
+
+def a_part_that_comes_back_to_another_node(fleet: PlantedFleet) -> None:
+    fleet.courses = {3: step(80, 8), 4: lambda day: 8.0 if 80 <= day < 92 else 0.0}
+    fleet.grow()
+    fleet.hold_all(but=[3, 4])
+    fleet.hold(3, until=80, serial="S3")
+    fleet.hold(3, since=80, serial="S4")
+    fleet.hold(4, until=80, serial="S4")
+    fleet.hold(4, since=80, until=92, serial="S3")
+    fleet.hold(4, since=92, serial="S900")
+
+
+def another_spec_with_another_unit_and_limit(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [(*row[:4], row[4] + 273.15, "K", None, 340.0) if day_of(row) >= 86 else row for row in fleet.rows]
+
+
+def a_limit_that_changes_sides(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    fleet.rows = [(*row[:6], 20.0, None) if day_of(row) >= 86 else row for row in fleet.rows]
+
+
+def values_that_never_change(fleet: PlantedFleet) -> None:
+    for number in range(NODES):
+        for day in range(DAYS):
+            fleet.say(number, day, 8.0)
+
+
+def a_healthy_fleet(fleet: PlantedFleet) -> None:
+    fleet.grow()
+
+
+def what_gets_better(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, -0.6)
+    fleet.grow()
+
+
+def a_season_of_all(fleet: PlantedFleet) -> None:
+    fleet.courses = {number: drift(90, 0.6) for number in range(NODES)}
+    fleet.grow()
+
+
+def a_wild_half_of_the_recent_days(fleet: PlantedFleet) -> None:
+    fleet.grow()
+    gone, wild = {DAYS - 2, DAYS - 4, DAYS - 6}, {DAYS - 1, DAYS - 3}
+    others = [row for row in fleet.rows if row[1] != node_name(3) or day_of(row) not in gone]
+    fleet.rows = [
+        (*row[:4], 200.0, *row[5:]) if row[1] == node_name(3) and day_of(row) in wild else row for row in others
+    ]
+
+
+NO_TREND = (
+    new_firmware_on_a_wave, a_repair_with_a_new_level, another_part_and_the_first_one_coming_back, another_rack,
+    wild_readings_and_lost_days, a_node_that_was_away, another_unit, another_name, another_limit,
+    a_clock_of_1970_and_one_that_is_ahead, a_clock_that_is_an_hour_and_a_clock_that_is_a_day_ahead,
+    a_clock_that_is_put_right, a_part_that_comes_back_to_another_node, another_spec_with_another_unit_and_limit,
+    a_limit_that_changes_sides, values_that_never_change, a_healthy_fleet, what_gets_better, a_season_of_all,
+    a_wild_half_of_the_recent_days,
+)  # fmt: skip
+"""Each of these moves a series, or looks like it. None is a warning, on many a day after it."""
+
+
+def what_falls_towards_its_lower_limit(fleet: PlantedFleet) -> None:
+    fleet.limits = (20.0, None)
+    fleet.courses[3] = drift(90, -0.6)
+    fleet.grow()
+
+
+def a_repair_that_nobody_knows_of(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = step(110, 9)
+    fleet.grow()
+
+
+def one_counter_that_begins_to_count_where_all_others_rest(fleet: PlantedFleet) -> None:
     for number in range(NODES):
         for day in range(DAYS):
             fleet.say(number, day, float(max(0, day - 100)) if number == 3 else 0.0)
-    assert name_nodes(fleet.ask()) == [node_name(3)]
+
+
+def a_drift_after_new_firmware(fleet: PlantedFleet, wave_day: int) -> None:
+    fleet.nodes = NODES + 10
+    wave = range(20, fleet.nodes)
+    fleet.courses = {number: step(wave_day, 6) for number in wave}
+    fleet.courses[3] = drift(95, 0.5)
+    fleet.courses[30] = lambda day: step(wave_day, 6)(day) + drift(95, 0.5)(day)
+    fleet.grow()
+    for number in range(fleet.nodes):
+        fleet.hold(number, until=wave_day if number in wave else None)
+        if number in wave:
+            fleet.hold(number, since=wave_day, firmware="2.0")
+
+
+NAMED: dict[Scene, list[int]] = {
+    what_falls_towards_its_lower_limit: [3],
+    a_repair_that_nobody_knows_of: [3],
+    one_counter_that_begins_to_count_where_all_others_rest: [3],
+    **{partial(a_drift_after_new_firmware, wave_day=day): [3, 30] for day in (70, 85, 100)},
+}
+"""Each of these is a warning of these nodes."""
+
+
+def name_scene(scene: Scene) -> str:
+    if isinstance(scene, partial):
+        return f"{scene.func.__name__}_of_day_{scene.keywords['wave_day']}"
+    return scene.__name__
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
+    """What is said on some days of one fleet, in which each scene has parts and a measurement of its own."""
+    together = PlantedFleet(tmp_path_factory.mktemp("scenes"))
+    for scene in (*NO_TREND, *NAMED):
+        alone = PlantedFleet(together.folder, subject=name_scene(scene), name=name_scene(scene))
+        scene(alone)
+        together.rows += alone.rows
+        together.holders += alone.holders
+    files = together.write()
+    return {day: ask_files(files, day) for day in (*range(88, 106, 8), DAYS - 1)}
+
+
+def list_named(answer: Mapping[str, Any], scene: Scene) -> list[str]:
+    return sorted(one["node"] for one in answer["warnings"] if one["subject"] == name_scene(scene))
+
+
+@pytest.mark.parametrize("scene", NO_TREND, ids=name_scene)
+def test_what_happens_to_healthy_parts_is_no_warning(answers: dict[int, dict[str, Any]], scene: Scene) -> None:
+    for day, answer in answers.items():
+        assert list_named(answer, scene) == [], f"day {day}"
+
+
+@pytest.mark.parametrize("scene", NAMED, ids=name_scene)
+def test_what_gets_worse_is_named(answers: dict[int, dict[str, Any]], scene: Scene) -> None:
+    assert list_named(answers[DAYS - 1], scene) == [node_name(number) for number in NAMED[scene]]
+
+
+def test_so_many_scenes_in_one_fleet_leave_the_threshold_low(answers: dict[int, dict[str, Any]]) -> None:
+    assert all(answer["rules"][0]["threshold"] <= 8 for answer in answers.values())
 
 
 @pytest.mark.parametrize("content", [b"no parquet", b"", None])
 def test_a_file_that_is_none_is_said(fleet: PlantedFleet, content: bytes | None) -> None:
-    fleet.grow()
+    fleet.say(0, 0, 60.0)
     words = fleet.write()
     path = Path(words[words.index("--measurements") + 1])
     path.unlink()
@@ -325,7 +400,7 @@ def test_a_file_that_is_none_is_said(fleet: PlantedFleet, content: bytes | None)
 def test_a_wrong_column_is_said(fleet: PlantedFleet, change: str, said: str) -> None:
     import duckdb
 
-    fleet.grow()
+    fleet.say(0, 0, 60.0)
     words = fleet.write()
     path = words[words.index("--measurements") + 1]
     database = duckdb.connect()
@@ -336,7 +411,7 @@ def test_a_wrong_column_is_said(fleet: PlantedFleet, change: str, said: str) -> 
 
 
 def test_a_moment_that_is_none_is_said(fleet: PlantedFleet) -> None:
-    fleet.grow()
+    fleet.say(0, 0, 60.0)
     words = [*fleet.write(), "--as-of", "yesterday"]
     assert "'yesterday' is no time" in str(CliRunner().invoke(trends_app, words).exception)
 
@@ -352,26 +427,3 @@ def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
         "positions": [],
         "records": [],
     }
-
-
-@pytest.mark.parametrize("wave_day", [70, 85, 100])
-def test_new_firmware_on_a_wave_hides_no_drift(fleet: PlantedFleet, wave_day: int) -> None:
-    fleet.courses = {number: step(wave_day, 6) for number in range(20, 50)}
-    fleet.courses[30] = lambda day: step(wave_day, 6)(day) + drift(95, 0.5)(day)
-    fleet.nodes = 50
-    fleet.grow()
-    for number in range(50):
-        fleet.hold(number, until=wave_day if number >= 20 else None)
-        if number >= 20:
-            fleet.hold(number, since=wave_day, firmware="2.0")
-    assert name_nodes(fleet.ask()) == [node_name(30)]
-
-
-def test_a_wild_half_of_the_recent_days_is_no_warning(fleet: PlantedFleet) -> None:
-    fleet.grow()
-    gone = {(node_name(3), DAYS - 2), (node_name(3), DAYS - 4), (node_name(3), DAYS - 6)}
-    wild = {(node_name(3), DAYS - 1), (node_name(3), DAYS - 3)}
-    start = fleet.rows[0][0]
-    kept = [row for row in fleet.rows if (row[1], (row[0] - start).days) not in gone]
-    fleet.rows = [(*row[:4], 200.0, *row[5:]) if (row[1], (row[0] - start).days) in wild else row for row in kept]
-    assert fleet.ask()["warnings"] == []

@@ -32,7 +32,7 @@ _MIDDLES = """
 CREATE OR REPLACE TEMP TABLE middles AS
 WITH read AS MATERIALIZED (
   SELECT hash(name, unit) AS measure, hash(node, subject) AS place, day, value FROM measurements
-  WHERE list_contains($nodes, node) AND date >= $first_date AND date <= $last_date AND isfinite(value)
+  WHERE node IN (SELECT unnest($nodes)) AND date >= $first_date AND date <= $last_date AND isfinite(value)
 )
 SELECT hash(measure, alike) AS kind, day, median(value) AS middle
 FROM read JOIN drawn USING (place) WHERE day >= first_day AND day <= last_day GROUP BY ALL

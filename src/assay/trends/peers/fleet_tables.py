@@ -64,6 +64,7 @@ def open_fleet_tables(home: Path, ledger: Ledger, as_of: datetime, memory: str =
         what = f"there is no history of measurements of the {HISTORY_DAYS} days before {as_of.date()}"
         raise AssayError(what, where=str(home), fix="run `assay validate`, or say --as-of")
     database = connect_duckdb(threads=1, memory_limit=memory)
+    database.execute("SET parquet_metadata_cache = true")  # each block of nodes opens the same files
     _make_measurements(database, days, as_of)
     for table in (_HOLDERS, _FAILURES):
         database.execute(table)

@@ -5,8 +5,9 @@ Nodes are read in blocks. What never changes is a peer too, and costs no median.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.trends.peers.daily_middles import measure_middles
 from assay.trends.peers.day_queries import make_dates, run
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 RECENT_DAYS, OWN_FROM, OWN_TO = 7, 60, 21
 LEAST_RECENT, LEAST_OWN = 4, 14
 """Days with values that a series needs in each window."""
-NODES_IN_BLOCK = 200
+ROWS_IN_BLOCK = 8_000_000
+"""Values that are read at once. Smaller blocks cost time: each opens the files of all days, and reads what lies around
+its nodes. Larger ones cost memory."""
 SAMPLED_NODES = 1000
 """Past weeks only set a threshold and show how the rule fared, so about so many nodes tell enough."""
 KEPT_TABLES = {
@@ -29,13 +32,17 @@ KEPT_TABLES = {
     "sampled": "draws INT",
     "measures": "measure UBIGINT, name VARCHAR, unit VARCHAR",
 }
-"""`last`: the last days' values without today's, as far from the middle of the peers as they were. `side`: 1 for an
-upper limit, -1 for a lower one, 0 for both or none. `sampled`: by which draws the nodes of past weeks were chosen."""
+"""`last`: the last days' values without today's, as far from the middle of the peers as they were, the smallest first.
+`side`: 1 for an upper limit, -1 for a lower one, 0 for both or none. `sampled`: by which draws the nodes of past weeks
+were chosen."""
 CHANGES = (
     "anchor INT, place UBIGINT, measure UBIGINT, segment INT, side TINYINT, change DOUBLE, "
     "change_before DOUBLE, change_two DOUBLE"
 )
-_NODES = "SELECT DISTINCT node FROM measurements WHERE list_contains($named_dates, date) ORDER BY node"
+_NODES = """
+SELECT node, (hash(node) >> 44)::INT AS draw, count(*) / len($named_dates) AS values
+FROM measurements WHERE list_contains($named_dates, date) GROUP BY node ORDER BY node
+"""
 _BLOCK = """
 CREATE OR REPLACE TEMP TABLE block AS
 SELECT series, day, value FROM measurements
@@ -71,8 +78,10 @@ WITH joined AS (
     (hash(n.node) >> 44)::INT < $draws AS is_sampled, low <> high AS varies,
     days::HUGEINT + (days_before::HUGEINT << 64::HUGEINT) AS days
   FROM named n JOIN seen USING (series)
-    LEFT JOIN intervals i ON i.node = n.node AND i.subject = n.subject AND i.first_day < $today AND i.last_day >= $first
-      AND i.first_day <= i.last_day
+    LEFT JOIN (
+      FROM intervals WHERE node >= $low AND node <= $high AND first_day < $today AND last_day >= $first
+        AND first_day <= last_day
+    ) i ON i.place = hash(n.node, n.subject)
 )
 SELECT joined.*, hash(series, segment) AS id,
   bool_or(varies OR moving_kinds.kind IS NOT NULL) OVER (PARTITION BY series) AS moves
@@ -100,7 +109,7 @@ _KEEP_MOVING = """
 INSERT INTO kept_moving
 SELECT series, place, measure, segment, side, last, own, nearest(day_before, own) - own, nearest(two_before, own) - own
 FROM (
-  SELECT id, list(value) FILTER (day > $today - $recent) AS last,
+  SELECT id, list_sort(list(value) FILTER (day > $today - $recent)) AS last,
     quantile_disc(value, [0.5, 0.55]) FILTER (day >= $today - $recent) AS day_before,
     quantile_disc(value, [0.5, 0.55]) FILTER (day >= $today - $recent - 1 AND day < $today - 1) AS two_before,
     median(value) FILTER (is_own($today, day, $own_from, $own_to)) AS own
@@ -145,13 +154,21 @@ WHERE is_sampled AND bit_count(days & bits($today - $anchor, $today - $anchor + 
 """
 
 
+class _Node(NamedTuple):
+    """A node, the number by which it is drawn, and how many values it has on a day."""
+
+    name: str
+    draw: int
+    values: float
+
+
 def read_past_days(database: DuckDBPyConnection, today: int, weeks: Sequence[int]) -> None:
     """Fill `KEPT_TABLES` and `changes` from the days before `today`; `changes` are of past `weeks` (days)."""
     for table, columns in KEPT_TABLES.items():
         database.execute(f"CREATE TEMP TABLE {table} ({columns})")
     database.execute(f"CREATE OR REPLACE TEMP TABLE changes ({CHANGES})")
     dates = _choose_dates(today, weeks)
-    nodes = [row[0] for row in database.execute(_NODES, {"named_dates": dates["named_dates"]}).fetchall()]
+    nodes = [_Node._make(row) for row in database.execute(_NODES, {"named_dates": dates["named_dates"]}).fetchall()]
     first = min([today, *weeks]) - OWN_FROM + 1
     measure_middles(database, first, today - 1, len(nodes))
     database.execute(
@@ -160,13 +177,29 @@ def read_past_days(database: DuckDBPyConnection, today: int, weeks: Sequence[int
     draws = DRAWS * SAMPLED_NODES // max(SAMPLED_NODES, len(nodes))
     database.execute("INSERT INTO sampled VALUES ($draws)", {"draws": draws})
     asked = {"today": today, "first": first, "draws": draws, **dates}
-    for start in range(0, len(nodes), NODES_IN_BLOCK):
-        block = nodes[start : start + NODES_IN_BLOCK]
-        _read_block(database, {**asked, "low": block[0], "high": block[-1]})
+    days = len(dates["dates"]), len(dates["dates"]) + len(dates["other_dates"])
+    rows = ((node.name, node.values * days[node.draw < draws]) for node in nodes)
+    for low, high in cut_blocks(rows, ROWS_IN_BLOCK):
+        _read_block(database, {**asked, "low": low, "high": high})
         _keep_block(database, today, weeks)
 
 
-def _choose_dates(today: int, weeks: Sequence[int]) -> dict[str, object]:
+def cut_blocks(nodes: Iterable[tuple[str, float]], most: float) -> Iterator[tuple[str, str]]:
+    """Yield the first and the last node of each block. `nodes`: in order, with their rows. `most`: rows in a block.
+
+    A node is never cut in two.
+    """
+    low, high, filled = "", "", 0.0
+    for name, rows in nodes:
+        if low and filled + rows > most:
+            yield low, high
+            low, filled = "", 0.0
+        low, high, filled = low or name, name, filled + rows
+    if low:
+        yield low, high
+
+
+def _choose_dates(today: int, weeks: Sequence[int]) -> dict[str, list[date]]:
     """Return the dates that are read of each node, those of the nodes whose past weeks count, and those of names.
 
     What has the values of 3 days of the last 6 has one of the last 4.

@@ -30,13 +30,14 @@ _CHANGES = """
 INSERT INTO changes
 WITH days AS (
   SELECT k.*, t.side AS side_today,
-    list_sort(CASE WHEN middle IS NULL THEN last ELSE list_append(last, t.value - middle) END) AS sorted
+    t.value - middle AS today, len(last) + (t.value - middle IS NOT NULL)::INT AS days
   FROM kept_moving k LEFT JOIN todays t USING (series) LEFT JOIN held_today USING (place, segment)
     LEFT JOIN middles ON t.series IS NOT NULL AND kind = hash(measure, alike)
 )
 SELECT $today, place, measure, segment, coalesce(side_today, side),
-  nearest([sorted[(len(sorted) + 1) // 2], sorted[len(sorted) // 2 + 1]], own) - own, change_before, change_two
-FROM days WHERE len(sorted) >= $least
+  nearest([place_in(last, today, (days + 1) // 2), place_in(last, today, days // 2 + 1)], own) - own,
+  change_before, change_two
+FROM days WHERE days >= $least
 """
 _STEADY = """
 CREATE OR REPLACE TEMP TABLE unmoved AS

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TABLES = (*past_days.KEPT_TABLES, *past_weeks.KEPT_TABLES)
 KEPT_FILE = Path("trends") / "kept.duckdb"
 """Where it is in the reports folder."""
-FORM = 1
+FORM = 2
 """Counts up when the meaning of the tables changes."""
 _HOLDERS = """
 SELECT count(*), coalesce(bit_xor(hash(place, segment, alike, serial, rack, position, pdu, switch, batch, sku, firmware,
