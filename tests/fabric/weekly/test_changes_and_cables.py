@@ -18,7 +18,7 @@ from assay.fabric.weekly.text_report import format_weekly_json, format_weekly_te
 from assay.fabric.weekly.week import PortWeek, PortWeekSummary, ReadingTrend
 from assay.fabric.weekly.week_aggregation import aggregate_week
 from assay.fabric.weekly.week_changes import WeekChanges, compare_weeks
-from assay.fabric.weekly.week_evidence import list_stored_weeks, make_week_evidence
+from assay.fabric.weekly.week_evidence import list_stored_weeks, make_week_evidence, read_week_evidence
 from assay.lab.fabric.port_telemetry import plant_port_facts
 from assay.model.fabric.ports_and_cables import CableEnd
 
@@ -69,6 +69,15 @@ def test_changes_come_before_anything_else(two_weeks):
     page = render_weekly_page(two_weeks[1], changes)
     assert page.index("What changed") < page.index("Where to go first")
     assert len(format_weekly_json(two_weeks[1], changes)["changes"]["gone"]) == 1
+
+
+def test_a_manager_that_moved_is_told_and_kept(two_weeks):
+    first = two_weeks[1].ports[0].end
+    moved = replace(two_weeks[1].week, manager_moves=((END.isoformat(), "0x00000000000000aa", first.guid),))
+    kept = read_week_evidence(make_week_evidence(moved))
+    line = f"the subnet manager moved from 0x00000000000000aa to {first.device}, seen at 2026-11-21 00:00 UTC"
+    assert line in format_weekly_text(replace(two_weeks[1], week=kept)).splitlines()
+    assert line in render_weekly_page(replace(two_weeks[1], week=kept))
 
 
 def test_without_a_week_before_it_says_so(two_weeks):

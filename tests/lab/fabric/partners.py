@@ -26,7 +26,10 @@ AVAILABLE = bool(TOOLS) and not MISSING
 ATTEMPTS = 5
 LIFETIMES = 20
 """For how many times its patience a simulator lives whose tests were killed."""
-SETTINGS = {"force_log_flush": "TRUE", "dump_files_dir": "./", "max_wire_smps": "16"}
+SETTINGS = {
+    "force_log_flush": "TRUE", "dump_files_dir": "./", "max_wire_smps": "16",
+    "sminfo_polling_timeout": "200", "polling_retry_number": "2",
+}  # fmt: skip
 
 
 class Partners:
@@ -67,6 +70,21 @@ class Partners:
         command = ["opensm", "-F", "opensm.conf", "-R", engine, *arguments, "-f", str(log), "-D", "0x03", "-s", "0"]
         self._start(command, self._preloaded, subprocess.DEVNULL, self.home / "opensm.out")
         self._wait(log, "SUBNET UP")
+
+    def manage_beside(self, host: str, priority: int) -> int:
+        """Let a second OpenSM wait at another device, to take over if the first falls silent; return the first's id."""
+        first = self._running[-1].pid
+        log = self.home / "second.log"
+        command = ["opensm", "-F", "opensm.conf", "-p", str(priority), "-f", str(log), "-D", "0x03", "-s", "0"]
+        self._start(command, self._preloaded | {"SIM_HOST": host}, subprocess.DEVNULL, self.home / "second.out")
+        self._wait(log, "Entering STANDBY")
+        return first
+
+    def lose_first_manager(self, first: int) -> None:
+        """End the first OpenSM, and wait until the second is the master."""
+        os.kill(first, signal.SIGKILL)
+        self._wait(self.home / "second.log", "Entering MASTER")
+        self._wait(self.home / "second.log", "SUBNET UP")
 
     @contextmanager
     def unmanaged(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from assay.fabric.weekly.cable_groups import CableGroup, group_cables
 from assay.fabric.weekly.compared_readings import READINGS
@@ -75,6 +76,15 @@ class WeeklyEvaluation:
     def worst(self) -> tuple[RankedPort, ...]:
         """The worst ports, at most `WORST_PORTS`."""
         return self.ranked[:WORST_PORTS]
+
+    def list_manager_moves(self) -> list[str]:
+        """Return, a line each, when the subnet manager moved, with the names of devices that have a designed cable."""
+        names = {port.end.guid: port.end.device for port in self.ports}
+        return [
+            f"the subnet manager moved from {names.get(before, before)} to {names.get(now, now)},"
+            f" seen at {datetime.fromisoformat(at):%Y-%m-%d %H:%M} UTC"
+            for at, before, now in self.week.manager_moves
+        ]
 
     @property
     def errors(self) -> int:

@@ -50,6 +50,7 @@ def _format_changes(changes: WeekChanges) -> Iterator[str]:
 def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterator[str]:
     yield format_weekly_verdict(evaluation)
     yield from _format_changes(changes)
+    yield from evaluation.list_manager_moves()
     for number, ranked in enumerate(evaluation.worst, start=1):
         yield ""
         yield f"{number}. {ranked.port.end}, cable to {ranked.port.far}"
@@ -80,6 +81,7 @@ def format_weekly_json(evaluation: WeeklyEvaluation, changes: WeekChanges | None
         "scans": week.scans,
         "ports": len(evaluation.ports),
         "errors": evaluation.errors,
+        "manager_moves": [list(move) for move in week.manager_moves],
         "changes": (changes or WeekChanges()).as_json(),
         "worst": [_format_ranked_json(ranked) for ranked in evaluation.ranked],
         "batches": [

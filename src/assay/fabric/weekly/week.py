@@ -83,6 +83,8 @@ class FabricWeek:
     - `newest`: the digest of the newest scan.
     - `reads_ports`: whether any scan ran a command that describes ports. `command_failure`: why one of them gave
       nothing, or "". `unknown_reasons`: all reasons why some scan could not read something.
+    - `manager_moves`: when another subnet manager answered than in the scan before: the time (ISO 8601), the GUID of
+      the port before and now.
     """
 
     fabric: str
@@ -97,6 +99,7 @@ class FabricWeek:
     command_failure: str = ""
     unknown_reasons: tuple[str, ...] = ()
     ports: Mapping[PortId, PortWeekSummary] = field(default_factory=dict)
+    manager_moves: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def hours(self) -> float:

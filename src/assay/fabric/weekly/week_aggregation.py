@@ -128,6 +128,7 @@ class _WeekAggregator:
         self._events: list[FabricEvent] = []
         self._counted_s, self._reads_ports, self._command_failure = 0.0, False, ""
         self._unknown_reasons: dict[str, int] = defaultdict(int)
+        self._managers: list[tuple[datetime, str]] = []
 
     def add(self, document: EvidenceDocument) -> None:
         """Add one scan. Scans come newest first."""
@@ -138,6 +139,7 @@ class _WeekAggregator:
         self._times.append(scan.at)
         self._start = scan.since or scan.at
         self._events += scan.events
+        self._managers += [(scan.at, scan.manager.guid)] if scan.manager else []
 
     def _add_problems(self, document: EvidenceDocument, scan: FabricScan) -> None:
         problems = [*scan.failed_commands.values(), *scan.problems]
@@ -199,6 +201,7 @@ class _WeekAggregator:
                 port: self._summarise_port(port, number, trends, seen_downs.get(port, ()))
                 for port, number in self._number_of.items()
             },
+            _find_manager_moves(self._managers[::-1]),
         )
 
     def _find_longest_gap_h(self, now: datetime) -> float:
@@ -246,6 +249,11 @@ class _WeekAggregator:
             points = _list_points(times, [column[number] for column in columns])
             trends[number] = replace(trends[number], points=tuple(points))
         return trends
+
+
+def _find_manager_moves(managers: Sequence[tuple[datetime, str]]) -> tuple[tuple[str, str, str], ...]:
+    """Return when another manager answered than in the scan before, and both. `managers` are in the order of time."""
+    return tuple((at.isoformat(), before, now) for (_, before), (at, now) in pairwise(managers) if before != now)
 
 
 def _make_trend(times: Sequence[float], row: Sequence[float]) -> ReadingTrend | None:

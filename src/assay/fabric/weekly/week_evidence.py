@@ -4,7 +4,7 @@ The document is named `week-FABRIC`. Its time is that of the newest scan.
 
 ```
 channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen",
-                 "before"}: readings; "before" has [end, digest] of the weeks that it may be compared with
+                 "before", "moves"}: readings; "before" has [end, digest] of the weeks that it may be compared with
 channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "a_week": 0.1}, …}}}}
 ```
 
@@ -29,6 +29,7 @@ from assay.model.reading import value
 WEEK_KEYS = {
     "scans": "scans", "whole": "complete_scans", "gap_h": "gap_h", "counted_h": "counted_h", "newest": "newest",
     "asked": "reads_ports", "silent": "command_failure", "unseen": "unknown_reasons",
+    "moves": "manager_moves",
 }  # fmt: skip
 """The keys of channel `week`, and the fields of FabricWeek that they hold."""
 PORT_KEYS = {
@@ -51,6 +52,7 @@ def make_week_evidence(week: FabricWeek, before: Iterable[StoredWeek] = ()) -> E
     """Return the document of a week. `before` are the weeks that it, or a later one, may be compared with."""
     fields = {key: value(getattr(week, name)) for key, name in WEEK_KEYS.items()}
     fields["unseen"] = value(list(week.unknown_reasons))
+    fields["moves"] = value([list(move) for move in week.manager_moves])
     ports: dict[str, dict[str, Any]] = {}
     for port, summary in week.ports.items():
         ports.setdefault(port.guid, {})[str(port.number)] = _serialize_port(summary)
@@ -78,7 +80,11 @@ def read_week_evidence(document: EvidenceDocument) -> FabricWeek:
             document.node.removeprefix("week-"),
             datetime.fromisoformat(document.read("week", "start").value),
             document.at,
-            **{**fields, "unknown_reasons": tuple(fields["unknown_reasons"])},
+            **{
+                **fields,
+                "unknown_reasons": tuple(fields["unknown_reasons"]),
+                "manager_moves": tuple((at, before, now) for at, before, now in fields["manager_moves"] or ()),
+            },
             ports={
                 PortId(guid, int(number)): _read_port(plain)
                 for guid, numbers in ports.items()
