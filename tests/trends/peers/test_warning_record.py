@@ -103,3 +103,24 @@ def test_only_new_warnings_are_closed() -> None:
     said = [name_part(0, crossed=10), name_part(7, crossed=10, is_new=False), name_part(1, crossed=40, node="n2")]
     ended = list(close_warnings(said, {}, today=60))
     assert [(one.outcome, one.actual_days) for one in ended] == [("right", 10.0), ("wrong", None)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "failed", "outcome"),
+    [
+        ({}, [], "wrong"),
+        ({"days_later": 23}, [], "cannot_tell"),
+        ({"days_later": 24}, [], "wrong"),
+        ({"ends": 20}, [], "cannot_tell"),
+        ({}, [0], "wrong"),
+        ({}, [1], "right"),
+        ({}, [30], "right"),
+        ({}, [31], "wrong"),
+    ],
+)
+def test_a_past_warning_is_closed_by_what_came_of_the_part(
+    changed: dict[str, int], failed: list[int], outcome: str
+) -> None:
+    said = [name_part(0, crossed=None)._replace(**changed)]
+    assert [one.outcome for one in close_warnings(said, {("n1", "gpu0"): failed}, today=60)] == [outcome]
+    assert list(close_warnings(said, {}, today=30)) == [], "its 30 days are not over"
