@@ -26,7 +26,7 @@ def make_limit_diff(file: str, text: str, name: str, value: float, source: str) 
 
 
 def _find_fields(file: str, text: str, name: str) -> dict[str, yaml.Node]:
-    node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    node: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
     for step in ("limits", name):
         node = _read_mapping(node).get(step)
     fields = _read_mapping(node)
