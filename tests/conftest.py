@@ -13,9 +13,11 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 
 sys.path.append(str(Path(__file__).parent))
@@ -59,6 +61,9 @@ settings.register_profile(
     "explore", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=BY_THE_CLOCK
 )
 settings.load_profile("repeatable")
+
+
+yaml.safe_load = partial(yaml.load, Loader=yaml.CSafeLoader)  # the same, in a tenth of the time
 
 
 gc.set_threshold(10_000, 20, 20)  # looking for garbage often is a tenth of the tests' CPU time

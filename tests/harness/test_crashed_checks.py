@@ -57,6 +57,7 @@ ENDINGS = {
 """What ends a process in the middle of a check, and how that is told."""
 
 
+@pytest.mark.slow
 def test_a_crash_costs_the_check_that_crashed_and_the_rest_goes_on(fleet_copy):
     poison = "def test_{}(gpu, subject):\n    if gpu.pcie.width and subject.endswith('gpu3'): {}\n\n\n"
     suite = SUITE.format(crash="pass", more="") + "\n\n"

@@ -61,6 +61,7 @@ def test_the_rules_are_good() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.slow
 def test_every_alert_fires_when_it_should_and_only_then(tmp_path: Path) -> None:
     assert CASES.keys() == ALERTS.keys(), "each alert has its cases"
     tests = [make_test(name, case["fires"], fires=True) for name, case in CASES.items()]

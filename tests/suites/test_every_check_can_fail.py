@@ -1,6 +1,7 @@
 """Every declared check passes on the recording of a healthy node, and fails on what must make it fail.
 
-A check that cannot fail is a defect, so one without an entry in `suites/recordings/*.yaml` fails here.
+A check that cannot fail is a defect, so one without an entry in `suites/recordings/*.yaml` fails here. The proof of all
+checks is one of the slow tests: the workflow of pull requests has it too, as `assay suites verify`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def test_there_are_enough_checks_in_every_phase():
     assert all(counted.values()), counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", sorted({check.split("/")[1] for check in CHECKS}))
 def test_every_check_passes_on_the_good_recording_and_fails_for_its_stated_reasons(room):
     proof = verify_checks(FLEET, [f"suites/{room}/*"])
