@@ -6,6 +6,7 @@ nodes, known issues and observed checks.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from assay.fleet.fleet_loader import load_fleet
-from assay.harness.selection.declared_outcomes import list_selected_outcomes
+from assay.harness.selection.declared_outcomes import list_declared_checks, list_selected_outcomes
 from assay.harness.selection.node_selection import NodeSelection
 from assay.model.fleet import Fleet
 from assay.model.node import Node
@@ -23,6 +24,7 @@ from assay.results.store.writer import OutcomeWriter
 
 NEWEST = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVERY = timedelta(hours=12)
+FRESH_HOURS = 48
 PLACE = "specs/nodes/hgx-h100.yaml:58"
 
 
@@ -92,7 +94,8 @@ def _run(fleet: Fleet, reports: Path, each: int, ago: int, planted: list[Planted
         if node.name not in late or ago > 5:
             for outcome in _outcomes(fleet, node, each, at, ago, planted):
                 write(outcome)
-    write.set_about(ended=at.isoformat())
+    fresh_hours = dict.fromkeys((check.id for check in list_declared_checks(fleet)), FRESH_HOURS)
+    write.set_about(ended=at.isoformat(), fresh_hours=json.dumps(fresh_hours))
     write.close()
     return path
 
