@@ -183,5 +183,13 @@ ENVELOPES = (
     Envelope("markdown-code", each(lambda line: f"    {boot(line)} {line.text}"), "boot"),
     Envelope("markdown-list", each(lambda line: f"- `{boot(line)} {line.text}`"), "boot"),
     Envelope("tabs", each(lambda line: f"\t{iso(line)}\t{HOST}\tkernel:\t{line.text}"), "zone", HOST),
+    Envelope(
+        "logread", each(lambda line: f"{ctime(line)} kern.err kernel: {boot(line)} {line.text}"), "plain", resolution=1
+    ),
+    Envelope("jira", lambda lines: "{noformat}\n" + each(lambda line: f"{boot(line)} {line.text}")(lines), "boot"),
+    Envelope("nl", each(lambda line: f"    12: {boot(line)} {line.text}"), "boot"),
+    Envelope("srun-label", each(lambda line: f"0: {boot(line)} {line.text}"), "boot"),
+    Envelope("diff", each(lambda line: f"+{boot(line)} {line.text}"), "boot"),
+    Envelope("netconsole", each(lambda line: f"6.8.0-45,{line.level},7,{line.uptime * 1e6:.0f},-;{line.text}"), "boot"),
     Envelope("unknown-words", each(lambda line: f"acme|{iso(line)}|warn|{line.text}"), "zone"),
 )

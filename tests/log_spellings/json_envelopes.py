@@ -77,6 +77,16 @@ def _cloudwatch(lines: Lines) -> Any:
     return {"events": events, "nextForwardToken": "f/1"}
 
 
+def _insights(lines: Lines) -> Any:
+    rows = [{"@timestamp": f"{iso(line)[:-6]}Z", "@message": line.text, "@logStream": HOST} for line in lines]
+    return {"results": [[{"field": name, "value": text} for name, text in row.items()] for row in rows]}
+
+
+def _opentelemetry(line: Line) -> dict[str, Any]:
+    nanos = str(int(line.at.timestamp() * 1e6) * 1000)
+    return {"timeUnixNano": nanos, "body": {"stringValue": line.text}, "resource": {"host": HOST}}
+
+
 def _dmesg(lines: Lines) -> Any:
     return {"dmesg": [{"pri": line.level, "time": line.uptime, "msg": line.text} for line in lines]}
 
@@ -99,6 +109,8 @@ JSON_ENVELOPES = (
     Envelope("json-loki", _document(_loki), "zone", HOST),
     Envelope("json-loki-pretty", _document(_loki, 2), "zone", HOST),
     Envelope("json-cloudwatch", _document(_cloudwatch, 4), "zone"),
+    Envelope("json-insights", _document(_insights), "zone", HOST),
+    Envelope("json-opentelemetry", _lines(_opentelemetry), "zone", HOST),
     Envelope("json-dmesg", _document(_dmesg, 3), "boot"),
     Envelope("json-strings", _document(lambda lines: [f"{boot(line)} {line.text}" for line in lines]), "boot"),
 )

@@ -223,3 +223,9 @@ def test_real_captures_read_in() -> None:
     assert any("Xid" in line["text"] for line in evidence.read("probe", "kernel_log", "lines").value)
     with pytest.raises(AssayError, match="no format that is known"):
         read_recordings([samples / "logs/fabricmanager.log"], "n0001")
+
+
+def test_a_message_whose_head_looks_like_a_program_is_the_kernels(tmp_path: Path) -> None:
+    stamp = "2026-11-21T17:16:41.500000+00:00 n1"
+    evidence = read(tmp_path, f"{stamp} usb 1-1: new device\n{stamp} {XID}\n")
+    assert evidence.read("probe", "kernel_log", "lines").value[-1]["text"] == XID

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import pytest
 from log_spellings.envelopes import ENVELOPES
 from log_spellings.events import LINES, TOLD
 
@@ -62,3 +65,16 @@ def test_a_bug_report_tells_each_message_once_though_several_sections_have_it(te
     text = f"{rule}\n\nStart of NVIDIA bug report log file.\n\n" + f"\n{rule}\n\n*** a section\n".join(parts)
     told = {fault["fault"]: fault["lines"] for fault in tell(*text.split("\n"))["faults"]}
     assert told == {name: one.lines for name, one in TOLD.items()}
+
+
+@pytest.mark.parametrize(
+    "stamp", ["Sat 2026-11-21 18:16:41 CET", "2026-11-21 09:16:41 PST", "Sat Nov 21 18:16:41 CET 2026"]
+)
+def test_a_zone_that_has_a_name_counts(stamp, tell):
+    (fault,) = tell(f"{stamp} n1 kernel: {XID.format(79)}")["faults"]
+    assert datetime.fromisoformat(fault["first"]).astimezone(UTC).isoformat() == "2026-11-21T17:16:41+00:00"
+
+
+def test_a_zone_whose_name_means_several_is_left_out(tell):
+    (fault,) = tell(f"Sat 2026-11-21 18:16:41 IST n1 kernel: {XID.format(79)}")["faults"]
+    assert fault["first"] == "2026-11-21T18:16:41"

@@ -15,7 +15,7 @@ from assay.observe.logs.record_messages import MAX_DEPTH, RecordSearch, is_log_r
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 FRAME = re.compile(rb"[\x1e\s]*(?:data: ?)?")
 """What stands before an object in a JSON text sequence, and in server-sent events."""
-DOCUMENT_START = re.compile(rb'(?:\{|\[\s*(?:[\[{"]|$))')
+DOCUMENT_START = re.compile(rb'(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]]|$))')
 BLANK = re.compile(r"[\s,\x1e]*(?:data: ?)?")
 Record = Any
 

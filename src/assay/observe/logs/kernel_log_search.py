@@ -150,14 +150,16 @@ class KernelLineSearch:
         if self._form and line.startswith(self._form.further):
             return self._messages.find_message(line.decode(errors="replace"))
         message = self._form.parse_line(line, self._messages.written_at) if self._form else None
-        if message and (self._wants_all or self._messages.may_name_fault(message.text)):
+        if message and self._messages.may_name_fault(message.text):
             return message
         text = line.decode(errors="replace")
         if self._form and not message and line.strip():
             self._tally.unreadable += 1
-        return (
-            self._messages.split_line(text) if self._wants_all and line.strip() else self._messages.find_message(text)
-        )
+        if found := self._messages.find_message(text):
+            return found  # the form took the head of the message for a program: `n1 NVRM: Xid …`
+        if not self._wants_all or not line.strip():
+            return None
+        return message or self._messages.split_line(text)
 
     def _find_offsets(self, chunk: bytes) -> list[int]:
         form = self._form if self._form and self._is_of_form(chunk) else None

@@ -15,6 +15,7 @@ from assay.model.log_message import LogMessage
 from assay.observe.logs.node_sets import NODE_SET
 from assay.observe.logs.time_stamps import (
     ParsedStamp,
+    format_zone,
     parse_ctime,
     parse_epoch,
     parse_iso_time,
@@ -84,12 +85,15 @@ def _take_start(envelope: Envelope, found: Match) -> None:
 
 
 def _take_ctime(envelope: Envelope, found: Match) -> None:
-    envelope.wall = parse_ctime(f"x {found['day']} {found['clock']} {found['year']}", envelope.written_at)
+    at = parse_ctime(f"x {found['day']} {found['clock']} {found['year']}", envelope.written_at)
+    zone = format_zone(found["zone"] or "")
+    envelope.wall = parse_iso_time(at[1] + zone, envelope.written_at) if zone else at
 
 
 def _take_iso(envelope: Envelope, found: Match) -> None:
     envelope.names_host = "," not in found["stamp"] and not found[0].startswith("[")
-    envelope.wall = parse_iso_time(found["stamp"].replace("/", "-"), envelope.written_at)
+    stamp = found["stamp"].replace("/", "-") + format_zone(found["zone"] or "")
+    envelope.wall = parse_iso_time(stamp, envelope.written_at)
 
 
 def _take_minute(envelope: Envelope, found: Match) -> None:
@@ -120,6 +124,7 @@ CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)"
 WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ZONE = r" ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b"
+NAMED_ZONE = r"(?:(?<=\d) (?P<zone>[A-Z]{3,4})(?= ))?"
 FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res\d+|local\d)"
 LEVEL = r"(?:emerg|alert|crit|err|warn|notice|info|debug)"
 DELTA = r"(?: +<[^>]*>)?"
@@ -130,23 +135,28 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     for pattern, take in (
         (rf"<\d+>1 (?P<stamp>\S+) (?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?", _take_5424),
         (r"<\d{1,3}>", _take_nothing),
-        (r"\d+,(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
+        (r"(?:\d+\.\d[\w.+-]*,)?\d+,(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
         (rf"{FACILITY} *: *{LEVEL} *: ", _take_nothing),
+        (rf"{FACILITY}\.{LEVEL} +", _take_nothing),
         (rf"\[ *(?P<stamp>\d+\.\d+){DELTA} *\] ?", _take_uptime),
         (r"\[start\+(?P<stamp>\d+\.\d+)\] ?", _take_start),
         (r"\[ *[TC]\d+ *\] ?", _take_nothing),
         (rf"\[{DAY} (?P<clock>\d\d:\d\d) \+(?P<more>\d+\.\d+)\] ?", _take_minute),
-        (rf"\[?{WEEKDAY} {DAY} {CLOCK}(?: [A-Z]{{3,5}})? (?P<year>\d{{4}}){DELTA} *\]?:? ?", _take_ctime),
-        (rf"\[?(?:{WEEKDAY} )?(?P<stamp>{ISO}(?:{ZONE})?)(?:(?<=\d) [A-Z]{{3,4}}(?= ))?{DELTA}\]?[ ,:]?", _take_iso),
+        (rf"\[?{WEEKDAY} {DAY} {CLOCK}(?: (?P<zone>[A-Z]{{3,5}}))? (?P<year>\d{{4}}){DELTA} *\]?:? ?", _take_ctime),
+        (
+            rf"\[?(?:{WEEKDAY} )?(?P<stamp>{ISO}(?:{ZONE})?)(?:(?<=\d) (?P<zone>[A-Z]{{3,4}})(?= ))?{DELTA}\]?[ ,:]?",
+            _take_iso,
+        ),
         (
             rf"(?:(?P<before>\d{{4}}) )?{DAY}(?: (?P<after>\d{{4}}))? {CLOCK}(?P<fraction>\.\d{{1,6}})?:? ?",
             _take_syslog,
         ),
         (r"(?P<stamp>1\d{9}(?:\.\d{1,9}|\d{9}|\d{6}|\d{3})?)(?![\d.])[ :]?", _take_epoch),
         (r"std(?:out|err) [FP] ", _take_nothing),
+        (r"\d{1,9}[:-] *(?=[\[<])", _take_nothing),
         (r"\[(?P<host>pod/[^\]]+)\] ?", _take_host),
         (r"(?:_?[A-Z_]+=|data: )", _take_nothing),
-        (r"""[\s>|*"'`=,-]+""", _take_nothing),
+        (r"""[\s>|*"'`=,+\u200e\u200f\ufeff-]+""", _take_nothing),
     )
 )
 HOST_AND_PROGRAM = re.compile(
@@ -154,8 +164,8 @@ HOST_AND_PROGRAM = re.compile(
 )
 SOURCES: tuple[tuple[re.Pattern[str], Take], ...] = (
     (re.compile(r"(?P<file>[^\s:\[\]<>|=]+):(?:\d+:)?(?=\S)(?=[\[<\d(A-Z])"), _take_nothing),
-    (re.compile(rf"(?P<host>{WORD}|{NODE_SET}): +"), _take_host),
-    (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? [a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),
+    (re.compile(rf"(?!\d+:)(?P<host>{WORD}|{NODE_SET}): +(?!['\"])"), _take_host),
+    (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? (?!\d+ )[a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),
 )
 """What stands first where lines of several files, hosts or pods are printed together."""
 UNKNOWN_WORD = re.compile(r"""[^\s>|"'`=]+""")

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 from assay.model.log_message import LogMessage, replace_unencodable
 from assay.observe.logs.time_stamps import EPOCH_UNITS, ParsedStamp, parse_epoch, parse_iso_time
 
-TIMES = ("__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date", "datetime", "eventTime", "_time")
-UPTIMES = ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP")
-HOSTS = ("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName")
+TIMES = (
+    *("__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date", "datetime", "eventTime", "_time"),
+    *("timeUnixNano", "observedTimeUnixNano", "TimeGenerated"),
+)
+UPTIMES: tuple[str, ...] = ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP")
+HOSTS = ("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream")
 LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonPayload", "fields")
 """Objects beside a message that say where it comes from."""
 SHORTEST_TIME = len("2026-11-21T18:00")

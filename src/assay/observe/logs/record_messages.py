@@ -10,7 +10,7 @@ from assay.observe.logs.log_form_protocol import LogQuery
 from assay.observe.logs.message_search import MessageSearch
 from assay.observe.logs.record_context import HOSTS, LABELS, TIMES, RecordContext
 
-MESSAGES = ("MESSAGE", "message", "msg", "log", "line", "text", "textPayload", "_raw", "body")
+MESSAGES = ("MESSAGE", "message", "msg", "log", "line", "text", "textPayload", "_raw", "body", "@message")
 MAX_DEPTH = 32
 SAMPLED_RECORDS = 100
 PAIR = 2
@@ -42,7 +42,9 @@ class RecordSearch:
     def _walk_list(
         self, value: list[Any], around: RecordContext, said: set[str], name: str, depth: int
     ) -> Iterator[LogMessage]:
-        if text := _decode_bytes(value):
+        if fields := _pair_up(value):
+            yield from self._walk(fields, around, said, name, depth - 1)
+        elif text := _decode_bytes(value):
             yield from self._read_text(text, around, said, name)
         elif len(value) >= PAIR and all(isinstance(one, str) for one in value[:PAIR]) and value[0].isdecimal():
             context = around.extend({"time": value[0]})  # Loki: time and line
@@ -64,12 +66,20 @@ class RecordSearch:
 
 def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
     """Whether a value is a line of a log or holds some: objects with a message, and the time or where it comes from."""
+    record = (_pair_up(record) or record) if isinstance(record, list) else record
     if isinstance(record, list):
         return depth > 0 and any(is_log_record(one, depth - 1) for one in record[:SAMPLED_RECORDS])
     if not isinstance(record, Mapping):
         return False
     says = any(name in record for name in MESSAGES) and any(name in record for name in (*TIMES, *LABELS, *HOSTS))
     return says or "stream" in record or (depth > 0 and any(is_log_record(one, depth - 1) for one in record.values()))
+
+
+def _pair_up(value: list[Any]) -> dict[str, Any]:
+    """Return the fields of a list such as `[{"field": "@message", "value": …}]` (CloudWatch), {} for another list."""
+    if not value or not all(isinstance(one, Mapping) and one.keys() == {"field", "value"} for one in value):
+        return {}
+    return {str(one["field"]): one["value"] for one in value}
 
 
 def _decode_bytes(value: list[Any]) -> str:

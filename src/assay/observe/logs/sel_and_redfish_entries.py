@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage, replace_unencodable
 from assay.observe.logs.event_texts.event_text_reader import find_text_form, read_event_text
+from assay.observe.logs.json_form import DOCUMENT_START
 from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
 
 MAX_LOG_BYTES = 256 * 1024 * 1024
@@ -39,7 +40,7 @@ class RedfishLogForm:
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return a rating below that of any line of another form: a log in JSON lines begins like a document."""
-        return 0.001 if sample[0].lstrip()[:1] in (b"{", b"[") else 0.0
+        return 0.001 if DOCUMENT_START.match(sample[0].lstrip()) else 0.0
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the entries by time. Raises UnknownLogForm for JSON that is no event log, and for too much of it."""

@@ -12,6 +12,10 @@ from datetime import UTC, datetime, timedelta
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 """From this number on, seconds since 1970 are written in so many parts of a second."""
+_EAST = {"WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "HKT": 8, "JST": 9, "KST": 9, "AEST": 10}
+_WEST = {"EDT": -4, "EST": -5, "CDT": -5, "MDT": -6, "MST": -7, "PDT": -7, "PST": -8}
+ZONE_HOURS = {**_EAST, **_WEST, "AEDT": 11, "NZST": 12, "NZDT": 13}
+"""Names of zones that mean one offset only. A log with another name is read without a zone."""
 ParsedStamp = tuple[float, str]
 """Seconds on the log's clock, and the time as text: ISO 8601, or `boot+12.5s`."""
 
@@ -50,6 +54,12 @@ def parse_syslog_time(text: str, written_at: datetime) -> ParsedStamp:
 def parse_iso_time(text: str, _written_at: datetime | None = None) -> ParsedStamp:
     """Parse `2026-11-21T18:00:00.123456+00:00` (RFC 5424), also with a comma or with a zone without a colon."""
     return make_stamp(datetime.fromisoformat(text.replace(",", ".").replace(" UTC", "Z").replace(" GMT", "Z")))
+
+
+def format_zone(name: str) -> str:
+    """Return the offset of a zone as `+01:00`, "" for a name that means none or several."""
+    hours = ZONE_HOURS.get(name)
+    return "" if hours is None else f"{hours:+03}:00"
 
 
 def parse_epoch(text: str) -> ParsedStamp:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import NamedTuple
 
+from assay.observe.logs.time_stamps import ZONE_HOURS
+
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 NAMED_MONTH = re.compile(rf"\b({'|'.join(MONTHS)})[a-z]*\b", re.IGNORECASE)
 NUMBERS = re.compile(r"\d+")
@@ -19,10 +21,6 @@ AFTERNOON = re.compile(r"p\.?m\b|午後|오후|下午|μμ", re.IGNORECASE)
 MORNING = re.compile(r"a\.?m\b|午前|오전|上午|πμ", re.IGNORECASE)
 OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)\b")
 ZONE = re.compile(r"\b[A-Z]{3,4}\b")
-_EAST = {"WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "HKT": 8, "JST": 9, "KST": 9, "AEST": 10}
-_WEST = {"EDT": -4, "EST": -5, "CDT": -5, "MDT": -6, "MST": -7, "PDT": -7, "PST": -8}
-ZONE_HOURS = {**_EAST, **_WEST, "AEDT": 11, "NZST": 12, "NZDT": 13}
-"""Names of zones that mean one offset only. A log with another name is read without a zone."""
 EARLIEST_YEAR = 1970
 CENTURY = 2000
 PARTS_OF_A_DATE = 3
