@@ -169,7 +169,7 @@ def _start(
             os.setpgid(0, group)
         line.sendall(os.getpid().to_bytes(4, "big"))
         line.close()
-        if module.endswith(".py"):
+        if module.endswith(".py") or module == XDIST_WORKER:  # a spawner forks children of its own parent only
             spawner = fork_spawner()
             start_modules_by(lambda: spawner)
         be_python(module, streams, **rest)

@@ -10,7 +10,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
-from forked_python import NODE_SHELL, SYS_CLONE, XDIST_WORKER, ForkingPopen, is_forked
+from forked_python import IMPORTER_VARIABLE, NODE_SHELL, SYS_CLONE, XDIST_WORKER, ForkingPopen, is_forked
 
 from assay.harness.parent_process import PARENT_PID_VARIABLE
 
@@ -74,7 +74,8 @@ def test_a_fork_is_a_child_that_is_waited_for_and_killed_with_its_group(tmp_path
 
 
 def test_what_is_no_shard_and_no_shell_is_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    for name in ("PYTEST_XDIST_WORKER", IMPORTER_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
     assert not is_forked(WORKER, None)
     assert is_forked([*SHELL, "x"], None)
     assert is_forked(PYTEST, shard_environment())
