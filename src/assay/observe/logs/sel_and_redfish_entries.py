@@ -6,15 +6,17 @@ Redfish gives a LogEntryCollection, one LogEntry, or a list of them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage, replace_unencodable
-from assay.observe.logs.event_texts.event_text_reader import find_text_form, read_event_text
 from assay.observe.logs.json_form import DOCUMENT_START
 from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
 
+MAY_BE_EVENT_TEXT = re.compile(rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/|<EVENT|\d{4}\s)")
+"""How lines of event logs as text begin. Without one, a kernel log need not wait for their readers to be loaded."""
 MAX_LOG_BYTES = 256 * 1024 * 1024
 
 
@@ -25,10 +27,16 @@ class SelForm:
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return the share of lines that are of one of the tools, 0 unless they are more than half."""
+        if not any(map(MAY_BE_EVENT_TEXT.match, sample)):
+            return 0.0
+        from assay.observe.logs.event_texts.event_text_reader import find_text_form
+
         return find_text_form([line.decode(errors="replace") for line in sample])[1]
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the entries that report a problem. Raises UnknownLogForm for too much text."""
+        from assay.observe.logs.event_texts.event_text_reader import read_event_text
+
         content = _read_whole(pieces).decode(errors="replace")
         yield from (message for _, message in read_event_text(content.splitlines(), query.tally))
 
