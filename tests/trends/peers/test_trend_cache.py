@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from trends.peers.test_the_fleets_own_trends import DAYS, NODES, START, folder, note_node
 
 from assay.ledger.store import Ledger
+from assay.model.specs.trend_rules import ChangeDetector
 from assay.results.history.parquet_files import history_folder
 from assay.trends.peers import trend_answer, trend_cache
 from assay.trends.peers.fleet_tables import open_fleet_tables
@@ -28,10 +30,10 @@ HEATS = st.lists(
 )
 
 
-def ask(home: Path, kept: Path | None) -> str:
+def ask(home: Path, kept: Path | None, counters: Sequence[str] = ()) -> str:
     ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
     with open_fleet_tables(history_folder(home / "reports"), ledger, LATE) as database:
-        return json.dumps(find_trends(database, LATE, kept=kept).as_json())
+        return json.dumps(find_trends(database, LATE, ChangeDetector(counters=list(counters)), kept).as_json())
 
 
 def run_again(home: Path, heats: list[tuple[int, float, float | None]]) -> None:
@@ -109,3 +111,9 @@ def test_an_older_day_that_comes_late_is_read(folder: Path, whole: str, tmp_path
 def test_a_folder_that_cannot_be_written_costs_no_answer(folder: Path, whole: str, tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("a file where the folder should be")
     assert ask(folder, tmp_path / "reports" / "kept.duckdb") == whole
+
+
+def test_counters_that_are_declared_meanwhile_are_read_anew(folder: Path, whole: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.duckdb"
+    assert ask(folder, kept) == whole
+    assert ask(folder, kept, ["gpu_*"]) == ask(folder, None, ["gpu_*"]) != whole

@@ -17,7 +17,7 @@ from assay.trends.peers.measurement_tables import DAY_S, TrendFiles, open_tables
 from assay.trends.peers.part_intervals import make_intervals
 from assay.trends.peers.past_days import read_past_days
 from assay.trends.peers.past_weeks import keep_past_weeks
-from assay.trends.peers.raw_counters import judge_counters
+from assay.trends.peers.raw_counters import RawCounter, judge_counters
 from assay.trends.peers.series_changes import add_today
 from assay.trends.peers.shared_groups import SharedGroup, name_shared_groups
 from assay.trends.peers.trend_cache import load_kept, make_key, save_kept
@@ -79,8 +79,8 @@ def find_trends(
     weeks = _list_weeks(database, today)
     define_macros(database)
     make_intervals(database)
-    judge_counters(database, today, chosen.counters, recognise_counters)
-    _read_past(database, today, weeks, kept)
+    counters = judge_counters(database, today, chosen.counters, recognise_counters)
+    _read_past(database, today, weeks, kept, counters)
     add_today(database, today)
     score_changes(database)
     scores = ChangeScores(database, today, chosen)
@@ -98,9 +98,11 @@ def _list_weeks(database: DuckDBPyConnection, today: int) -> list[int]:
     return list_weeks(today, first) if first is not None else []
 
 
-def _read_past(database: DuckDBPyConnection, today: int, weeks: Sequence[int], kept: Path | None) -> None:
+def _read_past(
+    database: DuckDBPyConnection, today: int, weeks: Sequence[int], kept: Path | None, counters: Sequence[RawCounter]
+) -> None:
     """Make the tables of what the days before today say: from the file where it is kept, else from the history."""
-    key = make_key(database, today) if kept else ""
+    key = make_key(database, today, counters) if kept else ""
     if kept and load_kept(database, kept, key):
         return
     read_past_days(database, today, weeks)

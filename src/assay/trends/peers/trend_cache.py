@@ -5,13 +5,14 @@ The file may be deleted. It counts only for the same day, the same files of hist
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.trends.peers import past_days, past_weeks
+from assay.trends.peers.raw_counters import RawCounter
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -28,11 +29,11 @@ FROM intervals WHERE first_day < $today
 """
 
 
-def make_key(database: DuckDBPyConnection, today: int) -> str:
+def make_key(database: DuckDBPyConnection, today: int, counters: Sequence[RawCounter] = ()) -> str:
     """Return what the kept tables depend on, as a digest; the tables `intervals` and `history_read` are there."""
     holders = database.execute(_HOLDERS, {"today": today}).fetchall()
     history = database.execute("FROM history_read").fetchall()
-    return sha256(repr((FORM, today, holders, history)).encode()).hexdigest()
+    return sha256(repr((FORM, today, holders, history, list(counters))).encode()).hexdigest()
 
 
 def load_kept(database: DuckDBPyConnection, path: Path, key: str) -> bool:
