@@ -10,6 +10,8 @@ from random import Random
 import pytest
 import yaml
 from fat_trees import as_built, fat_tree, in_reach
+from hypothesis import given
+from hypothesis import strategies as st
 from superpods import fleet_of, row, superpod
 
 from assay.cli.app import main
@@ -278,3 +280,15 @@ def test_a_pattern_without_host_and_slot_is_refused(pattern):
         AdapterNames.model_validate(
             {"kind": "AdapterNames", "name": "ours", "patterns": {"x": {"pattern": pattern, "source": "us"}}}
         )
+
+
+WORDS = st.lists(st.sampled_from(["n1", "mlx5_0", "0x" + "a" * 16, "b" * 16, "\n", ",", "#"])).map(" ".join)
+
+
+@given(st.text(max_size=80) | WORDS)
+def test_any_text_is_a_list_of_hosts_or_is_refused(text):
+    try:
+        found = set(read_host_list(text))
+    except AssayError as error:
+        found = {error.fix}
+    assert all(found)

@@ -1,6 +1,6 @@
 """The quick way of reading says the same as reading line by line, and what differs is found without objects."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.fabric.comparison.port_diff import RowDiff, diff_rows
@@ -52,6 +52,7 @@ def test_a_cut_text_says_the_same_either_way(length):
     both_say_the_same(DUMP[:length])
 
 
+@example(DUMP.index("sysimgguid=0x") + len("sysimgguid="), "0", 0)  # a GUID that is none
 @given(st.integers(0, len(DUMP) - 1), st.text('\n[]"()# \t:;x019afHSCR', max_size=6), st.integers(0, 6))
 def test_a_garbled_text_says_the_same_either_way(place, garbage, length):
     both_say_the_same(DUMP[:place] + garbage + DUMP[place + length :])

@@ -324,3 +324,10 @@ def test_a_network_device_of_a_node_of_the_inventory_needs_a_map(fleet):
 def test_a_network_device_of_another_host_is_an_adapter(fleet):
     made, problems = draft(NDT + "gpu7,ibp24s0,leaf-9,Port 1,data\n", fleet)
     assert (problems, [one.kind for one in made.devices]) == ([], ["hca", "switch"])
+
+
+@given(st.text(max_size=120) | st.lists(st.sampled_from([*TOPO.splitlines(), "\t", " P1 -> a b", "P1"])).map("\n".join))
+def test_any_text_is_a_topology_file_or_is_told_by_line(text):
+    sheet = read_topology_file(text)
+    told = {line for line, _ in sheet.problems} | {cable.line for cable in sheet.cables}
+    assert told <= set(range(1, len(text.splitlines()) + 1))

@@ -50,7 +50,7 @@ FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
 _RECORD = re.compile(
-    r"vendid=.*+\ndevid=.*+\nsysimgguid=(.*+)\n(?:switch|ca|rt)guid=.*+\n"
+    r"vendid=.*+\ndevid=.*+\nsysimgguid=(0x[0-9a-f]{1,16}+)\n(?:switch|ca|rt)guid=.*+\n"
     r'(Switch|Ca|Rt)[ \t]*+([0-9]{1,5})[ \t]*+"[SHR]-([0-9a-f]{16})"[ \t]*+#[ \t]*+"(.*)".*+'
 )
 """The head of a record. This pattern and the next run over 10 MB. They never backtrack (`*+`), and are not anchored at
