@@ -31,8 +31,10 @@ SELECT row_number() OVER () AS kind, place,
   name, unit, lower, upper, digits, middle, spread, noise, steady
 FROM (
   SELECT place, coalesce(nullif(part, ''), 'node') || '_reading_' || measure AS name,
-    ['C', 'W', 'MHz', 'GB/s', 'count'][1 + measure % 5] AS unit, CASE WHEN measure % 3 = 0 THEN 40.0 END AS lower,
-    CASE WHEN measure % 3 <> 0 THEN 400.0 END AS upper, (measure % 3)::INT AS digits, 60.0 + 3 * measure AS middle,
+    ['C', 'W', 'MHz', 'GB/s', 'count'][1 + measure % 5] AS unit,
+    CASE WHEN measure % 3 = 0 THEN 40::DOUBLE END AS lower,
+    CASE WHEN measure % 3 <> 0 THEN 400::DOUBLE END AS upper,
+    (measure % 3)::INT AS digits, 60.0 + 3 * measure AS middle,
     4.0 AS spread, 0.8 AS noise, measure < $steady * measures AS steady
   FROM (
     SELECT part, part || CASE WHEN part = '' THEN '' ELSE number::VARCHAR END AS place, measures,

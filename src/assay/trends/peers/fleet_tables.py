@@ -150,7 +150,8 @@ def _are_pools_steady(database: DuckDBPyConnection, days: Sequence[Sequence[str]
 
 
 def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRelation:
-    columns = "run_at, node, subject, check_, name, value, unit, at_least, at_most, day"
+    numbers = ", ".join(f"{column}::DOUBLE AS {column}" for column in ("value", "at_least", "at_most"))
+    columns = f"run_at, node, subject, check_, name, unit, {numbers}, day"
     return database.read_parquet(list(files), hive_partitioning=True).project(columns)
 
 
