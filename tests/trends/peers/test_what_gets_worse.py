@@ -89,7 +89,7 @@ def test_a_part_is_named_on_the_second_day_on_which_its_change_is_seen(fleet: Pl
 
 
 def test_a_part_with_gaps_in_a_season_is_no_warning(fleet: PlantedFleet) -> None:
-    fleet.courses = {number: drift(0, 0.6) for number in range(NODES)}
+    fleet.courses = {number: drift(0, 2.0) for number in range(NODES)}
     fleet.grow()
     start = fleet.rows[0][0]
     fleet.rows = [row for row in fleet.rows if row[1] != node_name(3) or not 78 <= (row[0] - start).days < 108]
