@@ -111,7 +111,7 @@ def test_only_new_warnings_are_closed() -> None:
         ({}, [], "wrong"),
         ({"days_later": 23}, [], "cannot_tell"),
         ({"days_later": 24}, [], "wrong"),
-        ({"ends": 20}, [], "cannot_tell"),
+        ({"ends": 120}, [], "cannot_tell"),
         ({}, [0], "wrong"),
         ({}, [1], "right"),
         ({}, [30], "right"),
@@ -121,6 +121,8 @@ def test_only_new_warnings_are_closed() -> None:
 def test_a_past_warning_is_closed_by_what_came_of_the_part(
     changed: dict[str, int], failed: list[int], outcome: str
 ) -> None:
-    said = [name_part(0, crossed=None)._replace(**changed)]
-    assert [one.outcome for one in close_warnings(said, {("n1", "gpu0"): failed}, today=60)] == [outcome]
-    assert list(close_warnings(said, {}, today=30)) == [], "its 30 days are not over"
+    said = [name_part(100, crossed=None)._replace(**changed)]
+    assert [
+        one.outcome for one in close_warnings(said, {("n1", "gpu0"): [100 + day for day in failed]}, today=160)
+    ] == [outcome]
+    assert list(close_warnings(said, {}, today=130)) == [], "its 30 days are not over"
