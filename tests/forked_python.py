@@ -169,9 +169,9 @@ def _start(
             os.setpgid(0, group)
         line.sendall(os.getpid().to_bytes(4, "big"))
         line.close()
-        if module.endswith(".py") or module == XDIST_WORKER:  # a spawner forks children of its own parent only
-            spawner = fork_spawner()
-            start_modules_by(lambda: spawner)
+        # a spawner forks children of its own parent only, so that of the process that was forked is no use here
+        spawner = fork_spawner() if module.endswith(".py") or module == XDIST_WORKER else None
+        start_modules_by(lambda: spawner)
         be_python(module, streams, **rest)
     except SystemExit as left:
         sys.stderr.write(f"{left.code}\n")
