@@ -112,7 +112,7 @@ def single_check(fleet: Path) -> Iterator[Measurement]:
     selections = {
         "by id": [by_id],
         "by -k": ["suites", "-k", f"{node} and gpu_temperature"],
-        "by --node": ["suites", "--node", node, "-k", "gpu_temperature"],
+        "by --assay-node": ["suites", "--assay-node", node, "-k", "gpu_temperature"],
     }
     for name, words in selections.items():
         spent = cost([*PYTEST, *words], fleet, times=4)
@@ -143,7 +143,7 @@ def last_failed(fleet: Path) -> Iterator[Measurement]:
 def _stored(fleet: Path) -> Side:
     """Return `pytest suites` that stores its outcomes: those in the store would not be judged again."""
     store = fleet / "own.sqlite"
-    return Side([*SUITES, "--store", str(store)], lambda: store.unlink(missing_ok=True))
+    return Side([*SUITES, "--assay-store", str(store)], lambda: store.unlink(missing_ok=True))
 
 
 def _compare(what: str, plain: Side, ours: Side, bound: float) -> Measurement:

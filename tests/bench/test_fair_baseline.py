@@ -21,7 +21,7 @@ from bench.harness import PLAIN as PLAIN_COMMAND  # noqa: E402
 def judge(fleet: Path) -> tuple[set[str], int]:
     """Return what fails by our items, and how many outcomes there are."""
     file = fleet / "own.sqlite"
-    subprocess.run([*SUITES, "--store", str(file)], cwd=fleet, env=ALONE, capture_output=True, check=False)
+    subprocess.run([*SUITES, "--assay-store", str(file)], cwd=fleet, env=ALONE, capture_output=True, check=False)
     with StoredRun.open(file) as stored:
         failing = {
             (one.check.partition("::")[2], *one.subject.split("/")[1:])

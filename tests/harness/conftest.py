@@ -80,7 +80,7 @@ class Copy:
         """Run pytest over the suites, going on with what is written already."""
         fixed = ("--import-mode=importlib", "-p", "no:cacheprovider", "-p", "assay.harness.plugin")
         return self.pytester.runpytest_inprocess(
-            *options, str(self.root / "suites"), *fixed, f"--rootdir={self.root}", f"--store={self.written}"
+            *options, str(self.root / "suites"), *fixed, f"--rootdir={self.root}", f"--assay-store={self.written}"
         )
 
     @property

@@ -36,7 +36,7 @@ def find_verdicts(outcomes: Iterable[Outcome]) -> set[str]:
 
 def test_nothing_passes_when_every_channel_is_dead(fleet_copy):
     fleet_copy.collected("n0003", channels=DEAD)
-    outcomes = fleet_copy.outcomes("--node", "n0003")
+    outcomes = fleet_copy.outcomes("--assay-node", "n0003")
     assert len(outcomes) > 200
     assert find_verdicts(outcomes) == {"error"}
     told = {outcome.reason.split(": ", 1)[1] for outcome in outcomes if not ELSEWHERE & {*outcome.phases}}
@@ -46,13 +46,15 @@ def test_nothing_passes_when_every_channel_is_dead(fleet_copy):
 @pytest.mark.parametrize("kind", ["absent", "unsupported", "failed"])
 def test_nothing_passes_when_every_channel_is_silent_in_one_way(fleet_copy, kind):
     fleet_copy.collected("n0003", channels={channel: {kind: "gone"} for channel in DEAD})
-    verdicts = {outcome.verdict for outcome in fleet_copy.outcomes("--node", "n0003", "--phase", "production")}
+    verdicts = {
+        outcome.verdict for outcome in fleet_copy.outcomes("--assay-node", "n0003", "--assay-phase", "production")
+    }
     assert verdicts == {"skip" if kind == "unsupported" else "error"}
 
 
 def test_nothing_passes_without_any_channel(fleet_copy):
     fleet_copy.collected("n0003", channels={})
-    assert find_verdicts(fleet_copy.outcomes("--node", "n0003")) == {"error"}
+    assert find_verdicts(fleet_copy.outcomes("--assay-node", "n0003")) == {"error"}
 
 
 def leaves(tree: dict, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -94,7 +96,7 @@ def test_a_branch_taken_for_a_value_is_an_error(fleet_copy, verdicts):
         "def test_swallowed(node):\n    try:\n        bool(node.host)\n    except Exception:\n        pass\n"
     )
     fleet_copy.collected("n0003")
-    said = verdicts(fleet_copy.outcomes("--node", "n0003"))
+    said = verdicts(fleet_copy.outcomes("--assay-node", "n0003"))
     assert len(said) == 3
     for reason in said.values():
         assert reason.startswith("error: n0003.probe.host: failed: is a branch of the evidence and no value")

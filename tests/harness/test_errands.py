@@ -51,7 +51,9 @@ def shard(home: Path, number: int = 3, **environment: str) -> RunShard:
     store = home / "runs" / "r" / f"share-{number}.sqlite"
     store.parent.mkdir(parents=True, exist_ok=True)
     OutcomeWriter(store, RUN).close()
-    return RunShard(number, ("pytest", "--store", str(store)), home, environment, store, store.with_suffix(".log"))
+    return RunShard(
+        number, ("pytest", "--assay-store", str(store)), home, environment, store, store.with_suffix(".log")
+    )
 
 
 def test_what_is_to_be_judged_comes_back_as_it_was_written_and_only_its_owner_reads_it(tmp_path):

@@ -70,8 +70,8 @@ def test_a_check_that_changes_evidence_is_an_error_and_the_next_one_sees_all_of_
     for device in document["channels"]["probe"]["gpu"]["devices"].values():
         device["events"] = {"value": [{"xid": 79, "seen": [{"at": 1}]}]}
     path.write_text(json.dumps(document))
-    for options in ((), ("--ordinary-items",)):
-        found = verdicts(fleet_copy.outcomes("--node", "n0003", *options))
+    for options in ((), ("--assay-ordinary-items",)):
+        found = verdicts(fleet_copy.outcomes("--assay-node", "n0003", *options))
         assert (found["zz_other"], found["copies"]) == ("pass: ", "pass: ")
         for name in names:
             assert found[name].startswith("error: FrozenValueError: evidence cannot be changed"), found[name]

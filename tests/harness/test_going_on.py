@@ -366,7 +366,7 @@ def test_going_on_takes_no_other_selection(home):
 
 
 def test_a_run_that_plain_pytest_wrote_is_not_gone_on_with(home, asked, fleet_copy):
-    fleet_copy.pytest("--node", "n0003", "-k", "test_node")
+    fleet_copy.pytest("--assay-node", "n0003", "-k", "test_node")
     folder = home / "reports" / "runs" / "20261121T120000.000-abcdef"
     folder.mkdir(parents=True)
     fleet_copy.written.rename(folder / "run.sqlite")

@@ -35,7 +35,15 @@ import pytest
 def test_repeated(node, least):
     assert node.host.cpu_threads >= least
 """
-FIXED = ["--import-mode=importlib", "-p", "assay.harness.plugin", "-p", "no:cacheprovider", "--node", "n0003,n0004"]
+FIXED = [
+    "--import-mode=importlib",
+    "-p",
+    "assay.harness.plugin",
+    "-p",
+    "no:cacheprovider",
+    "--assay-node",
+    "n0003,n0004",
+]
 
 
 class Foreign:

@@ -64,7 +64,7 @@ def small(fleet_copy):
 
 
 def ids(fleet, *options: str) -> set[str]:
-    result = fleet.pytest("--collect-only", "-q", "--rack", "r01", "--rack", "r05", *options)
+    result = fleet.pytest("--collect-only", "-q", "--assay-rack", "r01", "--assay-rack", "r05", *options)
     return {line.split("::")[1] for line in result.outlines if "::test" in line}
 
 

@@ -173,7 +173,7 @@ def fleet_copy_recordings():
 
 def test_every_way_to_end_has_its_one_verdict_and_reason(fleet_copy, verdicts):
     prepared(fleet_copy)
-    outcomes = fleet_copy.outcomes("--node", "n0003")
+    outcomes = fleet_copy.outcomes("--assay-node", "n0003")
     said = verdicts(outcomes)
     assert len(outcomes) == len(said) == len(EXPECTED)
     for name, begins in EXPECTED.items():
@@ -182,7 +182,7 @@ def test_every_way_to_end_has_its_one_verdict_and_reason(fleet_copy, verdicts):
 
 def test_pytest_itself_agrees_with_the_verdicts(fleet_copy):
     prepared(fleet_copy)
-    result = fleet_copy.pytest("--node", "n0003")
+    result = fleet_copy.pytest("--assay-node", "n0003")
     words = [word.split(":")[0] for word in EXPECTED.values()]
     counted = result.parseoutcomes()
     assert result.ret == 1
@@ -195,7 +195,7 @@ def test_pytest_itself_agrees_with_the_verdicts(fleet_copy):
 
 def test_a_failure_is_told_in_one_line_without_a_traceback(fleet_copy):
     prepared(fleet_copy)
-    result = fleet_copy.pytest("--node", "n0003", "-k", "fails_by_measure")
+    result = fleet_copy.pytest("--assay-node", "n0003", "-k", "fails_by_measure")
     told = [line for line in result.outlines if "threads 224" in line]
     assert len(told) == 1
     assert told[0].startswith("fail  h100-a/n0003")
@@ -207,14 +207,14 @@ def test_a_failure_is_told_in_one_line_without_a_traceback(fleet_copy):
 def test_an_author_still_gets_the_traceback_with_v_or_tb(fleet_copy):
     prepared(fleet_copy)
     for option in ("-v", "--tb=short"):
-        result = fleet_copy.pytest("--node", "n0003", "-k", "fails_without_words", option)
+        result = fleet_copy.pytest("--assay-node", "n0003", "-k", "fails_without_words", option)
         assert "assert node.host.cpu_threads == 1" in result.stdout.str()
 
 
 def test_what_one_silent_branch_did_to_a_node_is_one_line(fleet_copy):
     prepared(fleet_copy)
     fleet_copy.collected("n0004", channels={"probe": {"failed": "no answer within 5 s"}})
-    result = fleet_copy.pytest("--node", "n0004", "-k", "reads")
+    result = fleet_copy.pytest("--assay-node", "n0004", "-k", "reads")
     told = [line for line in result.outlines if "no answer within 5 s" in line]
     assert len(told) == 1
     assert "4 outcomes" in told[0]
@@ -222,7 +222,7 @@ def test_what_one_silent_branch_did_to_a_node_is_one_line(fleet_copy):
 
 def test_an_outcome_carries_what_later_rooms_need(fleet_copy):
     prepared(fleet_copy)
-    (outcome,) = fleet_copy.outcomes("--node", "n0003", "-k", "that_passes")
+    (outcome,) = fleet_copy.outcomes("--assay-node", "n0003", "-k", "that_passes")
     assert outcome.check == "suites/test_own.py::test_that_passes"
     assert (outcome.subject, outcome.node) == ("h100-a/n0003", "n0003")
     assert (outcome.fault, outcome.phases, outcome.active) == ("gpu.missing", ("production",), False)
@@ -232,7 +232,7 @@ def test_an_outcome_carries_what_later_rooms_need(fleet_copy):
 
 def test_a_measurement_remembers_its_limit_and_where_it_is_written(fleet_copy):
     prepared(fleet_copy)
-    (outcome,) = fleet_copy.outcomes("--node", "n0003", "-k", "fails_by_measure")
+    (outcome,) = fleet_copy.outcomes("--assay-node", "n0003", "-k", "fails_by_measure")
     (measurement,) = outcome.measurements
     assert (measurement.name, measurement.value, measurement.at_most, measurement.unit) == ("threads", 224, 18, "links")
     written = (fleet_copy.root / measurement.source.split(":")[0]).read_text().splitlines()

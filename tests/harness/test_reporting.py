@@ -274,7 +274,7 @@ def test_plain_pytest_with_alluredir_carries_the_same_labels(fleet_copy, tmp_pat
     fleet_copy.collected("n0003")
     folder = tmp_path / "results"
     options = ("-p", "allure_pytest.plugin", "--alluredir", str(folder))
-    fleet_copy.pytest("--node", "n0003", "-k", "pcie_link and gpu3", *options)
+    fleet_copy.pytest("--assay-node", "n0003", "-k", "pcie_link and gpu3", *options)
     (document,) = [json.loads(path.read_text()) for path in folder.glob("*-result.json")]
     labels = labels_of(document)
     assert (labels["pool"], labels["rack"], labels["node"]) == (["h100-a"], ["r01"], ["n0003"])

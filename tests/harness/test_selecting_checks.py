@@ -47,7 +47,7 @@ def ids(fleet, *options: str) -> list[str]:
 
 
 def test_ids_name_the_subject_by_pool_node_and_slot(small):
-    collected = ids(small, "--node", "n0017")
+    collected = ids(small, "--assay-node", "n0017")
     assert "test_host[byo-b/n0017]" in collected
     assert "test_pcie_link[byo-b/n0017/gpu3]" in collected
     assert "test_port[byo-b/n0017/mlx5_0]" in collected
@@ -76,28 +76,28 @@ def test_a_check_can_be_run_by_its_id(small):
 
 
 def test_pool_and_rack_and_node_narrow_each_other(small):
-    assert {one.split("[")[1][:12] for one in ids(small, "--pool", "byo-b", "-k", "host")} == {
+    assert {one.split("[")[1][:12] for one in ids(small, "--assay-pool", "byo-b", "-k", "host")} == {
         f"byo-b/n00{number}]"[:12] for number in range(17, 21)
     }
-    assert len(ids(small, "--rack", "r02", "-k", "host")) == 4
-    assert len(ids(small, "--rack", "r02", "--pool", "byo-b")) == 0
-    assert len(ids(small, "--node", "n0001,n0002", "--node", "n0003", "-k", "host")) == 3
+    assert len(ids(small, "--assay-rack", "r02", "-k", "host")) == 4
+    assert len(ids(small, "--assay-rack", "r02", "--assay-pool", "byo-b")) == 0
+    assert len(ids(small, "--assay-node", "n0001,n0002", "--assay-node", "n0003", "-k", "host")) == 3
 
 
 def test_a_phase_leaves_out_checks_that_do_not_run_in_it(small):
-    assert {one.split("[")[0] for one in ids(small, "--phase", "zap")} == {"test_port"}
-    assert {one.split("[")[0] for one in ids(small, "--phase", "zap,fabric")} == {"test_port", "test_cables"}
+    assert {one.split("[")[0] for one in ids(small, "--assay-phase", "zap")} == {"test_port"}
+    assert {one.split("[")[0] for one in ids(small, "--assay-phase", "zap,fabric")} == {"test_port", "test_cables"}
 
 
 def test_a_rack_or_a_fabric_is_judged_only_when_all_of_it_is_selected(small):
-    three_of_four = ids(small, "--node", "n0001,n0002,n0003")
+    three_of_four = ids(small, "--assay-node", "n0001,n0002,n0003")
     assert not any(one.startswith(("test_air", "test_cables")) for one in three_of_four)
-    assert "test_air[h100-a/rack-r01]" in ids(small, "--rack", "r01")
+    assert "test_air[h100-a/rack-r01]" in ids(small, "--assay-rack", "r01")
 
 
 def test_shares_are_disjoint_and_together_everything(small):
     whole = ids(small)
-    shares = [ids(small, "--shard", f"{number}/3") for number in (1, 2, 3)]
+    shares = [ids(small, "--assay-shard", f"{number}/3") for number in (1, 2, 3)]
     assert sorted(whole) == sorted(one for share in shares for one in share)
     nodes = [{one.split("/")[1].rstrip("]") for one in share if "/n0" in one} for share in shares]
     assert not nodes[0] & nodes[1]
@@ -108,14 +108,16 @@ def test_only_the_evidence_of_what_is_selected_is_read(small):
     small.collected("n0003")
     for other in ("n0001", "n0002", "n0004"):
         (small.evidence / f"{other}.json").write_text("{ this would not even parse")
-    assert {outcome.verdict for outcome in small.outcomes("--node", "n0003")} == {"pass"}
+    assert {outcome.verdict for outcome in small.outcomes("--assay-node", "n0003")} == {"pass"}
 
 
 def test_evidence_can_be_another_folder(small, tmp_path):
     small.collected("n0003")
     moved = small.evidence.rename(tmp_path / "friday")
-    assert {outcome.verdict for outcome in small.outcomes("--node", "n0003")} == {"error"}
-    assert {outcome.verdict for outcome in small.outcomes("--node", "n0003", "--evidence", str(moved))} == {"pass"}
+    assert {outcome.verdict for outcome in small.outcomes("--assay-node", "n0003")} == {"error"}
+    assert {outcome.verdict for outcome in small.outcomes("--assay-node", "n0003", "--assay-evidence", str(moved))} == {
+        "pass"
+    }
 
 
 def test_who_has_no_evidence_of_a_fabric_is_told_what_brings_it(tmp_path):
@@ -138,7 +140,7 @@ def test_evidence_that_is_missing_or_broken_is_an_error_that_says_so(small, text
     small.evidence.mkdir(parents=True)
     if text is not None:
         (small.evidence / "n0003.json").write_text(text)
-    outcomes = small.outcomes("--node", "n0003")
+    outcomes = small.outcomes("--assay-node", "n0003")
     assert {outcome.verdict for outcome in outcomes} == {"error"}
     assert all(says in outcome.reason for outcome in outcomes)
 
@@ -146,11 +148,11 @@ def test_evidence_that_is_missing_or_broken_is_an_error_that_says_so(small, text
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--node", "n003"), "no node 'n003'"),
-        (("--pool", "h100"), "no pool 'h100'"),
-        (("--rack", "r99"), "no rack 'r99'"),
-        (("--shard", "3/2"), "write it as 2/4"),
-        (("--shard", "²/3"), "write it as 2/4"),
+        (("--assay-node", "n003"), "no node 'n003'"),
+        (("--assay-pool", "h100"), "no pool 'h100'"),
+        (("--assay-rack", "r99"), "no rack 'r99'"),
+        (("--assay-shard", "3/2"), "write it as 2/4"),
+        (("--assay-shard", "²/3"), "write it as 2/4"),
     ],
 )
 def test_a_name_that_does_not_exist_is_a_usage_error_in_one_message(small, options, says):
@@ -182,9 +184,9 @@ def test_outside_suites_the_plugin_is_inert(pytester):
 
 def test_workers_of_xdist_deliver_the_same_outcomes(small, monkeypatch):
     small.collected("n0003")
-    plain = {(one.check, one.subject, one.verdict) for one in small.outcomes("--node", "n0003,n0004")}
+    plain = {(one.check, one.subject, one.verdict) for one in small.outcomes("--assay-node", "n0003,n0004")}
     shared = {
         (one.check, one.subject, one.verdict)
-        for one in small.outcomes("--node", "n0003,n0004", "-p", "xdist", "-n", "2")
+        for one in small.outcomes("--assay-node", "n0003,n0004", "-p", "xdist", "-n", "2")
     }
     assert plain == shared

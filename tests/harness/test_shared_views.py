@@ -41,7 +41,7 @@ def test_g_looks_at_adapters_of_its_own_node(hca):
 def test_one_check_leaves_nothing_behind_for_the_next(fleet_copy, verdicts):
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
-    seen = verdicts(fleet_copy.outcomes("--node", "n0003"))
+    seen = verdicts(fleet_copy.outcomes("--assay-node", "n0003"))
     assert seen["a_changes_what_it_was_given"] == "pass: "
     assert seen["b_is_given_it_whole"] == "pass: "
     assert seen["c_writes_to_a_spec"].startswith("error: AttributeError")
@@ -56,7 +56,7 @@ def test_each_node_has_the_guids_that_the_inventory_gives_it(fleet_copy):
     fleet_copy.collected("n0003", "n0004")
     found = {
         (one.subject, one.verdict, one.reason)
-        for one in fleet_copy.outcomes("--node", "n0003,n0004")
+        for one in fleet_copy.outcomes("--assay-node", "n0003,n0004")
         if "adapters_of_its_own" in one.check
     }
     assert {verdict for subject, verdict, _ in found if "/n0003/" in subject} == {"pass"}

@@ -112,7 +112,7 @@ EXPECTED = {name: expected for name, (_, *expected) in (CHECKS | MARKED).items()
     "no_subject": ["error", "has no argument that is a subject"],
 }
 XDIST = ("-p", "xdist", "-n", "2")
-QUICK_WAYS = {"quiet": ("-q",), "verbose": ("-v",), "ordinary": ("--ordinary-items",)}
+QUICK_WAYS = {"quiet": ("-q",), "verbose": ("-v",), "ordinary": ("--assay-ordinary-items",)}
 SLOW_WAYS = {
     "workers": XDIST,
     "workers by node": (*XDIST, "--dist", "loadgroup"),
@@ -136,7 +136,7 @@ def fleet(fleet_copy):
 
 def judged(fleet, *options: str) -> dict[tuple[str, str], tuple[str, str]]:
     """Return verdict and reason of each outcome, by the check's name and the subject."""
-    found = fleet.outcomes("--node", "n0003,n0004", *options)
+    found = fleet.outcomes("--assay-node", "n0003,n0004", *options)
     return {(one.check.split("::test_")[1], one.subject): (one.verdict, one.reason) for one in found}
 
 
@@ -165,6 +165,6 @@ def test_what_pytest_warns_of_is_shown(fleet_copy):
     marked = "import pytest\n@pytest.mark.nightlyy\ndef test_x(node):\n    assert (node.host.cpu_threads, 'never')\n"
     fleet_copy.suite(marked)
     fleet_copy.collected("n0003")
-    said = fleet_copy.pytest("--node", "n0003").stdout.str()
+    said = fleet_copy.pytest("--assay-node", "n0003").stdout.str()
     assert "PytestUnknownMarkWarning: Unknown pytest.mark.nightlyy" in said
     assert "assertion is always true" in said

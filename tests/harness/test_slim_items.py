@@ -76,7 +76,14 @@ def kinds(one):
 
 def run(fleet, *options: str, cache: bool = False):
     """Run pytest as a user does, over n0003."""
-    fixed = ["--import-mode=importlib", "-p", "assay.harness.plugin", f"--rootdir={fleet.root}", "--node", "n0003"]
+    fixed = [
+        "--import-mode=importlib",
+        "-p",
+        "assay.harness.plugin",
+        f"--rootdir={fleet.root}",
+        "--assay-node",
+        "n0003",
+    ]
     paths = [] if any("::" in option for option in options) else [str(fleet.root / "suites")]
     return fleet.pytester.runpytest_inprocess(*fixed, *([] if cache else ["-p", "no:cacheprovider"]), *paths, *options)
 
@@ -90,7 +97,7 @@ class Listener:
 
 def with_plugin(fleet, plugin):
     """Run pytest over n0003 with a plugin of a test's own, and return all its reports."""
-    fixed = ["--import-mode=importlib", "-p", "assay.harness.plugin", "-p", "no:cacheprovider", "--node", "n0003"]
+    fixed = ["--import-mode=importlib", "-p", "assay.harness.plugin", "-p", "no:cacheprovider", "--assay-node", "n0003"]
     return fleet.pytester.inline_run(
         str(fleet.root / "suites"), *fixed, f"--rootdir={fleet.root}", plugins=[plugin, Listener()]
     )
@@ -138,7 +145,7 @@ def test_a_function_that_is_more_than_a_call_gets_ordinary_items(one, function):
 
 
 def test_both_kinds_come_to_the_same_outcomes(kinds):
-    slim, ordinary = (kinds.outcomes("--node", "n0003", *more) for more in ([], ["--ordinary-items"]))
+    slim, ordinary = (kinds.outcomes("--assay-node", "n0003", *more) for more in ([], ["--assay-ordinary-items"]))
     facts = [
         {(one.check, one.subject, one.verdict, one.reason, one.measurements, one.evidence) for one in outcomes}
         for outcomes in (slim, ordinary)
@@ -182,7 +189,7 @@ def test_what_a_neighbours_teardown_does_wrong_is_an_error_and_no_crash(kinds):
 
 def test_ids_are_those_of_ordinary_items(one):
     assert judged(run(one, "--collect-only", "-q")) == IDS
-    assert judged(run(one, "--collect-only", "-q", "--ordinary-items")) == IDS
+    assert judged(run(one, "--collect-only", "-q", "--assay-ordinary-items")) == IDS
 
 
 def test_lf_runs_what_failed_and_nothing_else(one):
@@ -256,8 +263,8 @@ def test_a_bare_assert_is_taken_apart(one):
 
 
 def test_pdb_stops_in_the_check(one, forked_pytest):
-    words = ["-m", "pytest", "--pdb", "--node", "n0003", "-k", "host", "-p", "assay.harness.plugin"]
-    result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), "--fleet", str(one.root),
+    words = ["-m", "pytest", "--pdb", "--assay-node", "n0003", "-k", "host", "-p", "assay.harness.plugin"]
+    result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), "--assay-fleet", str(one.root),
                               str(one.root / "suites"), stdin=b"p 'stopped', node\nq\n")  # fmt: skip
     assert "('stopped', <h100-a/n0003>)" in result.stdout.str()
 
@@ -280,11 +287,11 @@ def test_an_id_that_does_not_exist_is_a_usage_error(one):
 def test_pytest_exit_and_ctrl_c_end_the_session(one, forked_pytest, ending):
     (one.root / "suites" / "test_own.py").write_text(f"import pytest\ndef test_x(node):\n    {ending}\n")
     words = [
-        "--node",
+        "--assay-node",
         "n0003",
         "-p",
         "assay.harness.plugin",
-        "--store",
+        "--assay-store",
         str(one.written),
         "--rootdir",
         str(one.root),
@@ -297,7 +304,17 @@ def test_pytest_exit_and_ctrl_c_end_the_session(one, forked_pytest, ending):
 def test_options_with_values_that_exist_as_paths_are_no_test_paths(one, forked_pytest):
     """Registered in a conftest, the second run would take the value for a path and know the option no more."""
     for _ in range(2):
-        words = ["-m", "pytest", "--store", str(one.written), "--node", "n0003", "-p", "assay.harness.plugin", "-q"]
+        words = [
+            "-m",
+            "pytest",
+            "--assay-store",
+            str(one.written),
+            "--assay-node",
+            "n0003",
+            "-p",
+            "assay.harness.plugin",
+            "-q",
+        ]
         result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), str(one.root / "suites"))
         assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert len(one.kept()) == len(IDS)
@@ -321,7 +338,7 @@ def test_a_node_is_judged_whole_before_the_next(one):
 
 
 def test_left_out_is_written_for_what_no_item_was_made_of(one):
-    one.outcomes("--node", "n0003", "-k", "gpu5 or host")
+    one.outcomes("--assay-node", "n0003", "-k", "gpu5 or host")
     with StoredRun.open(one.written) as stored:
         left_out = stored.left_out()
     assert sorted(f"{check.split('::')[1]}[{subject}]" for check, subject in left_out) == sorted(
@@ -330,7 +347,7 @@ def test_left_out_is_written_for_what_no_item_was_made_of(one):
 
 
 def test_outcomes_that_cannot_be_kept_are_a_usage_error_before_anything_is_judged(one):
-    result = run(one, "--store", str(one.root / "no" / "such" / "folder.sqlite"))
+    result = run(one, "--assay-store", str(one.root / "no" / "such" / "folder.sqlite"))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "the outcomes cannot be stored: unable to open database file" in result.stderr.str()
 

@@ -62,7 +62,7 @@ def test_a_failure_that_is_known_stays_a_failure_and_names_its_issue(fleet_copy)
     fleet_copy.collected("n0003", "n0004")
     tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
     (fleet_copy.root / "specs" / "known-issues.yaml").write_text(KNOWN.format(expires=tomorrow))
-    found = by_check(fleet_copy.outcomes("--node", "n0003,n0004"))
+    found = by_check(fleet_copy.outcomes("--assay-node", "n0003,n0004"))
     known, other = found["test_count", "n0003"], found["test_count", "n0004"]
     assert (known.verdict, known.known, known.counts_against_subject) == ("fail", "https://git.example/issues/7", False)
     assert (other.verdict, other.known, other.counts_against_subject) == ("fail", "", True)
@@ -76,14 +76,14 @@ def test_an_entry_that_has_expired_excuses_nothing(fleet_copy):
     fleet_copy.collected("n0003")
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     (fleet_copy.root / "specs" / "known-issues.yaml").write_text(KNOWN.format(expires=today))
-    assert by_check(fleet_copy.outcomes("--node", "n0003"))["test_count", "n0003"].counts_against_subject
+    assert by_check(fleet_copy.outcomes("--assay-node", "n0003"))["test_count", "n0003"].counts_against_subject
 
 
 def test_the_terminal_says_what_is_known(fleet_copy):
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
     (fleet_copy.root / "specs" / "known-issues.yaml").write_text(KNOWN.format(expires="2999-01-01"))
-    fleet_copy.pytest("--node", "n0003").stdout.fnmatch_lines(
+    fleet_copy.pytest("--assay-node", "n0003").stdout.fnmatch_lines(
         ["fail *test_count*8 of 9 GPUs  (known: https://git.example/issues/7)"]
     )
 
@@ -92,7 +92,7 @@ def test_a_list_that_cannot_be_read_ends_the_session_before_anything_is_judged(f
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
     (fleet_copy.root / "specs" / "known-issues.yaml").write_text("issues: []\n")
-    result = fleet_copy.pytest("--node", "n0003")
+    result = fleet_copy.pytest("--assay-node", "n0003")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert fleet_copy.kept() == []
     result.stderr.fnmatch_lines(["*specs/known-issues.yaml*"])
@@ -103,7 +103,7 @@ def test_what_a_check_finds_that_observes_is_marked_so_and_decides_nothing(stage
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
     (fleet_copy.root / "specs" / "checks" / "own.yaml").write_text(CATALOG.format(stage=stage))
-    found = by_check(fleet_copy.outcomes("--node", "n0003"))
+    found = by_check(fleet_copy.outcomes("--assay-node", "n0003"))
     assert found["test_count", "n0003"].verdict == "fail"
     assert (found["test_count", "n0003"].observed, found["test_count", "n0003"].counts_against_subject) == (
         observed,
@@ -123,7 +123,7 @@ def test_a_plugin_that_judges_again_until_it_passes_is_refused(option, fleet_cop
         "    parser.addoption('--force-flaky', action='store_true', dest='force_flaky')\n"
     )
     fleet_copy.pytester.syspathinsert()
-    result = fleet_copy.pytest("-p", "stand_in", option, "--node", "n0003")
+    result = fleet_copy.pytest("-p", "stand_in", option, "--assay-node", "n0003")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*run again until they pass*"])
     assert fleet_copy.kept() == []
@@ -132,7 +132,7 @@ def test_a_plugin_that_judges_again_until_it_passes_is_refused(option, fleet_cop
 def test_a_check_that_is_marked_flaky_is_an_error(fleet_copy):
     fleet_copy.suite(SUITE.replace("def test_passes", "@pytest.mark.flaky(reruns=3)\ndef test_passes"))
     fleet_copy.collected("n0003")
-    found = by_check(fleet_copy.outcomes("--node", "n0003"))["test_passes", "n0003"]
+    found = by_check(fleet_copy.outcomes("--assay-node", "n0003"))["test_passes", "n0003"]
     assert (found.verdict, found.reason) == (
         "error",
         "no check runs again until it passes; only collecting is retried",
@@ -147,7 +147,7 @@ def test_a_failure_keeps_the_document_that_was_judged_and_a_pass_nothing(fleet_c
     stored = fleet_copy.evidence.parent / "objects" / digest[:2] / f"{digest}.json"
     stored.parent.mkdir(parents=True)
     stored.write_bytes(content)
-    found = by_check(fleet_copy.outcomes("--node", "n0003"))
+    found = by_check(fleet_copy.outcomes("--assay-node", "n0003"))
     (kept,) = found["test_count", "n0003"].artefacts
     assert (kept.name, kept.digest, kept.bytes) == ("evidence/n0003", digest, len(content))
     assert found["test_passes", "n0003"].artefacts == ()
@@ -156,7 +156,7 @@ def test_a_failure_keeps_the_document_that_was_judged_and_a_pass_nothing(fleet_c
 def test_a_document_that_the_store_does_not_hold_is_said_not_to_be_kept(fleet_copy):
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
-    (kept,) = by_check(fleet_copy.outcomes("--node", "n0003"))["test_count", "n0003"].artefacts
+    (kept,) = by_check(fleet_copy.outcomes("--assay-node", "n0003"))["test_count", "n0003"].artefacts
     assert (kept.name, kept.digest, kept.bytes) == ("evidence/n0003: not stored: No such file or directory", "", 0)
 
 

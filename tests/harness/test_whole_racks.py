@@ -81,4 +81,4 @@ def test_what_is_promised_is_what_is_collected(trays) -> None:
 
 
 def test_a_part_of_a_rack_is_not_judged_as_the_whole(trays) -> None:
-    assert [one for one in trays.outcomes("--node", "t01") if "rack" in one.check] == []
+    assert [one for one in trays.outcomes("--assay-node", "t01") if "rack" in one.check] == []

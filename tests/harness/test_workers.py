@@ -50,7 +50,7 @@ def fleet(fleet_copy):
 
 
 def spread(fleet, *more: str):
-    return fleet.again("--node", ",".join(NODES), "-p", "xdist", "-n", "2", "--dist", "loadgroup", *more)
+    return fleet.again("--assay-node", ",".join(NODES), "-p", "xdist", "-n", "2", "--dist", "loadgroup", *more)
 
 
 def judged(fleet) -> dict[str, list[str]]:

@@ -67,7 +67,7 @@ def test_a_healthy_node_of_every_spec_passes_every_check_of_its_own(home: Path) 
         "-k",
         "not whole_rack",
         f"--rootdir={home}",
-        "--store=own.sqlite",
+        "--assay-store=own.sqlite",
     ]
     subprocess.run([*judge, *own], capture_output=True, check=False, cwd=home)
     with StoredRun.open(home / "own.sqlite") as stored:

@@ -89,7 +89,7 @@ def judge(pytester, home: Path, where: str, *options: str) -> Sequence[Outcome]:
         "no:cacheprovider",
         "-p",
         "assay.harness.plugin",
-        f"--store={written}",
+        f"--assay-store={written}",
     )
     with StoredRun.open(written) as stored:
         return list(stored.outcomes())

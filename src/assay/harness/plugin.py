@@ -30,16 +30,15 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     """Register the options of fleet suites."""
     exempt_assay_from_rewriting(pluginmanager)
     group = parser.getgroup("assay", "fleet suites (assay)")
-    group.addoption("--fleet", metavar="DIR", help="fleet repository (default: the folder that holds suites/)")
-    group.addoption("--evidence", metavar="DIR", help="evidence by node (default: FLEET/.assay/evidence/latest)")
-    group.addoption("--ledger", metavar="WHERE", help="ledger with earlier passes, for `since_last_pass`")
+    group.addoption("--assay-fleet", metavar="DIR", help="fleet repository (default: the folder that holds suites/)")
+    group.addoption("--assay-evidence", metavar="DIR", help="evidence by node (default: FLEET/.assay/evidence/latest)")
+    group.addoption("--assay-ledger", metavar="WHERE", help="ledger with earlier passes, for `since_last_pass`")
     for name, what in (("node", "nodes"), ("pool", "pools"), ("rack", "racks"), ("phase", "phases")):
-        group.addoption(
-            f"--{name}", action="append", default=[], metavar="NAME", help=f"judge only these {what} (comma, repeat)"
-        )
-    group.addoption("--shard", metavar="I/N", help="judge the I-th of N shards of the nodes, counted from 1")
-    group.addoption("--ordinary-items", action="store_true", help="make every check an ordinary pytest item: slower")
-    group.addoption("--store", metavar="FILE", help="store outcomes in FILE; what it holds already is not judged again")
+        wanted = f"judge only these {what} (comma, repeat)"
+        group.addoption(f"--assay-{name}", action="append", default=[], metavar="NAME", help=wanted)
+    group.addoption("--assay-shard", metavar="I/N", help="judge the I-th of N shards of the nodes, counted from 1")
+    group.addoption("--assay-ordinary-items", action="store_true", help="make every check an ordinary item: slower")
+    group.addoption("--assay-store", metavar="FILE", help="store outcomes in FILE; what it holds is not judged again")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -56,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
         end_with_parent()
     for line in CHECK_MARKERS:
         config.addinivalue_line("markers", line)
-    if config.getoption("--store") and not hasattr(config, "workerinput"):
+    if config.getoption("--assay-store") and not hasattr(config, "workerinput"):
         _merge_worker_files(config)
 
 
@@ -84,7 +83,7 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
     """Let `--dist loadgroup` judge all items of a node in one worker."""
-    home = Path(config.getoption("--fleet") or config.rootpath)
+    home = Path(config.getoption("--assay-fleet") or config.rootpath)
     if config.getoption("dist") != "loadgroup" or not (home / "inventory").is_dir() or not (home / "suites").is_dir():
         return None
     from assay.harness.xdist_scheduler import NodeGroupScheduler
@@ -103,9 +102,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Merge the files of worker processes, and set the exit status by all outcomes of the file, earlier ones too."""
-    if session.config.getoption("--shard"):
+    if session.config.getoption("--assay-shard"):
         gc.freeze()  # the process ends now, and pytest would look for garbage ten times on the way
-    file = session.config.getoption("--store")
+    file = session.config.getoption("--assay-store")
     refused = session.exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
     if not file or refused or hasattr(session.config, "workerinput"):
         return
@@ -117,7 +116,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
         found = has_deciding_outcomes(Path(file))
         session.exitstatus = session.exitstatus if found is None else int(found)
-    if session.config.getoption("--shard") and session.stash.get(IS_THROUGH_KEY, False):
+    if session.config.getoption("--assay-shard") and session.stash.get(IS_THROUGH_KEY, False):
         from assay.harness.judging.session_outcome_file import mark_judged
 
         mark_judged(Path(file))
@@ -126,12 +125,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _merge_worker_files(config: pytest.Config) -> None:
     from assay.harness.judging.session_outcome_file import merge_worker_files
 
-    merge_worker_files(Path(config.getoption("--store")))
+    merge_worker_files(Path(config.getoption("--assay-store")))
 
 
 def _find_fleet(module: Path, config: pytest.Config) -> tuple[Path, Path] | None:
     """Return the suites folder of a module and the fleet that it judges, None for a module that is no suite."""
     suites = next(folder for folder in module.parents if folder.name == "suites")
-    named = config.getoption("--fleet")
+    named = config.getoption("--assay-fleet")
     home = Path(named).resolve() if named else suites.parent
     return (suites, home) if (home / "inventory").is_dir() and (home / "specs").is_dir() else None

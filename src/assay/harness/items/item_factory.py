@@ -19,7 +19,7 @@ from assay.model.outcome import CheckSubject
 
 OWN_MARKS = frozenset(line.partition(":")[0].partition("(")[0] for line in CHECK_MARKERS)
 """Marks on which no plugin acts. A check with any other mark gets ordinary items, so that the mark takes effect."""
-DEBUG_OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "ordinary_items")
+DEBUG_OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "assay_ordinary_items")
 """Options that show what slim items lack: phases, fixtures, a traceback."""
 NO_SUBJECT = NamedSubject(CheckSubject("", ""), "", "")
 

@@ -76,16 +76,16 @@ class SuiteHooks:
         self.fleet = load_cached_fleet(home)
         selection = select_nodes(self.fleet, config)
         self.subjects = SelectedSubjects(selection)
-        self.phases = {name for text in option("--phase") for name in text.split(",")}
+        self.phases = {name for text in option("--assay-phase") for name in text.split(",")}
         self._delivery = _open_delivery(config, self.fleet, selection)
-        evidence_folder = Path(option("--evidence") or home / ".assay" / "evidence" / "latest")
+        evidence_folder = Path(option("--assay-evidence") or home / ".assay" / "evidence" / "latest")
         self.evidence = (
             self._delivery.open_evidence(evidence_folder) if self._delivery else EvidenceCache(evidence_folder)
         )
         self._annotate = OutcomeAnnotator(self.fleet, self._delivery, self.evidence)
         escape_terminal(config)
         self.one_line_output = terminal_report.is_one_line_output(config)
-        ledger = option("--ledger") or os.environ.get(LEDGER_VARIABLE, "")
+        ledger = option("--assay-ledger") or os.environ.get(LEDGER_VARIABLE, "")
         fixtures = CheckFixtures(self.fleet, ledger, CONTEXT_KEY, os.environ.get(REJUDGED_RUN_VARIABLE, ""))
         self._expressions, self._factory = (
             ExpressionFilter(TypedSelection.of_session(config)),
@@ -162,7 +162,7 @@ class SuiteHooks:
             items[:] = [item for item in items if isinstance(item, SlimItem) or not self._was_judged(item)]
         sort_items_by_node(items, self.fleet)
         is_large = len(items) >= MANY_ITEMS or len(self.fleet.nodes) >= MANY_ITEMS
-        if is_large or self.config.getoption("--shard"):  # a shard is a process of its own
+        if is_large or self.config.getoption("--assay-shard"):  # a shard is a process of its own
             gc.freeze()  # these objects live until the end: no collection need look at them
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
@@ -172,7 +172,7 @@ class SuiteHooks:
         """
         if self._delivery is None:
             return
-        own, is_shard = [item for item in items if self.owns(item)], bool(self.config.getoption("--shard"))
+        own, is_shard = [item for item in items if self.owns(item)], bool(self.config.getoption("--assay-shard"))
         asked = {item: is_shard and not self._expressions.leaves_out(item) for item in own}
         self._delivery.add_left_out(self._name(item) for item in own if not asked[item])
         for item in own:
@@ -253,7 +253,7 @@ class SuiteHooks:
 
 
 def _open_delivery(config: pytest.Config, fleet: Fleet, selection: NodeSelection) -> OutcomeDelivery | None:
-    if not config.getoption("--store"):
+    if not config.getoption("--assay-store"):
         return None
     from assay.harness.judging.session_outcome_file import open_delivery
 

@@ -1,4 +1,4 @@
-"""Stores the outcomes of a session in the file of `--store`, as soon as there are any.
+"""Stores the outcomes of a session in the file of `--assay-store`, as soon as there are any.
 
 The file is the checkpoint too: what an earlier session stored in it is not judged again. Workers of xdist write a file
 each beside it; the session that started them merges these.
@@ -101,17 +101,17 @@ class RecordedEvidenceCache(EvidenceCache):
 
 
 def open_delivery(config: pytest.Config, fleet: Fleet, nodes: Collection[str]) -> OutcomeDelivery | None:
-    """Return what stores the outcomes of a session, None without --store. Raises AssayError."""
-    option = config.getoption("--store")
+    """Return what stores the outcomes of a session, None without --assay-store. Raises AssayError."""
+    option = config.getoption("--assay-store")
     if not option:
         return None
     file = Path(option)
-    phases = {name for text in config.getoption("--phase") for name in text.split(",")}
+    phases = {name for text in config.getoption("--assay-phase") for name in text.split(",")}
     try:
         started = _read_started_run(file) if file.exists() else StartedRun({}, UnjudgedReasons({}))
         run = started.run or create_run(fleet, nodes, phases, datetime.now(UTC))
         writer = OutcomeWriter(_file_of_process(file, config), run, read_program_versions())
-        is_one_process = bool(config.getoption("--shard")) and not hasattr(config, "workerinput")
+        is_one_process = bool(config.getoption("--assay-shard")) and not hasattr(config, "workerinput")
         return OutcomeDelivery(file, run, writer, started, CurrentCheck(file) if is_one_process else None)
     except (OSError, sqlite3.Error, AssayError) as error:
         raise AssayError(f"the outcomes cannot be stored: {error}", where=option, fix=STORE_FIX) from None

@@ -122,7 +122,7 @@ def cut_into_shards(
     for number in range(1, manifest.shards + 1):
         store = home / f"share-{number}.sqlite"
         OutcomeWriter(store, manifest.run).close()
-        arguments = ["--shard", f"{number}/{manifest.shards}", "--store", str(store), *options]
+        arguments = ["--assay-shard", f"{number}/{manifest.shards}", "--assay-store", str(store), *options]
         root = str(fleet.root)
         plugin = ["-p", "assay.harness.plugin", "--rootdir", root, "--confcutdir", root]
         command = (sys.executable, *PYTEST_ARGUMENTS, *plugin, *arguments)
@@ -137,10 +137,10 @@ def is_shard_judged(shard: RunShard) -> bool:
 
 def _shard_options(fleet: Fleet, manifest: RunManifest, home: Path) -> list[str]:
     """Return the options of every shard. Node names are in a file, since many do not fit into a command."""
-    options = ["--fleet", str(fleet.root), "--evidence", str(manifest.evidence)]
-    options += ["--phase", ",".join(manifest.run.phases)] if manifest.run.phases else []
+    options = ["--assay-fleet", str(fleet.root), "--assay-evidence", str(manifest.evidence)]
+    options += ["--assay-phase", ",".join(manifest.run.phases)] if manifest.run.phases else []
     if len(manifest.run.nodes) == len(fleet.nodes):
         return options
     names = home / "nodes"
-    names.write_text(f"--node={','.join(manifest.run.nodes)}\n")
+    names.write_text(f"--assay-node={','.join(manifest.run.nodes)}\n")
     return [*options, f"@{names}"]

@@ -77,16 +77,16 @@ def find_subject_kind(function: Callable[..., Any]) -> str:
 
 
 def select_nodes(fleet: Fleet, config: pytest.Config) -> NodeSelection:
-    """Return the nodes of --node, --pool, --rack and --shard. Raises AssayError for a name that does not exist."""
-    names = _parse_names(config.getoption("--node"), fleet.nodes, "node")
-    pools = _parse_names(config.getoption("--pool"), (node.pool for node in fleet.nodes.values()), "pool")
-    racks = _parse_names(config.getoption("--rack"), (node.rack for node in fleet.nodes.values()), "rack")
+    """Return the nodes that the options select. Raises AssayError for a name that does not exist."""
+    names = _parse_names(config.getoption("--assay-node"), fleet.nodes, "node")
+    pools = _parse_names(config.getoption("--assay-pool"), (node.pool for node in fleet.nodes.values()), "pool")
+    racks = _parse_names(config.getoption("--assay-rack"), (node.rack for node in fleet.nodes.values()), "rack")
     nodes = tuple(
         name
         for name in ([name for name in fleet.nodes if name in names] if names else fleet.nodes)
         if (not pools or fleet.nodes[name].pool in pools) and (not racks or fleet.nodes[name].rack in racks)
     )
-    shard, shard_count = _parse_shard(config.getoption("--shard") or "1/1")
+    shard, shard_count = _parse_shard(config.getoption("--assay-shard") or "1/1")
     return NodeSelection(fleet, nodes, shard, shard_count)
 
 
@@ -104,7 +104,7 @@ def _parse_shard(text: str) -> tuple[int, int]:
     shard, _, count = text.partition("/")
     if shard.isdecimal() and count.isdecimal() and 1 <= int(shard) <= int(count):
         return int(shard), int(count)
-    raise AssayError(f"--shard {text} is no shard", fix="write it as 2/4: the second of four")
+    raise AssayError(f"--assay-shard {text} is no shard", fix="write it as 2/4: the second of four")
 
 
 MAX_OPEN_WORDS = 6

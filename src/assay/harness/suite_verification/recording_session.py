@@ -139,7 +139,13 @@ def _arguments(sitting: RecordingSession, home: Path, folder: Path) -> list[str]
     root = sitting.suites.parent
     ids = [f"{root / one.check}[{one.subject}]" for one in sitting.expected]
     own = ["--import-mode=importlib", "-qs", "-p", "assay.harness.plugin", *(f"-pno:{name}" for name in UNUSED_PLUGINS)]
-    return [*ids, *own, f"--rootdir={root}", f"--fleet={home}", f"--evidence={folder / 'evidence' / 'latest'}"]
+    return [
+        *ids,
+        *own,
+        f"--rootdir={root}",
+        f"--assay-fleet={home}",
+        f"--assay-evidence={folder / 'evidence' / 'latest'}",
+    ]
 
 
 @contextlib.contextmanager
