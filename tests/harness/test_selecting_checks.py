@@ -82,6 +82,7 @@ def test_pool_and_rack_and_node_narrow_each_other(small):
     assert len(ids(small, "--assay-rack", "r02", "-k", "host")) == 4
     assert len(ids(small, "--assay-rack", "r02", "--assay-pool", "byo-b")) == 0
     assert len(ids(small, "--assay-node", "n0001,n0002", "--assay-node", "n0003", "-k", "host")) == 3
+    assert len(ids(small, "--assay-node", "n[0001-0003],n0005", "-k", "host")) == 4
 
 
 def test_a_phase_leaves_out_checks_that_do_not_run_in_it(small):

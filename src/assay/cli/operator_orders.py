@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.completion import complete_nodes
+from assay.cli.options import unfold_names
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.model.errors import AssayError
 
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 NodeNames = Annotated[
     list[str],
-    typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="One or more nodes.", show_default=False),
+    typer.Argument(
+        metavar="NODE",
+        autocompletion=complete_nodes,
+        callback=unfold_names,
+        help="One or more nodes, such as n[0001-0099].",
+        show_default=False,
+    ),
 ]
 Reason = Annotated[
     str,

@@ -8,11 +8,18 @@ from typing import Annotated, Literal
 import typer
 
 from assay.cli.completion import complete_nodes, complete_phases, complete_pools, complete_runs
+from assay.model.texts.node_sets import expand_names
 
 WHICH = "Selection"
 HOW = "How to run"
 FROM_FILES = "From files"
 """Titles of option groups in --help."""
+
+
+def unfold_names(names: list[str] | None) -> list[str] | None:
+    """Return the nodes of names as ClusterShell folds them, such as `n[0001-0099],n0120`."""
+    return names and [node for name in names for node in expand_names(name)]
+
 
 FleetDir = Annotated[
     Path,
@@ -47,7 +54,8 @@ Nodes = Annotated[
         "--node",
         metavar="NODE",
         autocompletion=complete_nodes,
-        help="Only this node; may be repeated.",
+        callback=unfold_names,
+        help="Only this node, or these: n[0001-0099]. May be repeated.",
         rich_help_panel=WHICH,
     ),
 ]

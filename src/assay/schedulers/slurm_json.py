@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from assay.model.errors import AssayError
-from assay.schedulers.slurm_host_list import expand_host_list
+from assay.model.texts.node_sets import expand_node_set
 
 ENDED_JOB_STATES = frozenset(
     {
@@ -65,7 +65,8 @@ SlurmText = Annotated[str, BeforeValidator(lambda value: value or "")]
 UnquotedText = Annotated[str, BeforeValidator(lambda value: (value or "").strip('"'))]
 """scontrol keeps the quotes around a comment as a part of it, but removes those around a reason (22.05)."""
 StateWords = Annotated[frozenset[str], BeforeValidator(_parse_states)]
-HostNames = Annotated[tuple[str, ...], BeforeValidator(lambda value: expand_host_list(value or ""))]
+MAX_HOSTS = 1_000_000
+HostNames = Annotated[tuple[str, ...], BeforeValidator(lambda value: expand_node_set(value or "", MAX_HOSTS))]
 
 
 class _SlurmRecord(BaseModel):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from assay.cli.verbs.evidence.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.texts.node_sets import MAX_NODES, expand_names
 from assay.observe.logs.host_blocks import split_host_blocks
-from assay.observe.logs.node_sets import MAX_HOSTS, expand_node_set
 from assay.observe.recordings.recording_reader import read_recordings
 
 XID = "[ 1001.500000] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
@@ -74,12 +74,12 @@ def test_observing_a_node_takes_the_block_of_one_host_and_refuses_those_of_two(t
     ],
 )
 def test_folded_names(folded, hosts):
-    assert expand_node_set(folded) == hosts
+    assert expand_names(folded) == hosts
 
 
 @given(st.text("n[]-,0129/", max_size=40))
 def test_no_name_breaks_the_unfolding_or_becomes_too_many(text):
-    assert 1 <= len(expand_node_set(text)) <= MAX_HOSTS
+    assert 1 <= len(expand_names(text)) <= MAX_NODES
 
 
 @given(st.integers(1, 200))

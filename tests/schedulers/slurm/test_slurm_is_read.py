@@ -19,9 +19,9 @@ from slurm_room import adapter
 
 from assay.model.cordon_ownership import display_reason, is_our_reason, is_untampered, prefix_reason, tag_reason
 from assay.model.errors import AssayError
+from assay.model.texts.node_sets import expand_node_set
 from assay.schedulers.slurm_cordon import find_slurm_cordon, is_closed_in_slurm
 from assay.schedulers.slurm_customer_jobs import occupies_node
-from assay.schedulers.slurm_host_list import expand_host_list
 from assay.schedulers.slurm_json import parse_jobs, parse_nodes
 
 ANYTHING = some.recursive(
@@ -165,7 +165,7 @@ def test_hosts_are_those_that_scontrol_names(nobody: str, ranges: list[tuple[str
     text = ",".join(f"{stem}[{first:03d}-{first + more:03d},7]" for stem, first, more in ranges)
     command, conf = ["scontrol", "show", "hostnames", text], {**os.environ, "SLURM_CONF": nobody}
     own = subprocess.run(command, capture_output=True, text=True, check=True, env=conf)
-    assert list(expand_host_list(text)) == own.stdout.split()
+    assert list(expand_node_set(text)) == own.stdout.split()
 
 
 ASKED: dict[str, Callable[[Any], object]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -25,6 +25,7 @@ from assay.harness.selection.typed_selection import TypedSelection
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.specs.check_catalog_and_gates import SUBJECT_KIND_OF_FIXTURE
+from assay.model.texts.node_sets import expand_node_set
 
 RequestedIds = Mapping[str, frozenset[str] | None]
 """Functions of a module by name, each with the ids of the requested subjects; None stands for all of them."""
@@ -91,13 +92,21 @@ def select_nodes(fleet: Fleet, config: pytest.Config) -> NodeSelection:
 
 
 def _parse_names(texts: list[str], known: Iterable[str], what: str) -> set[str]:
-    requested = {name for text in texts for name in text.split(",") if name}
+    requested = {name for text in texts for name in _split_names(text) if name}
     existing = set(known) if requested else set()
     for name in sorted(requested - existing):
         near = get_close_matches(name, existing, n=3)
         fix = f"did you mean {' or '.join(near)}?" if near else f"`assay status` lists every {what}"
         raise AssayError(f"the inventory has no {what} {name!r}", fix=fix)
     return requested
+
+
+def _split_names(text: str) -> Sequence[str]:
+    """Return the names of a list with commas, or of nodes as ClusterShell folds them: `n[01-16]`."""
+    try:
+        return expand_node_set(text)
+    except ValueError:
+        return text.split(",")
 
 
 def _parse_shard(text: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from assay.observe.logs.node_sets import NODE_SET, expand_node_set
+from assay.model.texts.node_sets import NODE_SET, expand_names
 
 _RULE = rb"-{3,}[ \t]*\r?\n"
 _HEADING = re.compile(
@@ -33,7 +33,7 @@ def has_host_blocks(sample: Sequence[bytes]) -> bool:
 def split_host_blocks(pieces: Iterable[bytes]) -> Iterator[tuple[tuple[str, ...], Iterator[bytes]]]:
     """Yield the hosts of each block and its pieces, which must be read before the next block. No hosts: no heading."""
     for (_, hosts), parts in groupby(_mark_parts(pieces), key=itemgetter(0, 1)):
-        yield expand_node_set(hosts) if hosts else (), (part for _, _, part in parts if part)
+        yield expand_names(hosts) if hosts else (), (part for _, _, part in parts if part)
 
 
 def _mark_parts(pieces: Iterable[bytes]) -> Iterator[tuple[int, str, bytes]]:

@@ -9,6 +9,7 @@ from itertools import chain
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
+from assay.model.texts.node_sets import expand_names
 from assay.observe.logs.bug_report import is_bug_report, read_sections
 from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
@@ -21,7 +22,6 @@ from assay.observe.logs.kernel_log_search import (
 )
 from assay.observe.logs.line_envelope import split_line
 from assay.observe.logs.log_form_protocol import LogForm, LogQuery, UnknownLogForm, list_log_forms
-from assay.observe.logs.node_sets import expand_node_set
 from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 
 SAMPLE_LINES = 200
@@ -58,7 +58,7 @@ class LogReader:
         try:
             for message in self._read_pieces(sample, chain([first], pieces)):
                 if "[" in message.host:
-                    yield from (message._replace(host=host) for host in expand_node_set(message.host))
+                    yield from (message._replace(host=host) for host in expand_names(message.host))
                 else:
                     yield message
         except UnknownLogForm:

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from assay.cli.completion import complete_nodes
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, unfold_names
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.provisioning.seen_machine import SeenMachine
@@ -89,6 +89,7 @@ def take_over(
         typer.Argument(
             metavar="NODE",
             autocompletion=complete_nodes,
+            callback=unfold_names,
             help="The nodes. Default: all that were not taken over yet.",
             show_default=False,
         ),

@@ -15,7 +15,7 @@ import typer
 
 from assay.cli.completion import complete_nodes, complete_pools
 from assay.cli.name_check import require_known, select_nodes
-from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat
+from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, unfold_names
 from assay.cli.render.collected_evidence import (
     CollectionReport,
     describe_collection,
@@ -37,7 +37,13 @@ observe_app = typer.Typer(add_completion=False)
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NODE", autocompletion=complete_nodes, help="The nodes. Default: all.", show_default=False),
+    typer.Argument(
+        metavar="NODE",
+        autocompletion=complete_nodes,
+        callback=unfold_names,
+        help="The nodes. Default: all.",
+        show_default=False,
+    ),
 ]
 Pool = Annotated[
     str,

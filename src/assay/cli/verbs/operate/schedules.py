@@ -13,7 +13,7 @@ import typer
 
 from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, unfold_names
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
@@ -127,6 +127,7 @@ def coverage(
         typer.Argument(
             metavar="NODE",
             autocompletion=complete_nodes,
+            callback=unfold_names,
             help="Only the GPUs of these nodes. Default: all.",
             show_default=False,
         ),
