@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 
 import pytest
 from forked_assay import share_importer
-from forked_python import ForkingPopen, Spawner, serve, start_modules_by
+from forked_python import PATHS_OF_TESTS, TESTS, ForkingPopen, Spawner, serve, start_modules_by
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Keeps numpy from starting threads when it is imported: a fork may wait for ever for what a thread had locked."""
@@ -63,6 +63,7 @@ def main(paths: Sequence[str]) -> None:
         os.dup2(nothing.fileno(), 0)
         pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *paths], plugins=[_PartlyImported()])
     assert _count_threads() == 1, f"a module of the tests starts a thread: {threading.enumerate()}"
+    PATHS_OF_TESTS.extend(place for place in sys.path if place.startswith(str(TESTS)))
     gc.collect()
     gc.freeze()
     serve(line)

@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).parent))
 from collected_once import fork_workers
 from cpu_budget import CpuBudget
 from forked_assay import end_importer, lend_spawner
-from forked_python import start_modules_by
+from forked_python import PATHS_OF_TESTS, start_modules_by
 from shared_reading import share_what_is_read
 
 from assay.fleet.yaml_document import ParseCache
@@ -105,6 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Import the tests before xdist starts its workers."""
+    sys.path += [place for place in PATHS_OF_TESTS if place not in sys.path]
     fork_workers(session.config)
 
 

@@ -44,6 +44,8 @@ IMPORTED_ANEW = {
 IMPORTER_VARIABLE = "ASSAY_TESTS_IMPORTER"
 """Says where the workers of one run find the process that has imported `assay`."""
 TESTS = Path(__file__).parent
+PATHS_OF_TESTS: list[str] = []
+"""Where modules beside the tests are found, as conftests say it. xdist gives each worker its controller's paths."""
 
 
 class Spawner:

@@ -57,4 +57,5 @@ def test_where_there_is_no_fleet_nothing_is_completed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_printed(shell: str) -> None:
-    assert "_ASSAY_COMPLETE" in CliRunner().invoke(app, ["--show-completion", shell], prog_name="assay").stdout
+    answer = CliRunner().invoke(app, [], prog_name="assay", env={"_ASSAY_COMPLETE": f"source_{shell}"})
+    assert f"complete_{shell}" in answer.stdout
