@@ -55,7 +55,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts backgrou
 
 BY_THE_CLOCK = [HealthCheck.too_slow]
 settings.register_profile(
-    "repeatable", derandomize=True, database=None, deadline=None, print_blob=True, suppress_health_check=BY_THE_CLOCK
+    "repeatable",
+    max_examples=50,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=BY_THE_CLOCK,
 )
 settings.register_profile(
     "explore", max_examples=1000, deadline=None, print_blob=True, suppress_health_check=BY_THE_CLOCK
