@@ -42,6 +42,8 @@ def test_a_node_that_runs_another_image_gets_the_declared_one(boot: BootRoom, ac
     assert state["asset_tag"] == "property of lab 1", "the BMC has its own asset tag again"
 
 
+QUESTIONS = 20
+"""How often a machine is asked what it runs: on a busy one of ours, an answer may come too late to count."""
 MACHINES = [f"m{number:03}" for number in range(50)]
 
 
@@ -74,8 +76,9 @@ def test_fifty_machines_start_at_once(many: BootRoom) -> None:
     def start(node: str) -> str:
         intent = many.begin(node)
         netboot.run(many.room.context(), intent)
-        proof = netboot.verify(many.room.context(), intent)
-        return "" if proof.done else proof.reason
+        proofs = (netboot.verify(many.room.context(), intent) for _ in range(QUESTIONS))
+        known = next((proof for proof in proofs if proof.done is not None), None)
+        return "unknown" if known is None else "" if known.done else known.reason
 
     with ThreadPoolExecutor(len(MACHINES)) as pool:
         assert dict(zip(MACHINES, pool.map(start, MACHINES), strict=True)) == dict.fromkeys(MACHINES, "")
