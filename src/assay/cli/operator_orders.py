@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.completion import complete_nodes
-from assay.cli.options import unfold_names
+from assay.cli.options import nodes_argument
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.model.errors import AssayError
 
@@ -21,13 +20,7 @@ if TYPE_CHECKING:
 
 NodeNames = Annotated[
     list[str],
-    typer.Argument(
-        metavar="NODE",
-        autocompletion=complete_nodes,
-        callback=unfold_names,
-        help="One or more nodes, such as n[0001-0099].",
-        show_default=False,
-    ),
+    nodes_argument("One or more nodes, such as n[0001-0099]."),
 ]
 Reason = Annotated[
     str,

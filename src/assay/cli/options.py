@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +19,13 @@ FROM_FILES = "From files"
 def unfold_names(names: list[str] | None) -> list[str] | None:
     """Return the nodes of names as ClusterShell folds them, such as `n[0001-0099],n0120`."""
     return names and [node for name in names for node in expand_names(name)]
+
+
+def nodes_argument(meaning: str) -> Any:
+    """Return the argument NODE of a command that takes several nodes; `meaning` is its line of help."""
+    return typer.Argument(
+        metavar="NODE", autocompletion=complete_nodes, callback=unfold_names, help=meaning, show_default=False
+    )
 
 
 FleetDir = Annotated[
@@ -76,6 +83,16 @@ Phases = Annotated[
         metavar="PHASE",
         autocompletion=complete_phases,
         help="Only checks of this phase, such as test or production; may be repeated.",
+        rich_help_panel=WHICH,
+    ),
+]
+Pool = Annotated[
+    str,
+    typer.Option(
+        "--pool",
+        metavar="POOL",
+        autocompletion=complete_pools,
+        help="Only the nodes of this pool.",
         rich_help_panel=WHICH,
     ),
 ]

@@ -8,8 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from assay.cli.completion import complete_nodes
-from assay.cli.options import FleetDir, OutputFormat, unfold_names
+from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.provisioning.seen_machine import SeenMachine
@@ -86,13 +85,7 @@ def take_over(
     context: typer.Context,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NODE",
-            autocompletion=complete_nodes,
-            callback=unfold_names,
-            help="The nodes. Default: all that were not taken over yet.",
-            show_default=False,
-        ),
+        nodes_argument("The nodes. Default: all that were not taken over yet."),
     ] = None,
 ) -> None:
     """Change the factory login of new nodes' BMCs to the one of `bmc_credentials`, once.

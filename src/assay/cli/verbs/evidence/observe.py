@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.completion import complete_nodes, complete_pools
+from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known, select_nodes
-from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, unfold_names
+from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, nodes_argument
 from assay.cli.render.collected_evidence import (
     CollectionReport,
     describe_collection,
@@ -37,23 +37,7 @@ observe_app = typer.Typer(add_completion=False)
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NODE",
-        autocompletion=complete_nodes,
-        callback=unfold_names,
-        help="The nodes. Default: all.",
-        show_default=False,
-    ),
-]
-Pool = Annotated[
-    str,
-    typer.Option(
-        "--pool",
-        metavar="POOL",
-        autocompletion=complete_pools,
-        help="Only the nodes of this pool.",
-        rich_help_panel=WHICH,
-    ),
+    nodes_argument("The nodes. Default: all."),
 ]
 Here = Annotated[
     bool, typer.Option("--here", help="Read this machine instead, and print all readings.", rich_help_panel=WHICH)

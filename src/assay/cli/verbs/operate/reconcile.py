@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.completion import complete_pools
 from assay.cli.name_check import select_nodes
-from assay.cli.options import HOW, WHICH, FleetDir, Nodes, OutputFormat
+from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
@@ -47,16 +46,6 @@ Interval = Annotated[
         min=1,
         help="Seconds between two observations of a node. Default: specs/schedules.",
         rich_help_panel=HOW,
-    ),
-]
-Pool = Annotated[
-    str,
-    typer.Option(
-        "--pool",
-        metavar="POOL",
-        autocompletion=complete_pools,
-        help="Only the nodes of this pool.",
-        rich_help_panel=WHICH,
     ),
 ]
 Metrics = Annotated[

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
-from assay.cli.options import FleetDir, OutputFormat, unfold_names
+from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.render.progress import print_step
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
@@ -124,13 +123,7 @@ def coverage(
     context: typer.Context,
     nodes: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NODE",
-            autocompletion=complete_nodes,
-            callback=unfold_names,
-            help="Only the GPUs of these nodes. Default: all.",
-            show_default=False,
-        ),
+        nodes_argument("Only the GPUs of these nodes. Default: all."),
     ] = None,
     weeks: Annotated[int, typer.Option("--weeks", min=1, metavar="N", help="Count the visits of so many weeks.")] = 4,
     fleet: FleetDir = Path(),

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.completion import complete_nodes
-from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, unfold_names
+from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
 from assay.collectives.group_judging import WholeStage
 from assay.model.errors import AssayError
@@ -26,12 +25,7 @@ collectives_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 Nodes = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NODE",
-        autocompletion=complete_nodes,
-        callback=unfold_names,
-        help="Only these nodes. Default: all of the design.",
-    ),
+    nodes_argument("Only these nodes. Default: all of the design."),
 ]
 Design = Annotated[str, typer.Option(metavar="NAME", help="The FabricDesign. Default: the only one.")]
 Routes = Annotated[
