@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,7 +32,6 @@ class Lab:
 
     world: LabWorld
     bmcs: VirtualBmcs
-    started_in_s: float = 0.0
 
     def base(self, node: str = "n0003") -> str:
         return f"https://127.0.0.1:{self.bmcs.ports[node]}"
@@ -116,9 +114,8 @@ def furnish(world: LabWorld, fleet: Fleet, nodes: Sequence[str]) -> None:
 
 def started(world: LabWorld, loop: Loop) -> Lab:
     bmcs = VirtualBmcs(world, credentials=f"{USER}:{PASSWORD}")
-    begin = time.process_time()
     loop.run(bmcs.start())
-    return Lab(world, bmcs, time.process_time() - begin)
+    return Lab(world, bmcs)
 
 
 class Builder:

@@ -1,10 +1,9 @@
-"""The probe sent over ssh reads a virtual node as an installed one does, within its cost limit."""
+"""The probe sent over ssh reads a virtual node as an installed one does, in little memory. `make bench` times it."""
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from typing import Any
 from assay.observe.transports.command_transport import build_probe_script
 from assay.observe.unanswered_channels import iterate_leaves
 
-CPU_S, MEMORY_MB = 0.5, 60
+MEMORY_MB = 60
 
 
 def shell(node: Any) -> list[str]:
@@ -36,17 +35,6 @@ def test_it_reads_what_an_installed_one_reads_and_nothing_lands_on_the_node(node
     installed = node.probe()
     assert [path for path, _ in iterate_leaves(found)] == [path for path, _ in iterate_leaves(installed)]
     assert found["gpu"]["driver"] == installed["gpu"]["driver"]
-
-
-def test_it_costs_less_cpu_than_it_may_with_all_its_children(node: Any) -> None:
-    assert min(cpu_s(node) for _ in range(3)) < CPU_S
-
-
-def cpu_s(node: Any) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    brought(node)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_it_takes_less_memory_than_it_may_with_all_its_children(node: Any, tmp_path: Path) -> None:

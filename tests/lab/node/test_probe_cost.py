@@ -1,4 +1,4 @@
-"""The cost of the probe on a large node: 10 adapters, 224 CPUs, 32 modules, 300 PCI devices, 3,000 processes."""
+"""The memory of the probe on a large node: 10 adapters, 224 CPUs, 32 modules, 300 PCI devices, 3,000 processes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from assay.lab.node.shell import install_tools
 from assay.lab.node.virtual_node import render_node
 
 PROCESSES, INTERRUPTS, DEVICES, CPUS = 3_000, 2_500, 300, 224
-MOST_CPU_S, MOST_MIB = 0.5, 60
+MOST_MIB = 60
 # A small process between us and the probe: what a child is said to have used at most begins with what its parent had.
 MEASURED = """
 import json, resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
-sys.stderr.write(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+sys.stderr.write(json.dumps(used.ru_maxrss / 1024))
 """
 
 
@@ -60,17 +60,14 @@ def put(path: Path, content: str) -> None:
     path.write_text(content)
 
 
-def test_a_large_node_is_read_for_half_a_cpu_second_and_sixty_megabytes(large: Path, tmp_path: Path) -> None:
-    """The least of three: others may load this machine."""
+def test_a_large_node_is_read_in_sixty_megabytes(large: Path, tmp_path: Path) -> None:
     path = f"{install_tools(tmp_path / 'tools')}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-S", "-c", MEASURED, sys.executable, "-m", "assay.probe", "--root", str(large)]
     environment = {**os.environ, "PATH": path, "ASSAY_ROOT": str(large)}
-    runs = [subprocess.run(command, capture_output=True, check=True, env=environment) for _ in range(3)]
-    probe = json.loads(runs[0].stdout)["probe"]
+    run = subprocess.run(command, capture_output=True, check=True, env=environment)
+    probe = json.loads(run.stdout)["probe"]
     assert probe["host"]["processes"]["count"]["value"] >= PROCESSES
     assert len(probe["memory"]["firmware"]["dimms"]) == 32
     assert len(probe["hca"]) == 10
     assert probe["memory"]["machine_checks"]["exceptions"]["value"] == sum(range(CPUS))
-    spent = [json.loads(run.stderr) for run in runs]
-    assert min(cpu_s for cpu_s, _ in spent) < MOST_CPU_S
-    assert max(mib for _, mib in spent) < MOST_MIB
+    assert json.loads(run.stderr) < MOST_MIB
