@@ -41,7 +41,7 @@ def test_the_tables_of_the_subnet_manager_decide_over_the_design() -> None:
     topology = fat_tree(**SMALL)
     by_design = build_fabric_map(topology, {})
     swapped = TABLES.replace("0x0002 003", "0x0002 004", 1)
-    fabric = add_routes(by_design, topology, read_forwarding_tables(swapped))
+    fabric = add_routes(by_design, topology, read_forwarding_tables(swapped).tables)
     assert by_design.find_uplink("leaf-0-1", "n000", 0) == "leaf-0-1[3]"
     assert fabric.find_uplink("leaf-0-1", "n000", 0) == "leaf-0-1[4]"
     assert fabric.find_uplink("leaf-0-0", "n002", 0) == "leaf-0-0[3]"
@@ -53,13 +53,15 @@ def test_the_tables_of_the_subnet_manager_decide_over_the_design() -> None:
 def test_tables_that_lead_nowhere_are_refused(text: str) -> None:
     topology = fat_tree(**SMALL)
     with pytest.raises(AssayError, match="no forwarding table"):
-        add_routes(build_fabric_map(topology, {}), topology, read_forwarding_tables(text))
+        add_routes(build_fabric_map(topology, {}), topology, read_forwarding_tables(text).tables)
 
 
 def test_tables_of_another_fabric_are_refused() -> None:
     topology = fat_tree(**SMALL | {"units": 3})
     with pytest.raises(AssayError, match="no forwarding table"):
-        add_routes(build_fabric_map(topology, {}), topology, read_forwarding_tables(TABLES.replace("0xb0", "0xe0")))
+        add_routes(
+            build_fabric_map(topology, {}), topology, read_forwarding_tables(TABLES.replace("0xb0", "0xe0")).tables
+        )
 
 
 @pytest.mark.skipif(not AVAILABLE, reason=WHY_NOT)
@@ -68,7 +70,7 @@ def test_the_real_tables_of_opensm_are_read(tmp_path: Path) -> None:
     running = Partners(topology, tmp_path)
     try:
         running.manage()
-        tables = read_forwarding_tables(running.ask("dump_fts")[0])
+        tables = read_forwarding_tables(running.ask("dump_fts")[0]).tables
     finally:
         running.end()
     fabric = add_routes(build_fabric_map(topology, {}), topology, tables)

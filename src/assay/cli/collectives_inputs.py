@@ -47,7 +47,7 @@ def load_searched_fabric(workspace: Workspace, design: str, routes: Path | None)
             text = routes.read_text(errors="replace")
         except OSError as error:
             raise AssayError(f"the routes cannot be read: {error.strerror}", where=str(routes)) from None
-        found = add_routes(found, topology, read_forwarding_tables(text))
+        found = add_routes(found, topology, read_forwarding_tables(text).tables)
     return SearchedFabric(found, name)
 
 

@@ -1,5 +1,7 @@
 """Routes that lead nowhere and routes that can block each other are found; those of a tree are well."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
@@ -9,6 +11,7 @@ from assay.fabric.health.routing_check import check_routing, format_routing
 from assay.fabric.readers.forwarding_tables import ForwardingEntry, ForwardingTable
 from assay.fabric.readers.lid_addresses import LidAddresses
 from assay.lab.fabric.ibnetdiscover import format_net_file
+from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId
 
 SWITCHES = 4
@@ -36,7 +39,7 @@ def tables(choose):
     """The table of each switch; `choose(here, there)` is the port to a far adapter."""
     return [
         ForwardingTable(switch(n), tuple(
-            ForwardingEntry(host(to), f"h{to}", HOST if n == to else port)
+            ForwardingEntry(to + 1, HOST if n == to else port, host(to))
             for to in range(4) if (port := HOST if n == to else choose(n, to))))
         for n in range(4)
     ]  # fmt: skip
@@ -74,7 +77,7 @@ def test_routes_along_a_line_have_none():
 def test_an_adapter_that_cannot_be_reached_is_told_with_the_reason(choose, reason):
     report = check_routing(ring(), tables(choose), LidAddresses())
     (one,) = report.unreachable
-    assert one.guid == host(2)
+    assert (one.port, one.lid) == (PortId(host(2), 1), 3)
     assert reason in one.reason
 
 
@@ -83,19 +86,91 @@ def test_a_switch_without_a_table_is_unknown():
     assert report.unread == (switch(3),)
 
 
+def test_an_adapter_whose_lid_nobody_tells_is_unknown():
+    lost = [table._replace(entries=tuple(one for one in table.entries if one.lid != 3))
+            for table in tables(never_past_the_last)]  # fmt: skip
+    report = check_routing(ring(), lost, LidAddresses())
+    assert (report.unreachable, report.unaddressed, report.partial) == ((), (PortId(host(2), 1),), True)
+
+
+def test_each_lid_of_a_port_with_several_is_followed():
+    """With LMC 1, a port has two LIDs, and only the second one of this port leads nowhere."""
+    addresses = LidAddresses(lid_ports={lid: PortId(host((lid - 2) // 2), 1) for lid in range(2, 10)})
+    by_lid = [
+        ForwardingTable(switch(n), tuple(
+            ForwardingEntry(lid, HOST if n == to else never_past_the_last(n, to))
+            for lid in range(2, 10) if (n, lid) != (0, 7) for to in [(lid - 2) // 2]))
+        for n in range(4)
+    ]  # fmt: skip
+    report = check_routing(ring(), by_lid, addresses)
+    assert [(one.port, one.lid, one.switches) for one in report.unreachable] == [(PortId(host(2), 1), 7, (switch(0),))]
+
+
+def dump_fts(found):
+    for table in found:
+        yield f"Unicast lids [0x0-0x8] of switch DR path guid {table.switch} (s):"
+        for one in table.entries:  # an adapter's port has the next GUID
+            node = f"Channel Adapter portguid 0x{int(one.guid, 16) + 1:016x}: 'h'"
+            yield f"0x{one.lid:04x} {one.port:03} : ({node})"
+        yield f"{len(table.entries)} valid lids dumped "
+
+
+def lfts(found):
+    for line in dump_fts(found):
+        yield line.replace(" : (", " # ").replace("'h')", "'h'").replace("DR path guid", "Lid 9 guid")
+
+
+def fdbs(found):
+    for table in found:
+        ports = {one.lid: one.port for one in table.entries}
+        yield f"osm_ucast_mgr_dump_ucast_routes: Switch {table.switch}"
+        yield from ("LID    : Port : Hops : Optimal", "PLFT_NUM: 0")
+        for lid in range(1, 5):
+            yield f"0x{lid:04X} : " + (f"{ports[lid]:03}  : 00   : yes" if lid in ports else "UNREACHABLE")
+        yield ""
+
+
+def addressed(net_file):
+    """As after a subnet manager gave a LID to each adapter: the last digit of its port's GUID."""
+    return re.sub(r"(?m)^(\[1\]\(a(\d)\).*?# )lid 0", r"\1lid \2", net_file)
+
+
 @pytest.mark.parametrize(("choose", "code", "said"), [
-    (never_past_the_last, 0, "4 of 4 adapter ports can be reached from every switch"),
+    (never_past_the_last, 0, "4 of 4 LIDs of adapters can be reached from every switch"),
     (around, 1, "a credit loop, if all traffic uses one virtual lane: "),
 ])  # fmt: skip
-def test_the_verb_reads_what_the_tools_print(tmp_path, choose, code, said):
-    seen = ring()
-    (tmp_path / "dump").write_text(format_net_file(seen.devices, seen.cables))
-    lines = []
-    for table in tables(choose):
-        lines.append(f"Unicast lids [0x0-0x8] of switch DR path guid {table.switch} (s):")
-        ports = [(one.port, int(one.guid, 16) + 1) for one in table.entries]  # an adapter's port has the next GUID
-        lines += [f"0x0001 {port:03} : (Channel Adapter portguid 0x{guid:016x}: 'h')" for port, guid in ports]
-    (tmp_path / "fts").write_text("\n".join(lines) + "\n")
-    words = ["routes", "--from", str(tmp_path / "dump"), "--tables", str(tmp_path / "fts")]
-    done = CliRunner().invoke(fabric_app, words)
+@pytest.mark.parametrize("tool", [dump_fts, lfts, fdbs])
+def test_the_verb_reads_what_the_tools_print(tmp_path, tool, choose, code, said):
+    done = check(tmp_path, "\n".join(tool(tables(choose))) + "\n")
     assert (done.exit_code, said in done.output) == (code, True), done.output
+
+
+def check(home, text):
+    seen = ring()
+    (home / "dump").write_text(addressed(format_net_file(seen.devices, seen.cables)))
+    (home / "tables").write_text(text)
+    return CliRunner().invoke(fabric_app, ["routes", "--from", str(home / "dump"), "--tables", str(home / "tables")])
+
+
+def damaged(change):
+    lines = list(fdbs(tables(never_past_the_last)))
+    return "\n".join(change(lines)) + "\n"
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (damaged(lambda lines: lines[:-3]), f"the forwarding table of {switch(3)} was cut off"),
+    (damaged(lambda lines: [*lines[:5], *lines[6:]]), f"the forwarding table of {switch(0)} has line 6, which cannot"),
+    (damaged(lambda lines: lines * 2), f"the forwarding table of {switch(0)} stands twice"),
+    (damaged(lambda lines: [line.replace("PLFT_NUM: 0", "PLFT_NUM: 1") for line in lines]), "is one of several"),
+    ("\n".join(list(dump_fts(tables(never_past_the_last)))[:-1]), f"the forwarding table of {switch(3)} was cut off"),
+])  # fmt: skip
+def test_a_table_that_is_not_whole_is_unknown_and_never_a_lost_route(tmp_path, text, said):
+    done = check(tmp_path, text)
+    assert (done.exit_code, said in done.output) == (2, True), done.output
+    assert "cannot reach it" not in done.output
+    assert "no whole forwarding table" in done.output
+
+
+def test_a_text_without_tables_is_refused(tmp_path):
+    done = check(tmp_path, "Multicast mlids [0xc000] of switch guid 0xb000000000000040\n")
+    assert isinstance(done.exception, AssayError)

@@ -67,7 +67,7 @@ class Partners:
             settings = re.sub(rf"(?m)^{name} .*", f"{name} {value}", settings)
         (self.home / "opensm.conf").write_text(settings)
         log = self.home / "opensm.log"
-        command = ["opensm", "-F", "opensm.conf", "-R", engine, *arguments, "-f", str(log), "-D", "0x03", "-s", "0"]
+        command = ["opensm", "-F", "opensm.conf", "-R", engine, "-f", str(log), "-D", "0x03", "-s", "0", *arguments]
         self._start(command, self._preloaded, subprocess.DEVNULL, self.home / "opensm.out")
         self._wait(log, "SUBNET UP")
 

@@ -39,17 +39,36 @@ def ring(switches=5):
     return CompiledTopology("ring", devices, links)
 
 
+DUMP_ROUTES = ("-D", "0x43")
+"""OpenSM's log level with which it writes its forwarding tables."""
+
+
 def routed(plan, engine, home, *arguments):
-    """The report on the routes that OpenSM made, and the subnet manager that answers."""
+    """The report on the routes that OpenSM made, and the subnet manager that answers.
+
+    OpenSM's own files name destinations in two other ways; they must lead to the same report.
+    """
     running = Partners(plan, home, patience=90)
     try:
-        running.manage(engine, *arguments)
+        running.manage(engine, *DUMP_ROUTES, *arguments)
         text = running.ask("ibnetdiscover")[0]
-        tables = read_forwarding_tables(running.ask("dump_fts")[0])
+        dumps = [
+            running.ask("dump_fts")[0],
+            *((home / name).read_text() for name in ("opensm.fdbs", "opensm-lfts.dump")),
+        ]
         manager = parse_sminfo(running.ask("sminfo")[0])
     finally:
         running.end()
-    return check_routing(read_topology(text), tables, read_addresses(text)), manager
+    found = [read_forwarding_tables(dump) for dump in dumps]
+    assert [one.problems for one in found] == [[], [], []]
+    listings = (text, (home / "opensm-subnet.lst").read_text())
+    reports = [
+        check_routing(read_topology(one), each.tables, read_addresses(one)) for one in listings for each in found
+    ]
+    assert len({(one.destinations, one.unreachable, bool(one.credit_loop), one.partial) for one in reports}) == 1, (
+        reports
+    )
+    return reports[0], manager
 
 
 @pytest.mark.parametrize("engine", ["minhop", "updn", "ftree"])
@@ -82,7 +101,7 @@ def test_stale_routes_into_a_link_that_went_down_are_found(tmp_path):
             text = running.ask("ibnetdiscover")[0]
     finally:
         running.end()
-    report = check_routing(read_topology(text), read_forwarding_tables(tables), read_addresses(text))
+    report = check_routing(read_topology(text), read_forwarding_tables(tables).tables, read_addresses(text))
     assert 0 < len(report.unreachable) < report.destinations == 16
     assert report.unread == ()
 
@@ -153,8 +172,7 @@ def test_an_adapter_whose_route_was_lost_is_found(tmp_path):
         text, tables = running.ask("ibnetdiscover")[0], running.ask("dump_fts")[0]
     finally:
         running.end()
-    gone = re.search(r"(?m)^0x\w+ 00[1-9] : \(Channel Adapter portguid (0x\w+): .*\n", tables)
-    report = check_routing(
-        read_topology(text), read_forwarding_tables(tables.replace(gone[0], "", 1)), read_addresses(text)
-    )
-    assert [one.guid for one in report.unreachable] == [gone[1]]
+    gone = re.search(r"(?m)^0x(\w+) 00[1-9] : \(Channel Adapter portguid 0x\w+: .*\n", tables)
+    found = read_forwarding_tables(tables.replace(gone[0], "", 1))
+    report = check_routing(read_topology(text), found.tables, read_addresses(text))
+    assert [one.lid for one in report.unreachable] == [int(gone[1], 16)]

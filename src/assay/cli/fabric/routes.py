@@ -13,11 +13,22 @@ from assay.model.errors import AssayError
 
 def routes(
     tables: Annotated[
-        Path, typer.Option("--tables", metavar="FILE", help="The output of dump_fts; - is stdin.", show_default=False)
+        Path,
+        typer.Option(
+            "--tables",
+            metavar="FILE",
+            help="The output of dump_fts, ibdiagnet2.fdbs, or OpenSM's opensm.fdbs or opensm-lfts.dump; - is stdin.",
+            show_default=False,
+        ),
     ],
     dump: Annotated[
         Path,
-        typer.Option("--from", metavar="FILE", help="The output of ibnetdiscover.", show_default=False),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="The output of ibnetdiscover, or ibdiagnet's db_csv, net_dump or .lst.",
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Check the routes: adapters that some switch cannot reach, and credit loops.
@@ -32,8 +43,13 @@ def routes(
     text = read_dump(dump)
     discovery = read_topology(text)
     found = read_forwarding_tables(read_dump(tables))
-    if not found:
-        raise AssayError("there is no forwarding table", where=str(tables), fix="give the output of dump_fts")
-    report = check_routing(discovery, found, read_addresses(text))
-    print("\n".join(format_routing(report, discovery)))  # noqa: T201
-    raise typer.Exit(1 if report.unreachable or report.credit_loop else 2 if report.unread or discovery.partial else 0)
+    if not found.tables and not found.problems:
+        raise AssayError(
+            "there is no forwarding table", where=str(tables), fix="give the output of dump_fts, or ibdiagnet2.fdbs"
+        )
+    report = check_routing(discovery, found.tables, read_addresses(text))
+    print(  # noqa: T201
+        "\n".join((*format_routing(report, discovery), *(f"not known: {what}" for what in found.problems)))
+    )
+    partial = report.partial or bool(found.problems) or discovery.partial
+    raise typer.Exit(1 if report.unreachable or report.credit_loop else 2 if partial else 0)

@@ -6,8 +6,8 @@ end  = kind "Ports:" hex "SystemGUID:" hex "NodeGUID:" hex "PortGUID:" hex … "
 kind = "CA" | "SW" | "RT", and "-SM" where a subnet manager runs
 ```
 
-end  = kind "Ports:" n "SystemGUID:" guid "NodeGUID:" guid "PortGUID:" guid … "{" desc "}" "LID:" n "PN:" n
-listed. DevID and Rev are not read: OpenSM shifts those of the far end.
+Numbers are hexadecimal. Ports without a link are not listed. DevID and Rev are not read: OpenSM shifts those of the far
+end.
 Source: OpenSM 3.3, `osm_subnet.c` and `osm_db_files.c`; ibutils 1.5, `ibdiagnet`.
 """
 
