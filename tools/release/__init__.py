@@ -1,0 +1,1 @@
+"""What a release publishes: packages, requirements with hashes, an SBOM and notes. `make dist` makes them."""
