@@ -20,7 +20,7 @@ FILES = {
     "OpenSM .lst": "opensm_lst.txt",
     "ibdiagnet2.db_csv": "db_csv.txt",
     "ibdiagnet2.net_dump": "net_dump.txt",
-    "UFM links (JSON)": "ufm_links.json",
+    "UFM links or ports (JSON)": "ufm_links.json",
     "ibqueryerrors": "ibqueryerrors.txt",
     "perfquery": "perfquery.txt",
     "smpquery": "smpquery.txt",

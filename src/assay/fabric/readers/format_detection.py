@@ -34,7 +34,7 @@ _CABLED = r'vendid=|# Topology file|(?:Switch|Ca|Rt)\s*\d+\s*"[SHR]-|\[\d+\][^"\
 _PORTS = r"(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-fA-F]"
 _LINKS = r'0x[0-9a-fA-F]+\s+".*==\(|(?:CA|Switch|Router): .*:\r?$|\d+\s+\d+\[.*==\('
 _DUMP = r'".*",[^,\n]*,\s*0x[0-9a-fA-F]+,\s*LID|#\s*: IB#'
-_UFM = r'"(?:source|destination)_(?:guid|port)"|\A\s*\[\s*\]\s*\Z'
+_UFM = r'"(?:source|destination)_(?:guid|port)"|"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
 _MLXLINK = r'"(?:Operational Info|Physical Counters and BER Info|Module Info)"'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
 _MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
@@ -47,7 +47,7 @@ FORMATS = (
     ToolFormat("OpenSM .lst", "readers.opensm_lst", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
     ToolFormat("ibdiagnet2.db_csv", "readers.ibdiagnet_db_csv", _lines(r"START_[A-Z]\w*\r?$")),
     ToolFormat("ibdiagnet2.net_dump", "readers.ibdiagnet_net_dump", _lines(_DUMP)),
-    ToolFormat("UFM links (JSON)", "readers.ufm_links", re.compile(_UFM)),
+    ToolFormat("UFM links or ports (JSON)", "readers.ufm_resources", re.compile(_UFM)),
     ToolFormat(
         "ibqueryerrors", "readers.ibqueryerrors", _lines("(?:Errors|Data Counters) for 0x|## Summary: "), "errors"
     ),
