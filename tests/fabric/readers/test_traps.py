@@ -21,9 +21,8 @@ from assay.fabric.readers import (
     mlxlink,
     perfquery,
     smpquery,
-    ufm_events,
-    ufm_resources,
 )
+from assay.fabric.readers.ufm import ufm_events, ufm_resources
 from assay.model.fabric.ports_and_cables import PortId
 
 RECORDINGS = Path(__file__).parent / "recordings"

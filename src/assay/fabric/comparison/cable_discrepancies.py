@@ -90,6 +90,17 @@ def report_missing_link_in_box(cable: Cable, box: str, behind: Sequence[Cable] =
     return replace(_report_without_link("missing", cable, reason, steps, behind), box=box)
 
 
+def report_missing_nvlink(cable: Cable, behind: Sequence[Cable] = ()) -> CablingDiscrepancy:
+    """Report an NVLink of a rack that is not seen. Nobody can seat it: it runs over the rack's cable cartridges."""
+    reason = "it runs over the rack's cable cartridges, where it has no plug of its own"
+    node = cable.a.node or cable.b.node
+    step = (
+        f"read the port at both ends (`nvidia-smi nvlink -s` on {node}); then reseat or replace the compute tray, the"
+        " switch tray or the cartridge, as the vendor says"
+    )
+    return _report_without_link("missing", cable, reason, (step,), behind)
+
+
 def report_disabled_port(
     cable: Cable, disabled: Sequence[CableEnd], behind: Sequence[Cable] = ()
 ) -> CablingDiscrepancy:

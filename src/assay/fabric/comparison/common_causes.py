@@ -116,9 +116,30 @@ def _merge_moved_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingR
             )  # fmt: skip
 
 
+def _merge_trays(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Many links between one node and one box down, as between a compute tray and a switch tray of an NVLink rack."""
+    for (node, box), members in _group(found, "missing", _list_node_and_box):
+        if len(members) >= MIN_SWITCH_CABLES:
+            yield CablingRepair(
+                members, f"trays/{node}/{box}", f"No link: {len(members)} links between {node} and {box}",
+                f"{node} and {box} answer, but {len(members)} links between them are down: the connectors or cartridge"
+                " that these links have in common",
+            )  # fmt: skip
+
+
+def _merge_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Many links of one adapter or GPU down, though others of its node work."""
+    for (device, guid), members in _group(found, "missing", lambda each: _list_devices(each, of_nodes=True)):
+        if len(members) >= MIN_SWITCH_CABLES:
+            yield CablingRepair(
+                members, f"adapter/{guid}", f"No link: {len(members)} ports of {device}",
+                f"{len(members)} ports of {device} have no link, and other devices of its node have: {device} itself",
+            )  # fmt: skip
+
+
 def _merge_switches(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Many cables of one switch without link, though the switch answers: what these ports have in common there."""
-    groups = _group(found, "missing", lambda each: [(end.device, end.guid) for end in each.ends if not end.node])
+    groups = _group(found, "missing", lambda each: _list_devices(each, of_nodes=False))
     for (device, guid), members in sorted(groups, key=lambda group: -len(group[1])):
         if len(members) >= MIN_SWITCH_CABLES:
             yield CablingRepair(
@@ -140,6 +161,16 @@ def _group(
     yield from ((key, tuple(members)) for key, members in groups.items())
 
 
+def _list_devices(discrepancy: CablingDiscrepancy, *, of_nodes: bool) -> list[tuple[str, str]]:
+    return [(end.device, end.guid) for end in discrepancy.ends if bool(end.node) == of_nodes]
+
+
+def _list_node_and_box(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
+    nodes = [end.node for end in discrepancy.ends if end.node]
+    boxes = [end.box for end in discrepancy.ends if end.box]
+    return [(nodes[0], boxes[0])] if nodes and boxes else []
+
+
 def _list_own_rack(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
     own = next((end for end in discrepancy.ends if discrepancy.device in (end.node, end.device)), None)
     return [(own.site, own.rack)] if own else []
@@ -153,6 +184,6 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 
 MERGES = (
     _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, merge_lost_plugs, _merge_disabled_ports,
-    _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_switches,
+    _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_adapters, _merge_trays, _merge_switches,
 )  # fmt: skip
 """The common causes, the surest first."""

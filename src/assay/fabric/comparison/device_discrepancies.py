@@ -183,4 +183,4 @@ def _format_unit(unit: str, resolver: EndResolver) -> str:
 
 
 def _format_place(rack: str, u: int) -> str:
-    return f" ({rack} U{u})" if rack else ""
+    return f" ({rack}{f' U{u}' if u else ''})" if rack else ""

@@ -14,6 +14,7 @@ from assay.fabric.comparison.cable_discrepancies import (
     report_disabled_port,
     report_missing_cable,
     report_missing_link_in_box,
+    report_missing_nvlink,
     report_slow_cable,
 )
 from assay.fabric.comparison.device_discrepancies import (
@@ -33,6 +34,7 @@ from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.reading_problems import find_doubtful_devices
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.tiers_and_shared_transceivers import find_device_tiers, find_links_sharing_transceiver
+from assay.model.fabric.nvlink_domain import find_nvlink_place
 from assay.model.fabric.ports_and_cables import Cable, PortId
 
 ABSENCE_KINDS = {"missing", "device-missing", "device-replaced"}
@@ -163,6 +165,8 @@ class DiffExplanation:
             yield self._report_missing(self.resolver.find_designed_cable(a))
 
     def _report_missing(self, cable: Cable, behind: Sequence[Cable] = ()) -> CablingDiscrepancy:
+        if find_nvlink_place(cable.a.guid):
+            return report_missing_nvlink(cable, behind)
         box = self.topology.find_box(cable.a.port_id, cable.b.port_id)
         return report_missing_link_in_box(cable, box, behind) if box else report_missing_cable(cable, behind)
 

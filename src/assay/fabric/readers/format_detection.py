@@ -35,6 +35,7 @@ _PORTS = r"(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-fA-F]"
 _LINKS = r'0x[0-9a-fA-F]+\s+".*==\(|(?:CA|Switch|Router): .*:\r?$|\d+\s+\d+\[.*==\('
 _DUMP = r'".*",[^,\n]*,\s*0x[0-9a-fA-F]+,\s*LID|#\s*: IB#'
 _UFM = r'"(?:source|destination)_(?:guid|port)"|"peer_(?:guid|node_guid|node_name|port_dname)"|\A\s*\[\s*\]\s*\Z'
+_NMX = r'"(?:device_topo_info|deviceTopoInfo)"'
 _MLXLINK = r'"(?:Operational Info|Physical Counters and BER Info|Module Info)"'
 _NODES = "# (?:Node|Port) info:|Node Description:|0: 0x[0-9a-fA-F]{4} 0x"
 _MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
@@ -47,7 +48,8 @@ FORMATS = (
     ToolFormat("OpenSM .lst", "readers.opensm_lst", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
     ToolFormat("ibdiagnet2.db_csv", "readers.ibdiagnet_db_csv", _lines(r"START_[A-Z]\w*\r?$")),
     ToolFormat("ibdiagnet2.net_dump", "readers.ibdiagnet_net_dump", _lines(_DUMP)),
-    ToolFormat("UFM links or ports (JSON)", "readers.ufm_resources", re.compile(_UFM)),
+    ToolFormat("UFM links or ports (JSON)", "readers.ufm.ufm_resources", re.compile(_UFM)),
+    ToolFormat("NMX Controller topology (JSON)", "readers.nmx_topology", re.compile(_NMX)),
     ToolFormat(
         "ibqueryerrors", "readers.ibqueryerrors", _lines("(?:Errors|Data Counters) for 0x|## Summary: "), "errors"
     ),
@@ -55,7 +57,7 @@ FORMATS = (
     ToolFormat("smpquery", "readers.smpquery", _lines(_NODES), "single nodes and ports"),
     ToolFormat("mlxlink (JSON)", "readers.mlxlink", re.compile(_MLXLINK), "one port"),
     ToolFormat("ibdiagnet2.cables", "readers.ibdiagnet_cables", _lines(_MODULES), "modules"),
-    ToolFormat("UFM events", "readers.ufm_events", _lines(_EVENTS), "events"),
+    ToolFormat("UFM events", "readers.ufm.ufm_events", _lines(_EVENTS), "events"),
 )
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""

@@ -8,6 +8,7 @@ from itertools import repeat
 from assay.fabric.topology.adapters import list_adapters
 from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
 from assay.fabric.topology.designed_device import DesignedDevice
+from assay.fabric.topology.nvlink_cabling import add_nvlinks, list_nvlink_devices
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.fat_tree_wiring_and_numbering import CableBundle, FatTreeWiring
@@ -30,10 +31,13 @@ def compile_topology(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
     """
     hcas = [hca for name in design.node_names() for hca in _list_hcas(design, _find_node(design, fleet, name), fleet)]
     switches = [_make_switch(design, design.switch, at, name) for name, _, _, at in design.switches() if design.switch]
-    devices = _index_by_guid(design, [*hcas, *switches])
+    nvlink = list_nvlink_devices(design, design.nvlink, fleet) if design.nvlink else []
+    devices = _index_by_guid(design, [*hcas, *switches, *nvlink])
     links = CableTable()
     if design.fat_tree:
         _add_rule_cables(design, design.fat_tree, links, len(hcas))
+    if design.nvlink:
+        add_nvlinks(design, design.nvlink, links, len(hcas) + len(switches))
     if not (design.cables or design.devices or design.overrides or design.spares):
         return CompiledTopology(design.name, devices.values(), links)
     from assay.fabric.topology.explicit_cabling import ExplicitCabling

@@ -21,6 +21,7 @@ from assay.fabric.topology.fabric_graph import (
 )
 from assay.fabric.topology.tiers_and_shared_transceivers import describe_capacity_loss, find_device_tiers
 from assay.model.errors import AssayError
+from assay.model.fabric.nvlink_domain import find_nvlink_place
 from assay.model.fabric.ports_and_cables import Cable, PortId
 
 
@@ -171,7 +172,8 @@ class _FailureAssessment:
 
     def _describe_mixed_rails(self) -> str:
         mixed = ", ".join(map(self._name, list(find_mixed_rail_switches(self.topology))[:3]))
-        return f"rails are not kept apart: adapters of several meet on {mixed}" if mixed else ""
+        has_rails = not any(map(find_nvlink_place, self.topology.devices))
+        return f"rails are not kept apart: adapters of several meet on {mixed}" if mixed and has_rails else ""
 
     def _name(self, vertex: str) -> str:
         device = self.topology.devices.get(vertex)

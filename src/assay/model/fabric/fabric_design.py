@@ -1,4 +1,4 @@
-"""FabricDesign: the cabling of an InfiniBand fabric, as rules or as listed cables.
+"""FabricDesign: the cabling of an InfiniBand or NVLink fabric, as rules or as listed cables.
 
 The rules describe a rail-optimised fat tree of two or three tiers. Nodes fill scalable units in order; a unit has as
 many nodes as a leaf has `down` ports. Unit `s` has one leaf per rail, and node `n` uses port `down[n]` of each leaf, so
@@ -27,6 +27,7 @@ from assay.model.fabric.design_cables_and_partitions import (
 )
 from assay.model.fabric.fat_tree_conflicts import find_wiring_conflicts
 from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
+from assay.model.fabric.nvlink_domain import NvlinkDomain
 from assay.model.fabric.switch_settings import (
     PLACEHOLDER,
     CableLengths,
@@ -66,7 +67,8 @@ class FabricDesign(SpecDocument):
     node, one a rail. `rates`: rates that differ by tier. `switch`: the model of all switches. `leaves`: the first tier,
     which has the nodes. `spines`: the second tier. `cores`: the third tier, if there is one. `lengths`: cable lengths
     by tier. `overrides`: cables that differ from the rules. `devices`: devices that the rules do not include. `cables`:
-    cables that the rules do not include, or all. `spares`: ports that are free on purpose.
+    cables that the rules do not include, or all. `spares`: ports that are free on purpose. `nvlink`: the NVLink domain
+    of a rack, in place of leaves and spines.
     """
 
     kind: Literal["FabricDesign"]
@@ -91,6 +93,7 @@ class FabricDesign(SpecDocument):
     cables: list[ListedCable] = Field(default=[])
     limits: dict[str, MetricLimit] = Field(default={})
     partitions: list[FabricPartition] = Field(default=[])
+    nvlink: NvlinkDomain | None = None
 
     def node_names(self) -> list[str]:
         """Return the names of all nodes, with ranges expanded, without gaps."""
@@ -229,7 +232,9 @@ def _missing_parts(design: FabricDesign) -> Iterator[FieldConflict]:
             yield FieldConflict(
                 "ASY0084", (name,), f"{given[0]} need {name}", f"add {name}, or list every cable in `cables`"
             )
-    elif not design.cables and not design.devices:
+        if design.nvlink:
+            yield FieldConflict("ASY0084", ("nvlink",), f"nvlink beside {given[0]}", "give each a design of its own")
+    elif not design.cables and not design.devices and not design.nvlink:
         yield FieldConflict(
             "ASY0084", (), "a design without leaves and without cables", "add rules, or list the `cables`"
         )

@@ -45,7 +45,7 @@ class CableEnd:
 
     def __str__(self) -> str:
         port = f"port {self.label}" if self.label else f"port {self.port}"
-        place = f" ({self.rack} U{self.u})" if self.rack else ""
+        place = f" ({self.rack}{f' U{self.u}' if self.u else ''})" if self.rack else ""
         return f"{self.device} {port}{place}"
 
 

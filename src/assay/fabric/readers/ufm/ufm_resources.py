@@ -22,8 +22,8 @@ from assay.fabric.discovery import DiscoveredCable, FabricDiscovery, merge_port_
 from assay.fabric.readers.link_end_matching import check_has_cables, format_port
 from assay.fabric.readers.tolerant_json import load_json
 from assay.fabric.readers.truncated_output import find_stderr_problems
-from assay.fabric.readers.ufm_links import read_links
-from assay.fabric.readers.ufm_ports import read_ports
+from assay.fabric.readers.ufm.ufm_links import read_links
+from assay.fabric.readers.ufm.ufm_ports import read_ports
 from assay.fabric.reading_problems import LocalProblem
 
 RESOURCES = ("links", "ports")

@@ -25,7 +25,7 @@ from typing import Any
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.link_rates_and_states import parse_port_state
 from assay.fabric.readers.link_end_matching import PortEnds, format_port, join_ends
-from assay.fabric.readers.ufm_links import find_rate_gaps, guess_kind, rate_of, strip_port
+from assay.fabric.readers.ufm.ufm_links import find_rate_gaps, guess_kind, rate_of, strip_port
 from assay.fabric.reading_problems import LocalProblem
 from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_guid
 
