@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lab_room import Room, wish
 
@@ -217,7 +217,6 @@ def test_killed_at_any_moment_there_is_a_whole_archive_or_none(tmp_path):
 NAMES = st.text("abcdefgh/._-", min_size=1, max_size=12).filter(lambda name: name != MANIFEST_NAME)
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(NAMES, st.binary(max_size=300), max_size=6))
 def test_an_archive_of_the_same_things_is_the_same_and_gives_them_back(things):
     packed = build_zip(things)
@@ -225,7 +224,6 @@ def test_an_archive_of_the_same_things_is_the_same_and_gives_them_back(things):
     assert read_zip(packed) == things
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(NAMES, st.binary(min_size=1, max_size=60), min_size=1, max_size=4), st.data())
 def test_an_archive_with_a_changed_byte_is_refused_or_says_the_same(things, data):
     packed = bytearray(build_zip(things))

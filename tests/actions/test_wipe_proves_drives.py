@@ -143,6 +143,7 @@ def test_a_spec_that_leaves_out_every_drive_proves_nothing(room: Room, monkeypat
     assert sanitizes(room, "n0008", 0) == []
 
 
+@pytest.mark.slow
 def test_a_sanitize_without_end_is_no_proof_and_ends_the_wait(room: Room) -> None:
     intent = begin(room, "n0009")
     serial = room.state("n0009")["nvme"][0]["serial"]

@@ -17,6 +17,7 @@ from assay.model.errors import AssayError
 from assay.model.specs.credential_reference import CredentialReference
 
 
+@pytest.mark.slow
 def test_old_firmware_is_brought_to_the_bundle_and_read_back(room: Room):
     room.fresh("n0003", BMC="01.00.00", HGX_FW_GPU_SXM_3="96.00.00.00.00", HCA_7="28.0.0")
     context, intent = room.context(), wish("zap", "n0003")

@@ -104,6 +104,7 @@ def test_a_body_that_is_none_is_said_so(site: SecureSite, body: bytes) -> None:
         urllib.request.urlopen(request, timeout=60, context=context)
 
 
+@pytest.mark.slow
 def test_a_server_that_the_node_does_not_trust_gets_nothing(site: SecureSite, tmp_path: Path) -> None:
     attempt = site.start("n0008", "number-8")
     node = site.lay_out_node(tmp_path, attempt, "number-8")

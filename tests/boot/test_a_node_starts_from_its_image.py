@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
 from boot_room import BootRoom
 
 from assay.actions import netboot
@@ -40,6 +41,7 @@ def test_running_it_once_more_starts_nothing(boot: BootRoom) -> None:
     assert len(boot.attempts("n0002")) == 1
 
 
+@pytest.mark.slow
 def test_a_controller_that_died_after_the_power_cycle_follows_the_same_start(boot: BootRoom) -> None:
     boot.plug_in("n0003")
     intent = boot.begin("n0003")

@@ -59,6 +59,7 @@ def test_a_bmc_that_ignores_the_order_starts_something_else(boot: BootRoom) -> N
     assert len(boot.attempts("n0004")) == 3, "as often as the Provisioning allows"
 
 
+@pytest.mark.slow
 def test_a_machine_whose_dhcp_answer_is_anothers_is_told_by_the_stage_that_it_never_reached(hasty: BootRoom) -> None:
     hasty.plug_in("n0001")
     hasty.room.change("n0001", lambda state: state.update(boot_server="http://127.0.0.1:9"))
@@ -138,6 +139,7 @@ def test_a_machine_that_boots_in_a_loop_must_wait_and_is_told_once(boot: BootRoo
     assert attempt.fetches == 6, "more requests write nothing into the ledger"
 
 
+@pytest.mark.slow
 def test_a_server_that_starts_anew_knows_the_loop(boot: BootRoom) -> None:
     question = "script?mac=02:00:00:00:00:0a&serial=A520112X4400010"
     for _ in range(4):
@@ -210,6 +212,7 @@ def test_what_no_firmware_says_is_refused(boot: BootRoom, question: str) -> None
     assert not boot.attempts("n0014")
 
 
+@pytest.mark.slow
 def test_a_machine_may_fetch_a_part_of_a_file(boot: BootRoom) -> None:
     kernel = boot.room.fleet.images["gpu-node-2026.10"].kernel
     whole = IMAGE["vmlinuz"]

@@ -74,6 +74,7 @@ def test_a_machine_of_a_delivery_is_found_and_proposed(root: Path, tiny: Any) ->
     assert "exists already" in str(run("--propose").exception)
 
 
+@pytest.mark.slow
 def test_a_second_machine_joins_the_first_in_its_file(root: Path, tiny: Any, authority: trustme.CA) -> None:
     run(*put_machine(tiny), "--login", "--propose")
     git(root, "-c", "core.hooksPath=/dev/null", "merge", "-q", f"discover/{DELIVERY}")

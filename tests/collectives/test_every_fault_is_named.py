@@ -106,6 +106,7 @@ def test_real_processes_of_all_stages_name_nodes_adapters_and_links(tmp_path: Pa
     assert named == {}
 
 
+@pytest.mark.slow
 def test_real_processes_that_fail_only_together_are_narrowed_down(tmp_path: Path) -> None:
     fabric = FabricMap.without_design([f"n{at}" for at in range(6)])
     workload = make_cpu_workload(["n1+n4=wrong"], 20)

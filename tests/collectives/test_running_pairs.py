@@ -50,6 +50,7 @@ def test_each_fault_ends_as_it_must() -> None:
     assert (wrong.ended, wrong.wrong) == ("ok", 2), "one bit, seen by both members"
 
 
+@pytest.mark.slow
 def test_a_search_with_real_processes_names_exactly_the_planted(tmp_path: Path) -> None:
     faults = {"n02": "slow", "n05": "hung", "n07": "wrong", "n10": "dead"}
     fabric = FabricMap.without_design([f"n{at:02}" for at in range(1, 13)])

@@ -225,6 +225,7 @@ def test_what_is_no_mistake_of_a_file_but_of_meaning_is_refused_too(fleet: Path)
     assert current.is_usable
 
 
+@pytest.mark.slow
 def test_the_command_ends_well_when_it_is_told_to(fleet: Path):
     made = Running(fleet, fleet / ".assay" / "ledger.sqlite")
     made.ledger.close()

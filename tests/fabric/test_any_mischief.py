@@ -3,15 +3,13 @@
 from collections import Counter
 
 from fat_trees import Mischief, as_built, edge, fat_trees, in_reach
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.ibnetdiscover import parse
 from assay.lab.fabric.ibnetdiscover import format_net_file
-
-ANYTHING = settings(max_examples=150)
 
 
 @st.composite
@@ -42,7 +40,6 @@ def named(one):
     return one.kind, next(iter(edges)) if one.kind == "unexpected" else edges
 
 
-@ANYTHING
 @given(mischiefs())
 def test_every_deed_comes_out_exactly_once(done):
     comparison = compare_cabling(done.plan, in_reach(done.plan, done.cables, done.extra))
@@ -50,7 +47,6 @@ def test_every_deed_comes_out_exactly_once(done):
     assert comparison.verdict == ("mismatch" if done.called else "match")
 
 
-@ANYTHING
 @given(mischiefs(), st.data())
 def test_of_a_partial_discovery_only_what_was_seen_is_said(done, data):
     edges = sorted(sorted(edge(cable)) for cable in done.cables)
@@ -68,7 +64,6 @@ def test_of_a_partial_discovery_only_what_was_seen_is_said(done, data):
         assert observed <= (there if one.kind == "device-exchanged" else differing)
 
 
-@ANYTHING
 @given(mischiefs(), st.randoms(use_true_random=False))
 def test_the_quick_way_of_reading_and_the_order_of_a_dump_change_nothing(done, random):
     seen = in_reach(done.plan, done.cables, done.extra)

@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.model.fabric.ports_and_cables import PortId
-
-EVERYTHING = settings(max_examples=60)
 
 
 def seen(plan, cables, problems=(), extra=()) -> FabricDiscovery:
@@ -60,7 +58,6 @@ def mischief(draw, plan):
     return built + list(take), called
 
 
-@EVERYTHING
 @given(st.data())
 def test_mischief_is_recovered_exactly(small, data):
     cables, called = data.draw(mischief(small))
@@ -71,7 +68,6 @@ def test_mischief_is_recovered_exactly(small, data):
     assert comparison.matching == len(small.cables) - sum(len(ports) for _, ports in called)
 
 
-@EVERYTHING
 @given(st.data())
 def test_every_difference_is_in_exactly_one_discrepancy(small, data):
     ports = [end.port_id for cable in small.cables for end in cable.ends] + [PortId(f"0x{n:016x}", 1) for n in range(6)]
@@ -85,7 +81,6 @@ def test_every_difference_is_in_exactly_one_discrepancy(small, data):
         assert set(named) == edges(those) - edges(others)
 
 
-@EVERYTHING
 @given(st.data())
 def test_nothing_is_concluded_from_what_a_partial_discovery_lacks(small, data):
     cables, _ = data.draw(mischief(small))

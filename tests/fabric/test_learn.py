@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fat_trees import fat_tree, renamed
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from superpods import fleet_of, superpod
 
@@ -62,14 +62,12 @@ def discoveries(draw) -> FabricDiscovery:
 
 
 @given(discoveries())
-@settings(max_examples=150)
 def test_what_was_learnt_from_matches(discovery):
     compared = compare_cabling(learnt(discovery), discovery)
     assert (compared.verdict, compared.matching) == ("match", len(discovery.cables))
 
 
 @given(discoveries(), st.data())
-@settings(max_examples=50)
 def test_what_changes_afterwards_is_found(discovery, data):
     cables = list(discovery.cables)
     cables.remove(data.draw(st.sampled_from(cables)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from assay.fleet.repository_tree import MAX_FILE_BYTES, WorkingFolder
@@ -48,7 +48,6 @@ PIECES = (
 FRAGMENTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
 
-@settings(max_examples=300)
 @given(st.binary(max_size=400))
 @example(b"\xff\xfe\x00")
 @example(b"a: \x00")
@@ -59,7 +58,6 @@ def test_any_bytes_give_a_document_or_trouble(content: bytes) -> None:
     assert trouble is None or trouble.where.startswith("x.yaml:")
 
 
-@settings(max_examples=500)
 @given(FRAGMENTS)
 @example('a: "\\ud800"')
 @example("!!timestamp foo")
@@ -72,7 +70,6 @@ def test_any_text_made_of_yaml_gives_a_document_or_trouble(text: str) -> None:
     assert trouble is None or trouble.where.startswith("x.yaml:")
 
 
-@settings(max_examples=150)
 @given(PLAIN)
 def test_what_yaml_writes_is_read_back_as_pyyaml_reads_it(data: object) -> None:
     text = yaml.safe_dump(data, allow_unicode=True)
@@ -80,7 +77,6 @@ def test_what_yaml_writes_is_read_back_as_pyyaml_reads_it(data: object) -> None:
     assert parse_yaml(text.encode(), "x.yaml").data == yaml.load(text, Loader=yaml.CSafeLoader)
 
 
-@settings(max_examples=300)
 @given(FRAGMENTS)
 def test_what_is_accepted_means_what_it_means_to_pyyaml(text: str) -> None:
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.fleet.ansible_inventory.host_patterns import MAX_HOSTS, expand_host_pattern
@@ -15,7 +15,6 @@ RANGE = st.tuples(NUMBER, NUMBER, st.sampled_from(["", ":1", ":2", ":7"])).map(l
 PATTERN = st.lists(st.sampled_from(["n", "-", "rack", "x1"]) | RANGE, min_size=1, max_size=4).map("".join)
 
 
-@settings(max_examples=100)
 @given(PATTERN)
 def test_a_pattern_stands_for_the_hosts_that_ansible_makes_of_it(pattern: str) -> None:
     from ansible.plugins.inventory import detect_range, expand_hostname_range

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fleet.fleet_loader import load_fleet
@@ -64,14 +64,12 @@ def fleet_with(name: str, content: bytes) -> Iterator[Path]:
         yield root
 
 
-@settings(max_examples=60)
 @given(DATA)
 def test_any_data_in_an_inventory_gives_problems_or_nodes(data: object) -> None:
     with fleet_with("inventory/pool.yml", yaml.safe_dump(data).encode()) as root:
         _judge(root)
 
 
-@settings(max_examples=60)
 @given(st.sampled_from(["node", "bundle", "policy", "faults", "checks", "profile"]), st.data())
 def test_any_data_in_a_spec_gives_problems_or_a_spec(name: str, draw: st.DataObject) -> None:
     document = yaml.safe_load((SMALLEST / f"specs/{name}.yaml").read_text())

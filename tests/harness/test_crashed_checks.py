@@ -102,6 +102,7 @@ BROKEN = {
 """The first line of a module that cannot be imported, and what is told of it."""
 
 
+@pytest.mark.slow
 def test_a_module_that_cannot_be_imported_costs_its_own_checks(fleet_copy):
     fleet_copy.suite(SUITE.format(crash="pass", more=""))
     for name, (line, _) in BROKEN.items():

@@ -86,6 +86,7 @@ def test_what_is_delivered_is_one_file_with_all_that_was_written_while_writing_g
         assert len(list(stored.outcomes())) == 2
 
 
+@pytest.mark.slow
 def test_who_is_killed_while_delivering_leaves_a_whole_file(tmp_path):
     shared = tmp_path / "share-1.sqlite"
     for wait in (0.0, 0.011, 0.023, 0.037):

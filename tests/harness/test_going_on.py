@@ -270,6 +270,7 @@ def test_what_runs_ends_with_the_process_that_began_it(home):
     until(lambda: all(gone(pid) for pid in victims))
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_there_is_and_says_how_to_go_on(home):
     words = [*COMMAND, "--fleet", str(home), *ASKED]
     process = ForkedAssay(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, cwd=home)

@@ -160,6 +160,7 @@ def test_the_same_inputs_give_the_same_bytes_and_nothing_is_recorded(fleet: Repo
     assert kept(fleet) == before
 
 
+@pytest.mark.slow
 def test_what_came_later_changes_nothing(fleet: Repository) -> None:
     fleet.observe("n0003", 10, link_downed=7)
     grown = fleet.validate(11)

@@ -253,6 +253,7 @@ def test_a_damaged_run_hides_no_other(tmp_path, damage):
     assert "1 failure on 1 node in the first run" in (tmp_path / "index.html").read_text()
 
 
+@pytest.mark.slow
 @needs_node
 def test_serving_shows_both_pages_until_the_user_ends_it(tmp_path):
     root = tmp_path / "fleet"

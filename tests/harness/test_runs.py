@@ -145,6 +145,7 @@ def test_what_the_user_leaves_out_with_k_is_not_missed(fleet_copy):
     assert result.passed
 
 
+@pytest.mark.slow
 def test_shares_in_several_processes_come_to_the_same(fleet_copy):
     fleet_copy.collected("n0005", "n0006", "n0007", "n0008")
     nodes = ["n0005", "n0006", "n0007", "n0008"]

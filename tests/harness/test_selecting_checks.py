@@ -183,6 +183,7 @@ def test_outside_suites_the_plugin_is_inert(pytester):
     result.assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_workers_of_xdist_deliver_the_same_outcomes(small, monkeypatch):
     small.collected("n0003")
     plain = {(one.check, one.subject, one.verdict) for one in small.outcomes("--assay-node", "n0003,n0004")}

@@ -211,6 +211,7 @@ def test_x_and_maxfail_stop(one):
     assert run(one, "--maxfail=2").parseoutcomes()["failed"] == 2
 
 
+@pytest.mark.slow
 def test_workers_judge_slim_items_too(kinds):
     shared = run(kinds, "-p", "xdist", "-n", "2")
     assert {word: shared.parseoutcomes()[word] for word in ("passed", "failed")} == {"passed": 35, "failed": 8}
@@ -262,6 +263,7 @@ def test_a_bare_assert_is_taken_apart(one):
     assert "assert 16 == 4 where 16 = <n0003.probe.gpu.devices" in run(one).stdout.str()
 
 
+@pytest.mark.slow
 def test_pdb_stops_in_the_check(one, forked_pytest):
     words = ["-m", "pytest", "--pdb", "--assay-node", "n0003", "-k", "host", "-p", "assay.harness.plugin"]
     result = one.pytester.run(sys.executable, *words, "--rootdir", str(one.root), "--assay-fleet", str(one.root),
@@ -283,6 +285,7 @@ def test_an_id_that_does_not_exist_is_a_usage_error(one):
     assert "test_gpu" in result.stderr.str()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["pytest.exit('enough')", "raise KeyboardInterrupt"])
 def test_pytest_exit_and_ctrl_c_end_the_session(one, forked_pytest, ending):
     (one.root / "suites" / "test_own.py").write_text(f"import pytest\ndef test_x(node):\n    {ending}\n")

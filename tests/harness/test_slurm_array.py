@@ -154,6 +154,7 @@ def places() -> dict[str, str]:
     return dict(row.split() for row in rows)
 
 
+@pytest.mark.slow
 @needs_slurm
 def test_the_tasks_of_several_nodes_come_to_what_processes_here_come_to(nodes, home, monkeypatch):
     monkeypatch.setenv("ASSAY_BMC", "root:hunter2")

@@ -76,6 +76,7 @@ def test_a_node_stays_with_one_worker_and_each_outcome_is_delivered_once(fleet):
     assert sorted(path.name for path in fleet.root.glob("own.sqlite*")) == ["own.sqlite"]
 
 
+@pytest.mark.slow
 def test_a_second_session_judges_nothing_again_and_ends_as_the_first(fleet):
     spread(fleet)
     (fleet.root / "who").unlink()

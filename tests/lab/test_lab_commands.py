@@ -81,6 +81,7 @@ def test_the_vocabulary_can_be_listed(fleet: Path) -> None:
     assert "gpu.missing" in lab(fleet, "inject", "list").stdout
 
 
+@pytest.mark.slow
 def test_a_lab_that_was_killed_is_seen_as_down_and_comes_up_again(fleet: Path) -> None:
     os.kill(json.loads(lab(fleet, "status", "--format", "json").stdout)["pid"], signal.SIGKILL)
     assert lab(fleet, "status").returncode == 1

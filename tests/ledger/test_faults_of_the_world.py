@@ -174,6 +174,7 @@ def test_a_server_that_was_ended_is_said_to_be_gone_and_the_next_call_after_its_
     ledger.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_while_somebody_waits_or_is_inside_a_section_is_trouble_too(server):
     ledger = Ledger.open(new_database(server.socket), patience_s=2)
     with pytest.raises(AssayError, match="database says"), ledger.exclusive_section("deciding"):

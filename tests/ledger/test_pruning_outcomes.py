@@ -105,6 +105,7 @@ def test_a_ledger_that_was_changed_is_not_pruned(local):
     assert len(local.outcomes("run-00")) == 3
 
 
+@pytest.mark.slow
 def test_the_file_of_a_pruned_ledger_gets_smaller(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     for day in range(4):

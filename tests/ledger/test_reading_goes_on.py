@@ -120,14 +120,17 @@ def test_on_a_full_disk_verbs_read_and_writing_goes_on_after_room_was_made(tmp_p
     drill(tmp_path, FULL)
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_what_a_killed_writer_left_in_the_log_is_read(tmp_path):
     drill(tmp_path, FULL_WITH_LOG)
 
 
+@pytest.mark.slow
 def test_on_a_read_only_disk_verbs_read_with_and_without_a_log(tmp_path):
     drill(tmp_path, READ_ONLY)
 
 
+@pytest.mark.slow
 def test_a_ledger_of_somebody_else_is_read_where_it_may_be_and_else_its_facts_are_unknown(tmp_path):
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("needs root and setpriv: run as root, apt-get install util-linux")

@@ -15,7 +15,7 @@ FOREIGN = ["u0", "u1"]
 FAULTS = ["gpu.xid.79", "gpu.xid.48", "gpu.xid.13", "gpu.xid.7777", "gpu.thermal", "psu.failed", "ib.link.flap"]
 VERDICTS = ["pass", "pass", "fail", "error", "skip"]
 PHASES = ["seatrial", "zap", "test", "production"]
-QUICK = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 nodes = st.sampled_from(NODES + FOREIGN)
 AGES = st.sampled_from([0, 0, 2, 30])

@@ -145,6 +145,7 @@ def test_a_flapping_link_is_held_and_goes_to_people(paper):
     assert node.tickets()
 
 
+@pytest.mark.slow
 def test_faults_that_alternate_over_parts_flap_as_one_node(paper):
     node = Flapper(paper, parts=[f"gpu{index}" for index in range(8)])
     node.flap(1008, minutes=5)

@@ -68,6 +68,7 @@ def test_a_hung_probe_and_a_silent_bmc_delay_nobody_and_are_said_plainly(rehears
     assert all(not find_unanswered_branches(found[name].channels["probe"]) for name in NODES if name != "n0002")
 
 
+@pytest.mark.slow
 def test_active_parts_run_where_they_are_asked_for_and_carry_their_start(rehearsal: Any) -> None:
     clock = rehearsal.world.clock()
     begin = clock.now()
@@ -78,6 +79,7 @@ def test_active_parts_run_where_they_are_asked_for_and_carry_their_start(rehears
     assert "active" not in found["n0002"].channels
 
 
+@pytest.mark.slow
 def test_what_a_load_provokes_is_read_after_it_and_dated_within_it(rehearsal: Any) -> None:
     clock = rehearsal.world.clock()
     inject_fault(rehearsal.world, "load.provokes", "n0001", {"gpu": 2, "xid": 119})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.model.errors import AssayError
@@ -46,7 +46,6 @@ def evidence(node: str = "n0007", at: datetime = AT, **channels: Any) -> Evidenc
     return EvidenceDocument(node, at, channels or {"probe": failed("no answer within 5 s")})
 
 
-@settings(max_examples=50)
 @given(DOCUMENTS)
 def test_every_document_comes_back_as_it_was_under_its_own_digest(document: EvidenceDocument) -> None:
     with tempfile.TemporaryDirectory() as folder:

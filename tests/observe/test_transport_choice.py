@@ -64,6 +64,7 @@ def test_the_probe_ends_before_who_asked_for_it_gives_up() -> None:
     assert "--deadline" not in active
 
 
+@pytest.mark.slow
 def test_many_threads_that_want_the_probe_at_once_all_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever collects garbage lets other threads in, even in the middle of ast.parse: CPython 3.11 breaks then."""
     monkeypatch.setattr(probe_script_cache, "FOLDER", tmp_path)

@@ -87,6 +87,7 @@ def test_what_is_no_number_is_compared_without_a_curve(faulty) -> None:
     assert found["new_costs"]["catastrophic_node_hours"] == pytest.approx(6 * 24)
 
 
+@pytest.mark.slow
 def test_without_faults_or_without_a_change_nothing_is_replayed(faulty, repository) -> None:
     faulty.spec("gpu_temperature: {value: 85", "gpu_temperature: {value: 84")
     assert json.loads(plan(faulty.root, "json").stdout)["policy"]["replay"] is None
@@ -107,6 +108,7 @@ def test_a_flood_of_faults_is_not_replayed_and_the_plan_says_so(faulty) -> None:
     assert f"not replayed: more than {MAX_EVENTS:,} events" in plan(faulty.root).stdout
 
 
+@pytest.mark.slow
 def test_many_faults_leave_time_for_fewer_values(faulty, monkeypatch) -> None:
     from assay.controller.plan_facts import load_plan_facts
 

@@ -301,7 +301,7 @@ lazy = st.recursive(
 
 
 @given(lazy)
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_what_is_gathered_is_what_the_same_tree_reads_in_one_process(tree: Any) -> None:
     assert gather_isolated({"a": lambda: tree}, 30) == {"a": resolve_lazy(tree)}
 

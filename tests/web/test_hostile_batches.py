@@ -11,7 +11,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from site_of_agents import TOKENS, batch, xid_item
 
@@ -143,14 +143,12 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150)
 @given(st.binary(max_size=300) | JSON.map(lambda plain: json.dumps(plain).encode()))
 def test_no_bytes_break_the_reader(body):
     with pytest.raises(BatchRefused):
         parse_batch(body, "n0003")
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(sorted(batch())), JSON, st.sampled_from([None, "seq", "kind", "at", "body"]))
 def test_no_part_of_a_batch_can_be_anything(name, anything, within):
     changed = batch(items=[xid_item(1)])

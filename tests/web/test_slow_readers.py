@@ -22,13 +22,13 @@ from assay.web.api.change_stream import ChangeStream
 from assay.web.bounded_stream import BoundedStream
 from assay.web.pages.page_routes import PageRoutes
 
-SHORT = {"idle_seconds": 1, "header_seconds": 1}
+SHORT = {"idle_seconds": 3, "header_seconds": 3}
 PIPELINED = 200
 
 
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Yield a site whose server waits a second for who reads nothing."""
+    """Yield a site whose server waits three seconds for who reads nothing."""
     site = Site(tmp_path_factory.mktemp("brief"))
     site.limit(connections=SHORT)
     site.serve()
@@ -41,7 +41,7 @@ def connect_narrowly(site: Site) -> ssl.SSLSocket:
     line = socket.socket()
     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     line.connect(("127.0.0.1", site.port))
-    line.settimeout(0.5)
+    line.settimeout(60)
     return trust(site).wrap_socket(line, server_hostname="127.0.0.1")
 
 
@@ -56,7 +56,6 @@ def ask_much(line: ssl.SSLSocket, path: str) -> None:
 
 def find_script(line: ssl.SSLSocket) -> str:
     line.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    line.settimeout(60)
     page = b""
     while not (found := re.search(rb'src="([^"]+)"', page)):
         more = line.recv(4096)
@@ -74,7 +73,7 @@ def test_who_reads_nothing_is_closed_and_no_agent_waits(brief: Site) -> None:
         ask_much(line, script)
     assert Caller(brief).post() == 200
     said = brief.fleet / ".assay/refusals.jsonl"
-    brief.wait_for(lambda: said.exists() and "did not read its answer within 1 s" in said.read_text(), "it is told")
+    brief.wait_for(lambda: said.exists() and "did not read its answer within 3 s" in said.read_text(), "it is told")
     brief.wait_for(lambda: all(map(is_closed, lines)), "those who read nothing are closed")
     assert Caller(brief).post() == 200
 

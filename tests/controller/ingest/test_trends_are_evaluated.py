@@ -125,6 +125,7 @@ def test_the_failure_of_the_part_proves_it_right_and_ends_its_fault(warm: Site) 
     assert "trend.heat" not in [name for name, _, _ in list_open_faults(warm)]
 
 
+@pytest.mark.slow
 def test_a_warning_that_nothing_follows_is_wrong_after_its_horizon(warm: Site) -> None:
     evaluate_trends(warm.desk)
     warm.later(days=29)

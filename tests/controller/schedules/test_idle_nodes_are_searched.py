@@ -114,6 +114,7 @@ def test_too_few_idle_nodes_are_told_and_nothing_runs(idle_desk: ControllerConte
     assert not (idle_desk.home / "collectives").exists()
 
 
+@pytest.mark.slow
 def test_a_customer_in_the_middle_ends_runs_and_that_is_never_a_fault(
     idle_desk: ControllerContext,
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_customer_in_the_middle_ends_runs_and_that_is_never_a_fault(
     assert "gave way to customers" in result.reason
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_and_what_was_bad_once_is_no_fault(idle_desk: ControllerContext) -> None:
     everywhere = [f"{name}=dead" for name in NODES]
     result = searched(planted(idle_desk, *everywhere))

@@ -61,6 +61,7 @@ def validated(home: Path, *arguments: str):
     return done, json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_suite_of_a_week_looks_at_it_first_and_writes_the_page(home):
     (home / ".assay/evidence/latest/week-compute.json").unlink(missing_ok=True)
     (home / "reports/weekly/compute.html").unlink(missing_ok=True)

@@ -95,6 +95,7 @@ def test_the_page_needs_nothing_beside_it_and_shows_each_worst_port(aged):
         assert ranked.port.summary.serial in page
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_page_fits_the_window_of_a_phone(aged):
     assert measure_overflow(render_weekly_page(aged), 360) == 0

@@ -6,12 +6,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 import requests
 
 NODES = [f"n{number:04}" for number in range(1, 21)]
 SYSTEM = "/redfish/v1/Systems/System_0"
 
 
+@pytest.mark.slow
 def test_twenty_bmcs_start_and_answer_two_hundred_requests_at_once(build: Any) -> None:
     lab = build(*NODES)
     assert len(set(lab.bmcs.ports.values())) == len(NODES)
@@ -21,6 +23,7 @@ def test_twenty_bmcs_start_and_answer_two_hundred_requests_at_once(build: Any) -
     assert [answer["HostName"] for answer in answers] == wanted
 
 
+@pytest.mark.slow
 def test_twenty_idle_bmcs_take_next_to_no_processor_time(build: Any) -> None:
     build(*NODES)
     time.sleep(0.3)

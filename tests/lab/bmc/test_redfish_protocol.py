@@ -60,6 +60,7 @@ def test_dmtfs_protocol_validator_finds_nothing_wrong(trusting: Any) -> None:
     assert sut.summary_count(Result.PASS) > 300
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:ssl:DeprecationWarning")
 def test_the_judge_does_find_what_is_wrong(trusting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(odata_responses.COMMON_HEADERS, "OData-Version", "3.0")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from assay.lab.virtual_node_state import VirtualNodeState
 
 ALL = "all_reduce,gpu_burn,nvme_read,memory"
@@ -45,6 +47,7 @@ def test_gpus_burn_in_the_precision_of_their_limit(node: Any) -> None:
     assert burned["0"]["gflops"] == {"value": 4_000.0}, "with tensor cores, such a GPU is as fast as the limit in FP32"
 
 
+@pytest.mark.slow
 def test_a_lost_gpu_stops_the_collective_run_and_that_is_no_number(node: Any) -> None:
     node.change(lambda state: state["gpus"][0].update(lost=True))
     active = node.document("--active", "all_reduce,gpu_burn")["active"]
@@ -56,11 +59,13 @@ def test_the_active_channel_is_there_only_when_asked(node: Any) -> None:
     assert list(node.document()) == ["probe"]
 
 
+@pytest.mark.slow
 def test_a_part_that_does_not_exist_failed_by_name(node: Any) -> None:
     active = node.document("--active", "all_reduced")["active"]
     assert "no active part is called 'all_reduced'" in active["all_reduced"]["failed"]
 
 
+@pytest.mark.slow
 def test_a_tool_that_is_not_installed_is_absent(node: Any) -> None:
     hidden = (
         "import os, runpy; os.environ['PATH'] = '/nonexistent'; runpy.run_module('assay.probe', run_name='__main__')"

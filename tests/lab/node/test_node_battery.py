@@ -45,6 +45,7 @@ def test_a_gpu_that_hangs_ends_the_run_and_is_silent_in_its_last_unit(node: Any)
     assert {verdict.run.devices[place].index: units for place, units in verdict.silent_units.items()} == {2: 1}
 
 
+@pytest.mark.slow
 def test_a_gpu_that_gives_nothing_is_silent_and_not_named(node: Any) -> None:
     inject_fault(node.world, "gpu.gives-nothing", node.name, {"gpu": 7, "units": 10})
     verdict = verdict_of(node)
@@ -53,6 +54,7 @@ def test_a_gpu_that_gives_nothing_is_silent_and_not_named(node: Any) -> None:
     assert not any(verdict.find_wrong_units(place) for place in range(8))
 
 
+@pytest.mark.slow
 def test_a_gpu_that_computes_slowly_takes_longer_than_its_peers(node: Any) -> None:
     inject_fault(node.world, "gpu.computes-slowly", node.name, {"gpu": 3, "factor": 4.0})
     run = verdict_of(node).run
@@ -60,11 +62,13 @@ def test_a_gpu_that_computes_slowly_takes_longer_than_its_peers(node: Any) -> No
     assert {index: ms / times[0] for index, ms in times.items() if index} == {**dict.fromkeys(range(1, 8), 1), 3: 4}
 
 
+@pytest.mark.slow
 def test_a_lost_gpu_takes_no_part(node: Any) -> None:
     node.change(lambda state: state["gpus"][0].update(lost=True))
     assert len(verdict_of(node).run.devices) == 7
 
 
+@pytest.mark.slow
 def test_a_gpu_that_trains_wrong_is_named_and_its_peers_train_alike(node: Any) -> None:
     inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 5, "kind": "flip", "bit": 28})
     inject_fault(node.world, "gpu.computes-wrong", node.name, {"gpu": 2, "test": "gemm"})  # no test of training

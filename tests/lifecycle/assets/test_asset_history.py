@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.lifecycle.assets.asset_history import (
@@ -169,7 +169,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(STEPS)
 def test_whatever_is_moved_the_ledger_knows_where_each_part_was_last_seen(steps):
     history, world = History(), {node: dict[str, str]() for node in NODES}

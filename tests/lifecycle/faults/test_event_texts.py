@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from log_spellings.event_texts import ASKED, EVENTS, PRINTED, Printed
 
@@ -114,7 +114,6 @@ def test_clocks_of_many_places(day, clock, stamp):
     assert parse_time(day, clock, day_first=False).stamp == stamp
 
 
-@settings(max_examples=60)
 @given(st.sampled_from(NAMES), st.integers(0, 2000), st.text(max_size=6), st.integers(0, 40))
 def test_no_damage_breaks_a_reader(name, place, text, gone):
     whole = PRINTED[name].write(EVENTS)

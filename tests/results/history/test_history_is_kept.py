@@ -164,6 +164,7 @@ def test_history_that_cannot_be_written_is_told_and_the_run_stays(reports, said)
         assert len(list(stored.outcomes())) == 1
 
 
+@pytest.mark.slow
 def test_nodes_lie_apart_so_that_one_is_found_by_statistics(reports, said) -> None:
     reports.kept([said(node=f"n{i // 40:04}", check=f"suites/a.py::test_{i % 40}") for i in reversed(range(80_000))])
     (file,) = reports.home.glob("outcomes/*/*.parquet")

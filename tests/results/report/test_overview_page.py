@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+import pytest
 from browser import measure_overflow, needs_browser, show
 
 from assay.results.report.allure_results import allure_status, describe_problems
@@ -214,6 +215,7 @@ def test_a_browser_shows_the_answer_without_scrolling(runs):
     assert all(box and box["y"] + box["height"] < 800 for box in boxes)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_page_fits_the_window_of_a_phone(runs):
     day(runs, -24, {})

@@ -120,6 +120,7 @@ def test_a_page_s_file_is_its_own_and_stays_in_its_folder(names):
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+\.html", file) for file in files)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_pages_fit_a_phone_and_no_count_is_clipped(runs, declared):
     names = [check.id for catalog in runs.fleet.check_catalogs.values() for check in catalog.checks]

@@ -80,7 +80,7 @@ def alike(outcomes: list[Outcome]) -> list[Outcome]:
 
 
 @given(outcomes=MANY)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_every_outcome_comes_back_as_it_was(tmp_path: Path, outcomes: list[Outcome]) -> None:
     path = tmp_path / "run.sqlite"
     path.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def test_every_outcome_comes_back_as_it_was(tmp_path: Path, outcomes: list[Outco
 
 
 @given(outcomes=MANY, cut=st.integers(0, 12))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_parts_merged_are_the_run_that_one_process_would_have_written(
     tmp_path: Path, outcomes: list[Outcome], cut: int
 ) -> None:

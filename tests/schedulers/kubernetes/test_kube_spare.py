@@ -208,6 +208,7 @@ def test_two_controllers_do_not_share_one_nodes_spare_time(kube: KubeFake, adapt
         ended()
 
 
+@pytest.mark.slow
 def test_what_a_killed_controller_left_is_removed_at_the_next_look(
     kube: KubeFake, adapter: KubernetesScheduler, monkeypatch: pytest.MonkeyPatch
 ):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.trends.parts.log_rank import compare_groups, find_chi_square_tail
@@ -61,7 +61,6 @@ def test_a_curve_only_falls_and_stays_in_its_band(group: Sequence[Life]) -> None
 
 
 @given(lives, lives, st.integers(1, 30))
-@settings(max_examples=60)
 def test_a_life_that_is_told_in_two_pieces_is_the_same_life(
     one: Sequence[Life], other: Sequence[Life], at: int
 ) -> None:
