@@ -14,7 +14,7 @@ import duckdb  # noqa: F401 — its extension ends a process that loads it twice
 import pytest
 
 import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions inside the tests
-from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
+from assay.fleet.cache.fleet_cache import SHARED_PARSE_CACHE
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.yaml_document import ParseCache
 from assay.harness.judging.session_outcome_file import delete_run_file

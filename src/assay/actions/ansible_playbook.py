@@ -17,7 +17,7 @@ from typing import Any
 
 from assay.actions import playbook_environment
 from assay.actions.action import ActionContext, EffectIntent, UnfinishedAction, find_action_effort
-from assay.fleet.fleet_cache import load_cached_fleet
+from assay.fleet.cache.fleet_cache import load_cached_fleet
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.fleet.secret_lookup import handover_variable, read_secret
 from assay.ledger.file_locks import hold_node_lock

@@ -58,7 +58,7 @@ class Workspace:
             from assay.fleet.fleet_loader import load_fleet
 
             return load_fleet(self.root, self.overlays)
-        from assay.fleet.fleet_cache import load_cached_fleet
+        from assay.fleet.cache.fleet_cache import load_cached_fleet
 
         return load_cached_fleet(self.root, self.overlays)
 

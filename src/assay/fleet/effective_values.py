@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.ansible_inventory.group_variables import VariableLayer, find_deciding_layer
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.secret_detection import find_secret_shape
 from assay.fleet.spec_inheritance import DeclaredValue, walk_entries
 from assay.fleet.validation_problems import SECRET_NAME

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from assay.fleet.ansible_inventory.declared_hosts import InventoryDraft
+from assay.fleet.fleet_assembly import GroupedSpecs, assemble_fleet
 from assay.fleet.git import read_revision, resolve_commit
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
-from assay.fleet.repository_tree import CommitTree
-from assay.fleet.spec_reader import SpecLineIndex
+from assay.fleet.repository_draft import RepositoryDraft
+from assay.fleet.repository_tree import CommitTree, WorkingFolder
+from assay.fleet.spec_reader import SpecFile, SpecLineIndex, index_spec_files, read_specs
 from assay.fleet.validation_problems import FleetProblem
 from assay.fleet.yaml_document import ParseCache
 from assay.model.errors import AssayError
-from assay.model.fleet import Fleet
+from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.node import Node
-from assay.model.specs.node_settings import NodeSettings, NodeVariables
-
-if TYPE_CHECKING:  # loaded where a fleet declares one
-    from assay.model.provisioning.provisioning_spec import Provisioning
+from assay.model.specs.spec_document import SpecDocument
 
 
 def load_fleet(
@@ -45,82 +42,43 @@ def read_draft(
 def build_fleet(draft: RepositoryDraft) -> Fleet:
     """Return the fleet of a draft. Raises AssayError with the first problem."""
     if draft.problems:
-        raise _first_problem_error(draft.problems)
+        raise _make_first_problem_error(draft.problems)
     return build_readable_fleet(draft)
 
 
 def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
     """Return the fleet as far as it can be read: specs and hosts with a problem are left out."""
-    commit, dirty = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
-    provisionings, images = draft.specs_of_kind("Provisioning"), draft.specs_of_kind("Image")
-    labels = {name: image.label for name, image in images.items()}
-    image_of = partial(_find_image, list(provisionings.values()), labels)
-    return Fleet(
-        root=draft.root,
-        nodes={
-            host.name: build_node(host, host.settings, host.shared_settings, image_of(host.settings, host.pool))
-            for host in draft.hosts
-            if host.settings and host.shared_settings
-        },
-        node_specs=draft.specs_of_kind("NodeSpec"),
-        bundles=draft.specs_of_kind("FirmwareBundle"),
-        designs=draft.specs_of_kind("FabricDesign"),
-        fault_catalogs=draft.specs_of_kind("FaultCatalog"),
-        policies=draft.specs_of_kind("LifecyclePolicy"),
-        profiles=draft.specs_of_kind("ManagementProfile"),
-        check_catalogs=draft.specs_of_kind("CheckCatalog"),
-        ticket_routes=draft.specs_of_kind("TicketRoute"),
-        quirks=draft.specs_of_kind("BmcQuirks"),
-        monitorings=draft.specs_of_kind("Monitoring"),
-        known_issue_lists=draft.specs_of_kind("KnownIssues"),
-        gates=draft.specs_of_kind("Gates"),
-        checklists=draft.specs_of_kind("Checklists"),
-        schedules=draft.specs_of_kind("Schedules"),
-        cost_assumptions=draft.specs_of_kind("CostAssumptions"),
-        burn_ins=draft.specs_of_kind("BurnIn"),
-        collective_workloads=draft.specs_of_kind("CollectiveWorkload"),
-        golden_digests=draft.specs_of_kind("GoldenDigests"),
-        deliveries=draft.specs_of_kind("ExpectedMachines"),
-        images=images,
-        provisionings=provisionings,
-        trend_rules=draft.specs_of_kind("TrendRules"),
-        adapter_names=draft.specs_of_kind("AdapterNames"),
-        lines=SpecLineIndex(draft.spec_files),
-        commit=commit,
-        dirty=dirty,
-    )
+    revision = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
+    return assemble_fleet(draft.root, draft.nodes, _group_specs(draft.spec_files), revision)
 
 
-def build_node(host: HostDeclaration, variables: NodeVariables, settings: NodeSettings, image: str) -> Node:
-    """Return the node of an inventory host, with its identity from `variables`. `image`: the label of its Image."""
-    return Node(
-        name=host.name,
-        pool=host.pool,
-        site=variables.site,
-        rack=variables.rack,
-        u=variables.u,
-        serial=variables.serial_number,
-        spec=variables.node_spec,
-        profile=variables.profile,
-        hca_guids=tuple(variables.hca_guids),
-        bmc_address=variables.bmc_address,
-        mac=variables.mac or "",
-        bmc_mac=variables.bmc_mac or "",
-        image=image,
-        settings=settings,
-    )
+def read_nodes(root: Path, overlays: Sequence[Path] = (), cache: ParseCache | None = None) -> list[Node]:
+    """Return the nodes of an inventory alone, with no image yet. Raises AssayError with the first problem in it."""
+    declared = InventoryDraft(root, WorkingFolder(root), overlays, cache)
+    if declared.problems:
+        raise _make_first_problem_error(declared.problems)
+    return declared.nodes
 
 
-def _first_problem_error(problems: Sequence[FleetProblem]) -> AssayError:
-    first = min(problems)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+def read_grouped_specs(root: Path, cache: ParseCache | None = None) -> GroupedSpecs:
+    """Return the specs of a repository alone. Raises AssayError with the first problem in them."""
+    files, refused = read_specs(WorkingFolder(root), cache)
+    if problems := [problem for one in refused for problem in one.problems]:
+        raise _make_first_problem_error(problems)
+    return _group_specs(index_spec_files(files))
+
+
+def _group_specs(files: Mapping[str, SpecFile]) -> GroupedSpecs:
+    """Return the specs of files by `Kind/name`. Kinds that only `assay check` reads have no place in a Fleet."""
+    specs: dict[str, dict[str, SpecDocument]] = {kind: {} for kind in FIELD_OF_KIND}
+    for entry in files.values():
+        specs.setdefault(entry.spec.kind, {})[entry.spec.name] = entry.spec
+    return GroupedSpecs({place: specs[kind] for kind, place in FIELD_OF_KIND.items()}, SpecLineIndex(files))
+
+
+def _make_first_problem_error(problems: Sequence[FleetProblem]) -> AssayError:
+    """Return the first of these problems as an error that says how many more there are."""
+    first, others = min(problems), len(set(problems)) - 1
+    more = f" (and {others} more)" if others else ""
     fix = "; ".join(part for part in (first.fix, "`assay check` lists every problem") if part)
     return AssayError(f"{first.message}{more}", where=first.where, fix=fix)
-
-
-def _find_image(boots: Sequence[Provisioning], labels: Mapping[str, str], variables: NodeVariables, pool: str) -> str:
-    """Return the label of the image that a host boots: its own `boot_image`, else the one of its pool; "" for none."""
-    if not labels:
-        return ""
-    images = next((one.images for one in boots if one.applies_to(pool)), {})
-    return labels.get(variables.boot_image or images.get(variables.node_spec, ""), "")

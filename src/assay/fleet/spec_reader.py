@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,14 @@ def read_specs(tree: RepositoryTree, cache: ParseCache | None = None) -> tuple[l
     ]
     read = [spec for spec in specs if isinstance(spec, SpecFile)]
     return read, [spec for spec in specs if isinstance(spec, RefusedSpec)]
+
+
+def index_spec_files(files: Iterable[SpecFile]) -> dict[str, SpecFile]:
+    """Return spec files by `Kind/name`. Of two specs with the same name, the first counts."""
+    found: dict[str, SpecFile] = {}
+    for entry in files:
+        found.setdefault(entry.key, entry)
+    return found
 
 
 def read_design(file: Path, root: Path) -> FabricDesign:

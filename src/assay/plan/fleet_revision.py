@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from assay.fleet.repository_draft import HostDeclaration
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.spec_values_read_by_checks import CheckInputs
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet

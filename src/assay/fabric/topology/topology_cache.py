@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from assay.fabric.lazy_discovery import PortRows
 from assay.fabric.topology.compiled_topology import CableRun, CableTable, CompiledTopology
 from assay.fabric.topology.designed_device import DesignedDevice
-from assay.fleet.cache_file_format import (
+from assay.fleet.cache.cache_file_format import (
     CacheSections,
     encode_sections,
     fingerprint_program,

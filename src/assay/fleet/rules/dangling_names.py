@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator
 
 from pydantic import BaseModel, ValidationError
 
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.repository_check import RuleFinding, rule
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.validation_problems import explain_violations
 from assay.model.errors import AssayError
 from assay.model.fabric.design_cables_and_partitions import format_node_list

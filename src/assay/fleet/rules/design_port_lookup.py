@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.repository_check import FilePosition
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.model.fabric.design_cables_and_partitions import ExplicitEnd, parse_port_range
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.ansible_inventory.group_variables import InventoryHost, VariableLayer
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.specs.node.node_spec import NodeSpec

@@ -8,8 +8,9 @@ from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.repository_check import RuleFinding, rule
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import format_few_names
 from assay.model.specs.credential_reference import TokenReference
 from assay.model.specs.node_settings import NodeVariables

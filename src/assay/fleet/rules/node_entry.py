@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.repository_check import RuleFinding, rule
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.text_lists import format_nodes

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.repository_check import RuleFinding, rule
-from assay.fleet.repository_draft import HostDeclaration, RepositoryDraft
+from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.possible_faults import compute_rule_reach, decode_kinds, list_fault_kinds, list_target_states
 from assay.model.specs.access_rules import AccessRules

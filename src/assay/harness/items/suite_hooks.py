@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assay.fleet.fleet_cache import load_cached_fleet
+from assay.fleet.cache.fleet_cache import load_cached_fleet
 from assay.harness.fixtures.check_fixtures import CheckFixtures
 from assay.harness.items import terminal_report
 from assay.harness.items.item_factory import ItemFactory, wants_slim_items

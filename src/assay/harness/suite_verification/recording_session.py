@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.fleet.fleet_cache import SHARED_PARSE_CACHE
+from assay.fleet.cache.fleet_cache import SHARED_PARSE_CACHE
 from assay.fleet.yaml_document import ParseCache
 from assay.harness.suite_verification.must_fail_recordings import MustFailCase, apply_case, read_check_recording
 from assay.model.outcome import CheckVerdict

@@ -240,7 +240,7 @@ def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
     """Print the distributions of a measurement. Raises AssayError where nothing of that name was measured."""
     import json
 
-    from assay.fleet.fleet_cache import load_cached_fleet
+    from assay.fleet.cache.fleet_cache import load_cached_fleet
     from assay.results.distribution.distribution_lines import format_distributions_text, make_distributions_json
     from assay.results.distribution.measured_values import query_distributions
     from assay.results.distribution.node_kinds import list_node_kinds
@@ -270,7 +270,7 @@ def _find_nodes_of_racks(workspace: Workspace, names: list[str]) -> dict[str, fr
     """Return rack → its nodes in the present inventory. Raises AssayError for an unknown rack."""
     if not names:
         return {}
-    from assay.fleet.fleet_cache import load_cached_fleet
+    from assay.fleet.cache.fleet_cache import load_cached_fleet
 
     nodes = load_cached_fleet(workspace.root).nodes.values()
     require_known(names, (node.rack for node in nodes), "rack")

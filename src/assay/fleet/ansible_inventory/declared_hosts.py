@@ -1,0 +1,183 @@
+"""The hosts of a fleet repository as its inventory declares them, and the problems found on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from assay.fleet.ansible_inventory.group_variables import (
+    AnsibleInventory,
+    InventoryHost,
+    VariableLayer,
+    find_deciding_layer,
+    merge_variables,
+)
+from assay.fleet.ansible_inventory.inventory_reader import InventorySource, open_disk_source, read_inventory
+from assay.fleet.repository_tree import ADD_INVENTORY, NO_INVENTORY, RepositoryTree
+from assay.fleet.validation_problems import FleetProblem, explain_violations
+from assay.fleet.yaml_document import ParseCache
+from assay.model.node import Node
+from assay.model.specs.node_settings import (
+    IDENTITY_VARIABLES,
+    NodeSettings,
+    NodeVariables,
+    make_node_settings,
+    make_node_variables,
+)
+
+
+@dataclass(frozen=True)
+class HostDeclaration:
+    """One host of the inventory: its merged variables, as written and as typed values, and its pools.
+
+    `settings` is None if a variable does not fit. `shared_settings` is the part that the Node gets: hosts of the same
+    groups with equal variables share one object. `layers` are the sources of the variables, weakest first.
+    """
+
+    name: str
+    variables: Mapping[str, Any]
+    settings: NodeVariables | None
+    shared_settings: NodeSettings | None
+    pools: Sequence[str]
+    layers: Sequence[VariableLayer]
+    own: VariableLayer
+
+    @property
+    def pool(self) -> str:
+        """The node's pool: the variable `pool`, else the first group that lists the host."""
+        return (self.settings.pool if self.settings else "") or (self.pools[0] if self.pools else "ungrouped")
+
+    def find_position(self, variable: str = "", *path: Any) -> tuple[str, int, int]:
+        """Return file, line and column of a variable, of the entry at `path` in it, or of the host itself."""
+        layer = find_deciding_layer(self.layers, variable)
+        if layer is None:
+            return (self.own.document.file, *self.own.document.place(self.own.path))
+        return (layer.document.file, *layer.document.place((*layer.path, variable, *path)))
+
+    def decides_itself(self, variable: str) -> bool:
+        """Whether a variable comes from the host itself, or is not given, rather than from one of its groups."""
+        layer = find_deciding_layer(self.layers, variable)
+        return layer is None or layer.path == self.own.path
+
+
+class InventoryDraft:
+    """Everything that could be read of the inventory of a tree. `overlays`: sources that override its own."""
+
+    def __init__(
+        self, root: Path, tree: RepositoryTree, overlays: Sequence[Path] = (), cache: ParseCache | None = None
+    ) -> None:
+        self.inventory, self.problems = self._read_inventory(root, tree, overlays, cache)
+        self.all_hosts_read = not self.problems
+        self._settings: dict[tuple[str, ...], NodeSettings] = {}
+        self.hosts = self._read_hosts(cache)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The node of every host that could be read, with no image yet."""
+        return [
+            build_node(host, host.settings, host.shared_settings)
+            for host in self.hosts
+            if host.settings and host.shared_settings
+        ]
+
+    @staticmethod
+    def _read_inventory(
+        root: Path, tree: RepositoryTree, overlays: Sequence[Path], cache: ParseCache | None
+    ) -> tuple[AnsibleInventory, list[FleetProblem]]:
+        if not tree.files("inventory"):
+            return AnsibleInventory(), [_missing_inventory_problem(NO_INVENTORY)]
+        sources = [
+            InventorySource(tree, "inventory", "inventory"),
+            *(open_disk_source(path, root) for path in overlays),
+        ]
+        inventory, problems = read_inventory(sources, cache)
+        if not inventory.hosts and not problems:
+            problems.append(_missing_inventory_problem("inventory/ names no node"))
+        return inventory, problems
+
+    def _read_hosts(self, cache: ParseCache | None) -> list[HostDeclaration]:
+        """Return the hosts, from the cache if it holds those of the same inventory."""
+        if cache is None:
+            return [self._read_host(name) for name in self.inventory.hosts]
+        documents = {id(layer.document.marks): layer.document for layer in self.inventory.list_all_layers()}
+        key = tuple((document.file, marks) for marks, document in documents.items())
+        if key in cache.hosts:
+            return cache.hosts[key]
+        hosts = [self._read_host(name) for name in self.inventory.hosts]
+        if not self.problems:
+            cache.hosts[key] = hosts
+        return hosts
+
+    def _read_host(self, name: str) -> HostDeclaration:
+        host = self.inventory.hosts[name]
+        layers = self.inventory.layers(host)
+        variables = merge_variables(layers)
+        pools = [group for group in host.groups if group not in ("all", "ungrouped")]
+        try:
+            shared = self._share_settings(host, variables)
+            settings = make_node_variables(variables, shared)
+            return HostDeclaration(name, variables, settings, shared, pools, layers, host.inline[0])
+        except ValidationError as error:
+            entry = HostDeclaration(name, variables, None, None, pools, layers, host.inline[0])
+            self.problems += self._list_problems(entry, _collect_violations(variables, error))
+            return entry
+
+    def _share_settings(self, host: InventoryHost, variables: Mapping[str, Any]) -> NodeSettings:
+        """Return the settings among a host's variables: one object for hosts that differ only in their identity."""
+        own = [
+            item
+            for layer in (*host.inline, *host.files)
+            for item in layer.variables.items()
+            if item[0] not in IDENTITY_VARIABLES
+        ]
+        key = (*host.groups, repr(own))
+        if key not in self._settings:
+            self._settings[key] = make_node_settings(variables)
+        return self._settings[key]
+
+    @staticmethod
+    def _list_problems(entry: HostDeclaration, error: ValidationError) -> list[FleetProblem]:
+        problems = []
+        for path, what, fix, code in explain_violations(error, NodeVariables):
+            variable = str(path[0]) if path else ""
+            message = f"{entry.name}: {what}" if entry.decides_itself(variable) else what
+            default_code = "ASY0013" if what == "node_spec is missing" else "ASY0012"
+            place = entry.find_position(variable, *path[1:])
+            problems.append(FleetProblem(*place, code or default_code, "error", message, fix))
+        return problems
+
+
+def _collect_violations(variables: Mapping[str, Any], first: ValidationError) -> ValidationError:
+    """Return the violations of all variables of a host. `first`: those that were found with a part of them."""
+    try:
+        NodeVariables.model_validate(variables)
+    except ValidationError as error:
+        return error
+    return first
+
+
+def _missing_inventory_problem(message: str) -> FleetProblem:
+    return FleetProblem("inventory", 0, 0, "ASY0011", "error", message, ADD_INVENTORY)
+
+
+def build_node(host: HostDeclaration, variables: NodeVariables, settings: NodeSettings) -> Node:
+    """Return the node of a host, with its identity from `variables`. The specs say which image it boots."""
+    return Node(
+        name=host.name,
+        pool=host.pool,
+        site=variables.site,
+        rack=variables.rack,
+        u=variables.u,
+        serial=variables.serial_number,
+        spec=variables.node_spec,
+        profile=variables.profile,
+        hca_guids=tuple(variables.hca_guids),
+        bmc_address=variables.bmc_address,
+        mac=variables.mac or "",
+        bmc_mac=variables.bmc_mac or "",
+        settings=settings,
+    )
