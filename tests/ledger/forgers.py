@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, text, update
 
-from assay.ledger import outcomes, tables
-from assay.ledger.hash_chain import HASHED_FIELDS, RunDigest, hash_line
+from assay.ledger import tables
+from assay.ledger.hash_chain import HASHED_FIELDS, OUTCOME_COLUMNS, RunDigest, hash_line
+from assay.ledger.outcome_queries import select_expected_newest
+from assay.ledger.schema_upgrade import select_hashed_columns
 from assay.ledger.store import Ledger
 from assay.model.outcome import VERDICTS
 
@@ -73,7 +75,8 @@ def rebuild_runs(connection: Connection) -> None:
         own = told.seq.between(before["outcomes"] + 1, run["outcomes"])
         new = texts.seq.between(before["texts"] + 1, run["texts"])
         digest.texts(connection.execute(select(tables.texts).where(new).order_by(texts.seq)))
-        digest.outcomes(connection.execute(select(tables.outcomes).where(own).order_by(told.seq)))
+        lines = connection.execute(select(*(told[name] for name in OUTCOME_COLUMNS)).where(own).order_by(told.seq))
+        digest.outcomes(select_hashed_columns(map(tuple, lines)))
         values = select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq)
         digest.measured(
             connection.execute(values.where(measured.outcome.between(before["outcomes"] + 1, run["outcomes"])))
@@ -94,7 +97,7 @@ def rebuild_chain(connection: Connection, table: Any, of: Any) -> None:
 
 
 def rebuild_newest(connection: Connection) -> None:
-    expected = connection.execute(outcomes.select_expected_newest()).mappings().all()
+    expected = connection.execute(select_expected_newest()).mappings().all()
     connection.execute(delete(tables.newest))
     connection.execute(insert(tables.newest), [dict(row) for row in expected])
 

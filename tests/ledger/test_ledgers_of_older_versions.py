@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,16 +25,21 @@ RUN = SuiteRun("20261122T120000.000-00000a", AT, ("production",), ("n0001",), "c
 
 @pytest.fixture
 def old(place: Path | str) -> Path | str:
-    """A ledger as an older assay wrote it: two entries, and two runs with two outcomes each."""
+    """A ledger as an assay of schema 4 wrote it: two entries, and two runs with two outcomes each."""
+    return make_old(place, 4)
+
+
+def make_old(place: Path | str, schema: int) -> Path | str:
+    """Make a ledger of an older schema from its recording."""
     if isinstance(place, Path):
         place.parent.mkdir(parents=True)
         with sqlite3.connect(place) as database:
-            database.executescript((RECORDINGS / "schema-4.sqlite.sql").read_text())
+            database.executescript((RECORDINGS / f"schema-{schema}.sqlite.sql").read_text())
         database.close()
     else:
         engine = create_engine(place.replace("postgresql:", "postgresql+psycopg:"))
         with engine.begin() as connection:
-            connection.connection.cursor().execute((RECORDINGS / "schema-4.postgresql.sql").read_text())
+            connection.connection.cursor().execute((RECORDINGS / f"schema-{schema}.postgresql.sql").read_text())
         engine.dispose()
     return place
 
@@ -48,6 +54,28 @@ def test_an_old_ledger_is_upgraded_when_it_is_opened_for_writing_and_nothing_is_
     assert latest["test_heat"].measurements[0].value == 63.5
     assert {(one.basis, one.judged_by) for one in latest.values()} == {(UNKNOWN_BASIS, "")}
     assert ledger.verify() == []
+    ledger.close()
+
+
+def test_a_ledger_of_schema_5_is_upgraded_and_goes_on_with_rows_for_several_subjects(place):
+    ledger = Ledger.open(make_old(place, 5))
+    before = ledger.latest()
+    assert [(one.outcome.subject, one.outcome.verdict) for one in before] == [
+        ("a/n0001/gpu0", "pass"),
+        ("a/n0001/gpu1", "pass"),
+        ("a/n0001", "fail"),
+    ]
+    assert [len(ledger.outcomes(run.id)) for run in ledger.runs()] == [3, 3]
+    assert [one.outcome.measurements[0].value for one in before[:2]] == [62.5, 63.5]
+    assert {(one.outcome.basis, one.outcome.judged_by) for one in before} == {(EvidenceBasis(2, "boot-1"), "cd" * 32)}
+    assert ledger.verify() == []
+    told = [replace(one.outcome, evidence_at=AT) for one in before]
+    assert ledger.record(RUN, told)
+    assert [one.outcome for one in ledger.latest()] == [one.outcome for one in ledger.outcomes(RUN.id)] == told
+    assert ledger.verify() == []
+    with ledger._engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM outcome WHERE numbers <> ''")).scalar() == 1
+        assert connection.execute(text("SELECT count(*) FROM newest")).scalar() == 2, "of the GPUs and of the node"
     ledger.close()
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, except_, select
 
-from assay.ledger import outcomes, tables
-from assay.ledger.hash_chain import HASHED_FIELDS, HASHED_OUTCOME_FIELDS, ChainName, RunDigest, hash_line
+from assay.ledger import tables
+from assay.ledger.grouped_outcomes import list_members
+from assay.ledger.hash_chain import HASHED_FIELDS, OUTCOME_COLUMNS, ChainName, RunDigest, hash_line
 from assay.ledger.outcome_insertions import NEWEST_COLUMNS
+from assay.ledger.outcome_queries import select_expected_newest
 from assay.ledger.schema_upgrade import select_hashed_columns
 from assay.model.entries.operator_entries import OutcomesPrunedEntry
 from assay.model.errors import AssayError
@@ -29,6 +33,7 @@ def find_chain_problems(connection: Connection) -> Iterator[str]:
     parts.pruned = find_pruning(connection)
     yield from _check_chain(connection, "run", parts.check_run)
     yield from parts.find_orphans()
+    yield from _check_members(connection)
     yield from _check_newest(connection)
 
 
@@ -129,18 +134,33 @@ def _open_contents(connection: Connection) -> _RunContents:
     texts, told, measured = tables.texts.c, tables.outcomes.c, tables.measurements.c
     return _RunContents(
         _Rows(_stream_rows(connection, select(texts.seq, texts.key, texts.long).order_by(texts.seq))),
-        _Rows(_stream_rows(connection, select(*(told[name] for name in HASHED_OUTCOME_FIELDS)).order_by(told.seq))),
+        _Rows(_stream_rows(connection, select(*(told[name] for name in OUTCOME_COLUMNS)).order_by(told.seq))),
         _Rows(
             _stream_rows(connection, select(measured.outcome, measured.gauge, measured.value).order_by(measured.seq))
         ),
     )
 
 
+def _check_members(connection: Connection) -> Iterator[str]:
+    """Yield the lists of subjects that are not what their text says. Whoever reads outcomes uses this table."""
+    table, texts, said = tables.members.c, tables.texts.c, tables.outcomes.c
+    query = select(table.list, table.place, table.subject, texts.key, texts.long).order_by(table.list, table.place)
+    rows = _stream_rows(connection, query.outerjoin_from(tables.members, tables.texts, texts.seq == table.list))
+    for number, some in groupby(rows, itemgetter(0)):
+        of_list = list(some)
+        expected = list_members(number, of_list[0].long or of_list[0].key or "")
+        if [(row.place, row.subject) for row in of_list] != list(enumerate(expected)):
+            yield f"the subjects of list {number} were changed"
+    unknown = select(said.seq).where(said.subject.not_in(select(table.list))).limit(1)
+    for number in connection.execute(unknown).scalars():
+        yield f"nobody can tell whom outcome {number} is about: its list of subjects is missing"
+
+
 def _check_newest(connection: Connection) -> Iterator[str]:
     """Yield the rows of `newest` that do not follow from the outcomes. Decisions use this table."""
     kept, follows = (
         select(*(tables.newest.c[name] for name in NEWEST_COLUMNS)),
-        outcomes.select_expected_newest(),
+        select_expected_newest(),
     )
     for row in connection.execute(except_(kept, follows).limit(1)):
         yield f"outcome {row.outcome} stands as the newest of its kind and is not"

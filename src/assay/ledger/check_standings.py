@@ -7,18 +7,18 @@ these passes are read at once. Else the outcomes of the failing nodes are read.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, Subquery, and_, exists, func, select, tuple_
+from sqlalchemy import Connection, Select, Subquery, func, select
 
 from assay.ledger import tables
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_numbers, split_batches
-from assay.ledger.outcomes import read_outcomes, select_outcomes
-from assay.model.outcome import VERDICTS, CheckStandings, PassCount, StandingFailure
+from assay.ledger.outcome_queries import PASS, rank_newest, select_failing
+from assay.ledger.outcomes import read_outcomes
+from assay.model.outcome import CheckStandings, PassCount, StandingFailure
 from assay.model.timestamps import format_epoch_seconds
 
-PASS = VERDICTS.index("pass")
 MANY_SUBJECTS = 100
 """With more failing subjects of one check, reading what the check said since is cheaper than reading their nodes."""
 RowKey = tuple[str, str]
@@ -34,20 +34,10 @@ def read_check_standings(
     found = find_text_numbers(connection, nodes) if nodes is not None and few else None
     if not numbers or found == []:
         return CheckStandings()
-    newest = _select_newest(numbers, found)
+    table = tables.newest.c
+    newest = rank_newest(table.check.in_(numbers), *([table.node.in_(found)] if found is not None else []))
     passes = tuple(_read_passes(connection, texts, newest))
     return CheckStandings(passes, tuple(_read_failures(connection, texts, newest)))
-
-
-def _select_newest(checks: Sequence[int], nodes: Sequence[int] | None) -> Subquery:
-    """Return the outcomes with no newer one of the same check and subject. A window function takes twice as long."""
-    table, other = tables.newest.c, tables.newest.alias().c
-    same = (other.check == table.check, other.subject == table.subject, other.verdict != table.verdict)
-    newer = tuple_(other.measured_s, other.outcome) > tuple_(table.measured_s, table.outcome)
-    found = select(table.outcome, table.verdict).where(table.check.in_(checks))
-    if nodes is not None:
-        found = found.where(table.node.in_(nodes))
-    return found.where(~exists().where(*same, newer)).subquery()
 
 
 def _read_passes(connection: Connection, texts: TextCache, newest: Subquery) -> Iterable[PassCount]:
@@ -72,8 +62,7 @@ def _read_revisions(connection: Connection, numbers: Collection[int]) -> dict[in
 
 
 def _read_failures(connection: Connection, texts: TextCache, newest: Subquery) -> Iterable[StandingFailure]:
-    joined = select_outcomes().join(newest, newest.c.outcome == tables.outcomes.c.seq)
-    failing = read_outcomes(connection, joined.where(newest.c.verdict != PASS), texts)
+    failing = read_outcomes(connection, select_failing(newest), texts)
     if not failing:
         return []
     keys = {(one.outcome.check, one.outcome.subject): one.outcome.node for one in failing}
@@ -91,14 +80,16 @@ def _read_last_passes(
 ) -> dict[RowKey, tuple[float, str]]:
     """Return the date of the last pass, and the commit of its specs, of each of these that has ever passed."""
     table, checks = tables.newest.c, find_text_numbers(connection, {check for check, _ in keys})
-    query = select(table.check, table.subject, table.measured_s, tables.runs.c.spec_commit).join(
-        tables.outcomes, tables.outcomes.c.seq == table.outcome
-    )
-    query = query.join(tables.runs, tables.runs.c.seq == tables.outcomes.c.run)
+    each = tables.newest.join(tables.members, tables.members.c.list == table.subject)
+    each = each.join(tables.outcomes, tables.outcomes.c.seq == table.outcome)
+    each = each.join(tables.runs, tables.runs.c.seq == tables.outcomes.c.run)
+    member = tables.members.c.subject
+    query = select(table.check, member, table.measured_s, tables.runs.c.spec_commit).select_from(each)
+    query = query.order_by(table.measured_s, table.outcome)
     found: dict[RowKey, tuple[float, str]] = {}
     for some in split_batches({subject for _, subject in keys}, BATCH_SIZE):
         subjects = find_text_numbers(connection, some)
-        wanted = (table.verdict == PASS, table.check.in_(checks), table.subject.in_(subjects))
+        wanted = (table.verdict == PASS, table.check.in_(checks), member.in_(subjects))
         rows = connection.execute(query.where(*wanted)).all()
         texts.load(connection, {number for row in rows for number in row[:2]})
         found |= {(texts[check], texts[subject]): (at_s, commit) for check, subject, at_s, commit in rows}
@@ -136,9 +127,12 @@ def _read_rows(
 
 def _select_row() -> Select[Any]:
     """Return the query of the outcomes that are no pass and came after the last one, each reason once."""
-    said, last = tables.outcomes.c, tables.newest.alias()
-    same = and_(last.c.check == said.check, last.c.subject == said.subject, last.c.verdict == PASS)
-    query = select(said.check, said.subject, said.reason, func.min(said.measured_s))
-    query = query.select_from(tables.outcomes.outerjoin(last, same))
-    later = said.measured_s > func.coalesce(last.c.measured_s, 0)
-    return query.where(said.verdict != PASS, later).group_by(said.check, said.subject, said.reason)
+    said, last, own = tables.outcomes.c, tables.newest.alias(), tables.members.c
+    theirs = tables.members.alias()
+    passes = select(func.max(last.c.measured_s)).select_from(last.join(theirs, theirs.c.list == last.c.subject))
+    same = (theirs.c.subject == own.subject, last.c.check == said.check, last.c.verdict == PASS)
+    passed_s = passes.where(*same).correlate(tables.outcomes, tables.members).scalar_subquery()
+    query = select(said.check, own.subject, said.reason, func.min(said.measured_s))
+    query = query.select_from(tables.outcomes.join(tables.members, own.list == said.subject))
+    later = said.measured_s > func.coalesce(passed_s, 0)
+    return query.where(said.verdict != PASS, later).group_by(said.check, own.subject, said.reason)

@@ -9,8 +9,8 @@ from assay.model.errors import AssayError
 
 LEDGER_VARIABLE = "ASSAY_LEDGER"
 """The environment variable that names the ledger: a path, or a `postgresql://` URL."""
-SCHEMA_VERSION = 5
-UPGRADED_VERSIONS = (4,)
+SCHEMA_VERSION = 6
+UPGRADED_VERSIONS = (4, 5)
 """Older schemas that a ledger is upgraded from when it is opened for writing. Their entries are read as they are."""
 FULL_BELOW_BYTES = 128 * 1024
 """A disk with less than this free is full: SQLite writes a log of some pages even for one entry."""

@@ -53,6 +53,8 @@ HASHED_OUTCOME_FIELDS = (
     "evidence", "evidence_at", "basis", "judged_by", "micros",
 )  # fmt: skip
 """By name, so that a new column changes no hash of older lines. Schema 4 had no `basis` and no `judged_by`."""
+OUTCOME_COLUMNS = (*HASHED_OUTCOME_FIELDS, "numbers")
+"""All columns of `outcome`; the hash covers `numbers` in a row for several subjects."""
 
 _get_hashed_fields = {of: itemgetter(*fields) for of, fields in HASHED_FIELDS.items()}
 

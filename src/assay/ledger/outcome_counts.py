@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, select
 
 from assay.ledger import tables
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_numbers
+from assay.ledger.outcome_queries import is_recorded_after
 from assay.model.outcome import VERDICTS, CheckVerdict
 
 
@@ -32,8 +33,10 @@ def count_outcomes(connection: Connection, texts: TextCache, after: int) -> Outc
     if not count:
         return OutcomeCounts(after, 0, "", {})
     last_at: str = connection.execute(select(runs.at).where(runs.seq == last)).scalar_one()
-    new = (said.run > after, said.run <= last)
-    query = select(said.check, said.verdict, func.count()).where(*new).group_by(said.check, said.verdict)
+    new = (is_recorded_after(after), said.run <= last)
+    each = tables.outcomes.join(tables.members, tables.members.c.list == said.subject)
+    query = select(said.check, said.verdict, func.count()).select_from(each).where(*new)
+    query = query.group_by(said.check, said.verdict)
     rows = connection.execute(query).all()
     texts.load(connection, {check for check, *_ in rows})
     counts = {(texts[check], VERDICTS[verdict]): number for check, verdict, number in rows}
@@ -47,10 +50,13 @@ def read_oldest_passes(
 
     Of these nodes, or of all (None); nodes without a pass are left out, and others may be among them.
     """
-    table = tables.newest.c
+    table, members = tables.newest.c, tables.members.c
     wanted = [table.verdict == VERDICTS.index("pass"), table.check.in_(find_text_numbers(connection, checks))]
     if nodes is not None and len(nodes) <= BATCH_SIZE:
         wanted.append(table.node.in_(find_text_numbers(connection, nodes)))
-    rows = connection.execute(select(table.node, func.min(table.measured_s)).where(*wanted).group_by(table.node)).all()
+    each = tables.newest.join(tables.members, members.list == table.subject)
+    newest = select(table.node, func.max(table.measured_s).label("at_s")).select_from(each).where(*wanted)
+    one = newest.group_by(table.node, table.check, members.subject).subquery().c
+    rows = connection.execute(select(one.node, func.min(one.at_s)).group_by(one.node)).all()
     texts.load(connection, [node for node, _ in rows])
     return {texts[node]: at_s for node, at_s in rows}

@@ -20,6 +20,9 @@ from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import VERDICTS
 from assay.model.timestamps import parse_epoch_seconds_cached
 
+_EACH_NEWEST = tables.newest.join(tables.members, tables.members.c.list == tables.newest.c.subject)
+"""What is newest, a row for each subject."""
+
 
 class CheckAge(NamedTuple):
     """For how many subjects a check has a verdict, and the time of the oldest of the newest ones (Unix seconds)."""
@@ -32,8 +35,8 @@ def read_check_ages(connection: Connection, texts: TextCache, nodes: Collection[
     """Return the age of each check on each node. An error is no verdict, so it does not count."""
     table = tables.newest.c
     judged = (table.node.in_(find_text_numbers(connection, nodes)), table.verdict != VERDICTS.index("error"))
-    each = select(table.node, table.check, func.max(table.measured_s).label("seen")).where(*judged)
-    one = each.group_by(table.node, table.check, table.subject).subquery().c
+    each = select(table.node, table.check, func.max(table.measured_s).label("seen")).select_from(_EACH_NEWEST)
+    one = each.where(*judged).group_by(table.node, table.check, tables.members.c.subject).subquery().c
     query = select(one.node, one.check, func.count(), func.min(one.seen)).group_by(one.node, one.check)
     rows = connection.execute(query).all()
     texts.load(connection, {number for row in rows for number in row[:2]})
@@ -56,8 +59,9 @@ class OutcomeDates:
         if self._now is None:
             return
         table, ahead = tables.newest.c, self._latest + MAX_CLOCK_SKEW.total_seconds()
-        highest = select(table.check, table.subject, func.max(table.measured_s))
-        query = highest.where(table.node.in_(nodes), table.measured_s > ahead).group_by(table.check, table.subject)
+        subject = tables.members.c.subject
+        highest = select(table.check, subject, func.max(table.measured_s)).select_from(_EACH_NEWEST)
+        query = highest.where(table.node.in_(nodes), table.measured_s > ahead).group_by(table.check, subject)
         self._floors = {(check, subject): date for check, subject, date in self._connection.execute(query)}
 
     def date_of(self, check: int, subject: int, evidence_at: str) -> float:

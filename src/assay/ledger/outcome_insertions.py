@@ -5,23 +5,25 @@ A run may bring a million outcomes: SQLAlchemy's own statements take longer for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, delete, exists, select, tuple_
 
 from assay.ledger import tables
-from assay.ledger.hash_chain import HASHED_OUTCOME_FIELDS
+from assay.ledger.hash_chain import OUTCOME_COLUMNS
+from assay.ledger.interned_texts import BATCH_SIZE, split_batches
 
 OUTCOMES_PER_INSERT = 5_000
 InsertedOutcome = tuple[Any, ...]
-"""The values of `HASHED_OUTCOME_FIELDS`: all columns of `outcome`."""
+"""The values of `OUTCOME_COLUMNS`."""
 InsertedMeasurement = tuple[int, int, float]
 """Outcome, gauge, value."""
 NEWEST_COLUMNS = ("check", "subject", "verdict", "node", "measured_s", "outcome")
 """Columns of `newest`."""
-_get_newest = itemgetter(*(HASHED_OUTCOME_FIELDS.index(name) for name in (*NEWEST_COLUMNS[:-1], "seq")))
+_get_newest = itemgetter(*(OUTCOME_COLUMNS.index(name) for name in (*NEWEST_COLUMNS[:-1], "seq")))
+_NODE = OUTCOME_COLUMNS.index("node")
 _get_newest_key = itemgetter(0, 1, 2)
 """In the order of the table's own key, a row is found where the one before it was."""
 _REPLACE_OLDER = """
@@ -37,7 +39,7 @@ class OutcomeInsertions:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._outcomes = self._make_insert(tables.outcomes, HASHED_OUTCOME_FIELDS)
+        self._outcomes = self._make_insert(tables.outcomes, OUTCOME_COLUMNS)
         self._measurements = self._make_insert(tables.measurements, ("outcome", "gauge", "value"))
         self._newest = self._make_insert(tables.newest, NEWEST_COLUMNS) + _REPLACE_OLDER
 
@@ -50,6 +52,19 @@ class OutcomeInsertions:
         ):
             if rows:
                 self._connection.exec_driver_sql(statement, list(rows))
+        self._delete_superseded({row[_NODE] for row in outcomes})
+
+    def _delete_superseded(self, nodes: Collection[int]) -> None:
+        """Delete from `newest` the rows of these nodes that are no longer the newest of any of their subjects."""
+        own, other, newer = tables.members.alias("own"), tables.members.alias("other"), tables.newest.alias("newer")
+        row = tables.newest.c
+        later = tuple_(newer.c.measured_s, newer.c.outcome) > tuple_(row.measured_s, row.outcome)
+        lists = select(1).select_from(newer.join(other, other.c.list == newer.c.subject))
+        of_subject = (other.c.subject == own.c.subject, newer.c.check == row.check, newer.c.verdict == row.verdict)
+        is_newest = own.c.list == row.subject, ~exists(lists.where(*of_subject, later).correlate(tables.newest, own))
+        kept = exists(select(1).select_from(own).where(*is_newest).correlate(tables.newest))
+        for some in split_batches(nodes, BATCH_SIZE):
+            self._connection.execute(delete(tables.newest).where(row.node.in_(some), ~kept))
 
     def _make_insert(self, table: Table, columns: Sequence[str]) -> str:
         quote = self._connection.dialect.identifier_preparer.quote

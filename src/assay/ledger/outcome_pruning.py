@@ -26,7 +26,10 @@ def count_prunable(connection: Connection, before: datetime) -> int:
     last = _find_last_old_run(connection, before)
     if last is None:
         return 0
-    count: int = connection.execute(select(func.count()).select_from(_select_old(last).subquery())).scalar_one()
+    old, members = _select_old(last), tables.members.c
+    each = tables.outcomes.join(tables.members, members.list == tables.outcomes.c.subject)
+    query = select(func.count()).select_from(each).where(tables.outcomes.c.seq.in_(old))
+    count: int = connection.execute(query).scalar_one()
     return count
 
 
@@ -36,14 +39,15 @@ def prune_outcomes(connection: Connection, before: datetime, who: str, now: date
     Raises AssayError for a ledger that cannot be verified: after deletion, nobody could see what was changed in it.
     """
     last = _find_last_old_run(connection, before)
-    if last is None or not count_prunable(connection, before):
+    deleted = count_prunable(connection, before)
+    if last is None or not deleted:
         return 0
     if problem := next(islice(find_chain_problems(connection), 1), None):
         fix = "`assay ledger verify` shows every problem; nothing was deleted"
         raise AssayError(f"this ledger cannot be verified: {problem}", fix=fix)
     old = _select_old(last)
     _delete(connection, tables.measurements, tables.measurements.c.outcome.in_(old))
-    deleted = _delete(connection, tables.outcomes, tables.outcomes.c.seq.in_(old))
+    _delete(connection, tables.outcomes, tables.outcomes.c.seq.in_(old))
     entry = OutcomesPrunedEntry(last.seq, deleted, digest_contents(connection, last), who)
     chain = HashChain(connection, "entry")
     at = now.isoformat()
@@ -67,12 +71,13 @@ def _find_last_old_run(connection: Connection, before: datetime) -> Row[Any] | N
 def _select_old(last: Row[Any]) -> Select[tuple[int]]:
     """Return the query of the outcomes up to a run that are the newest of no kind."""
     outcomes = tables.outcomes.c
-    return select(outcomes.seq).where(outcomes.run <= last.seq, outcomes.seq.not_in(select(tables.newest.c.outcome)))
+    return select(outcomes.seq).where(
+        outcomes.seq <= last.outcomes, outcomes.seq.not_in(select(tables.newest.c.outcome))
+    )
 
 
-def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]) -> int:
+def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]) -> None:
     lifted, restored = tables.suspend_delete_guards(connection.dialect.name, table)
     connection.exec_driver_sql(lifted)
-    count = connection.execute(delete(table).where(condition)).rowcount
+    connection.execute(delete(table).where(condition))
     connection.exec_driver_sql(restored)
-    return count

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, case, func, select
+from sqlalchemy import Connection, RowMapping, Select, Table, func, select
 
 from assay.ledger import tables
+from assay.ledger.grouped_outcomes import (
+    OutcomeGroup,
+    SharedPart,
+    SubjectLists,
+    SubjectNumbers,
+    decode_numbers,
+    group_outcomes,
+    split_at_nodes,
+)
 from assay.ledger.hash_chain import RunDigest
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, TextNumbers, find_text_numbers, split_batches
 from assay.ledger.outcome_dates import OutcomeDates
-from assay.ledger.outcome_insertions import NEWEST_COLUMNS, OUTCOMES_PER_INSERT, InsertedOutcome, OutcomeInsertions
+from assay.ledger.outcome_insertions import OUTCOMES_PER_INSERT, InsertedOutcome, OutcomeInsertions
+from assay.ledger.outcome_queries import is_recorded_after, select_newest
+from assay.ledger.schema_upgrade import select_hashed_columns
 from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome
 from assay.model.timestamps import format_epoch_seconds, parse_epoch_seconds_cached
@@ -25,6 +36,7 @@ TEXT_COLUMNS = ("check", "subject", "node", "reason", "fault", "evidence", "evid
 """Fields of an outcome that are kept as the number of their text. `basis` and `phases` are encoded first."""
 _get_texts = attrgetter(*TEXT_COLUMNS)
 _get_text_columns = itemgetter(*TEXT_COLUMNS)
+GaugeValue = tuple[int, float]
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 NODES_AT_ONCE = 50
 """Nodes whose outcomes are read at once: the database's rows take more memory than the outcomes made of them."""
@@ -36,19 +48,24 @@ def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int
     Returns the outcome columns of the run's row.
     """
     numbers, digest, insertions = TextNumbers(connection), RunDigest(), OutcomeInsertions(connection)
-    number = _highest(connection, tables.outcomes)
-    for some in split_batches(outcomes, OUTCOMES_PER_INSERT):
+    lists, number = SubjectLists(connection, numbers), _highest(connection, tables.outcomes)
+    for some in split_at_nodes(outcomes, OUTCOMES_PER_INSERT):
         numbers.load(_list_texts(some))
         dates.load({numbers[outcome.node] for outcome in some})
-        rows = [_row(outcome, numbers, number + at, run, dates) for at, outcome in enumerate(some, 1)]
+        groups = group_outcomes(_split_parts(outcome, numbers, dates) for outcome in some)
+        rows = [
+            _make_row(number + at, run, subjects, group)
+            for at, (group, subjects) in enumerate(zip(groups, lists.load(groups), strict=True), 1)
+        ]
         measured = [
-            (number + at, numbers[_encode_gauge(one)], float(one.value))
-            for at, outcome in enumerate(some, 1)
-            for one in outcome.measurements
+            (number + at, gauge, value)
+            for at, group in enumerate(groups, 1)
+            if len(group.numbers) == 1
+            for gauge, value in zip(group.gauges, *(each.values for each in group.numbers.values()), strict=True)
         ]
         number += len(rows)
         insertions.insert(rows, measured)
-        digest.outcomes(rows)
+        digest.outcomes(select_hashed_columns(rows))
         digest.measured(measured)
     digest.texts(numbers.added)
     return {"texts": _highest(connection, tables.texts), "outcomes": number, "digest": digest.hexdigest()}
@@ -62,11 +79,26 @@ def _highest(connection: Connection, table: Table) -> int:
 def read_outcomes(connection: Connection, query: Select[Any], texts: TextCache) -> list[RecordedOutcome]:
     """Return the outcomes of a query made with `select_outcomes`, in its order, each with its measurements."""
     rows = list(connection.execute(query).mappings())
-    measured = _measurements(connection, [row["seq"] for row in rows])
+    decoded = {row["seq"]: decode_numbers(row["numbers"]) for row in rows if row["numbers"]}
+    measured = _measurements(connection, [row["seq"] for row in rows if not row["numbers"]])
+    numbers = [_find_numbers(row, decoded, measured) for row in rows]
     texts.load(connection, {row[name] for row in rows for name in (*TEXT_COLUMNS, "phases", "basis")})
-    texts.load(connection, {one["gauge"] for some in measured.values() for one in some})
+    texts.load(connection, {gauge for _, values in numbers for gauge, _ in values})
     lists = _ParsedLists(texts)
-    return [_recorded(row, measured[row["seq"]], texts, lists) for row in rows]
+    return [_recorded(row, *found, texts, lists) for row, found in zip(rows, numbers, strict=True)]
+
+
+def _find_numbers(
+    row: RowMapping,
+    decoded: Mapping[int, tuple[list[int], list[int], list[list[float]]]],
+    measured: Mapping[int, Sequence[GaugeValue]],
+) -> tuple[int, Sequence[GaugeValue]]:
+    """Return the duration of one subject's outcome, and its gauges with their values."""
+    if row["seq"] not in decoded:
+        return row["micros"], measured[row["seq"]]
+    durations, gauges, values = decoded[row["seq"]]
+    at = row["place"]
+    return durations[at], [(gauge, float(each[at])) for gauge, each in zip(gauges, values, strict=True)]
 
 
 def read_newest(connection: Connection, nodes: Collection[str] | None, texts: TextCache) -> list[RecordedOutcome]:
@@ -79,63 +111,11 @@ def read_newest(connection: Connection, nodes: Collection[str] | None, texts: Te
 
 def read_judged_nodes(connection: Connection, after: int, texts: TextCache) -> set[str]:
     """Return the nodes of the outcomes in runs whose number is above `after`."""
-    table = tables.outcomes.c
-    numbers = set(connection.execute(select(table.node).where(table.run > after).distinct()).scalars())
+    numbers = set(
+        connection.execute(select(tables.outcomes.c.node).where(is_recorded_after(after)).distinct()).scalars()
+    )
     texts.load(connection, numbers)
     return {texts[number] for number in numbers}
-
-
-def select_outcomes() -> Select[Any]:
-    """Return the first part of a query of outcomes with their runs."""
-    runs = tables.runs
-    query = select(tables.outcomes, runs.c.id.label("run_id"), runs.c.at.label("run_at"))
-    return query.join(runs, runs.c.seq == tables.outcomes.c.run)
-
-
-def select_newest(nodes: Collection[int] | None = None) -> Select[Any]:
-    """Return the query of the newest outcome of each check × subject, by the time of its evidence."""
-    table = tables.newest.c
-    age = func.row_number().over(
-        partition_by=(table.check, table.subject), order_by=(table.measured_s.desc(), table.outcome.desc())
-    )
-    ranked = select(table.outcome, age.label("age"))
-    if nodes is not None:
-        ranked = ranked.where(table.node.in_(nodes))
-    first = ranked.subquery()
-    return select_outcomes().join(first, first.c.outcome == tables.outcomes.c.seq).where(first.c.age == 1)
-
-
-def select_expected_newest() -> Select[Any]:
-    """Return the query that recomputes what `select_newest` reads: the newest outcome per check, subject, verdict."""
-    table = tables.outcomes.c
-    kind = (table.check, table.subject, table.verdict)
-    age = func.row_number().over(partition_by=kind, order_by=(table.measured_s.desc(), table.seq.desc())).label("age")
-    ranked = select(*kind, table.node, table.measured_s, table.seq.label("outcome"), age).subquery()
-    return select(*(ranked.c[name] for name in NEWEST_COLUMNS)).where(ranked.c.age == 1)
-
-
-def select_last_pass(check: int | None, subject: int | None) -> Select[Any]:
-    """Return the query of the newest pass of a check on a subject."""
-    table = tables.newest.c
-    passed = (table.check == check, table.subject == subject, table.verdict == VERDICTS.index("pass"))
-    return select_outcomes().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
-
-
-def select_newest_passes(check: int | None) -> Select[Any]:
-    """Return the query of the newest pass of a check on each subject."""
-    table = tables.newest.c
-    passed = (table.check == check, table.verdict == VERDICTS.index("pass"))
-    return select_outcomes().join(tables.newest, table.outcome == tables.outcomes.c.seq).where(*passed)
-
-
-def select_last_pass_before(run: str, check: int | None, subject: int | None) -> Select[Any]:
-    """Return the query of the newest pass recorded before a run; for an unrecorded run, before its begin."""
-    table, runs = tables.outcomes.c, tables.runs.c
-    itself = tables.runs.alias()
-    number = select(itself.c.seq).where(itself.c.id == run).scalar_subquery()
-    passed = (table.check == check, table.subject == subject, table.verdict == VERDICTS.index("pass"))
-    older = case((number.is_(None), runs.id < run), else_=runs.seq < number)
-    return select_outcomes().where(*passed, older).order_by(table.measured_s.desc(), table.seq.desc()).limit(1)
 
 
 class _ParsedLists(dict[int, Any]):
@@ -176,28 +156,40 @@ def _encode_gauge(one: Measurement) -> str:
     return _encode_list((one.name, one.unit, one.at_least, one.at_most, one.source))
 
 
-def _row(outcome: Outcome, numbers: TextNumbers, number: int, run: int, dates: OutcomeDates) -> InsertedOutcome:
-    """Return the values of an outcome's row, in the order of `HASHED_OUTCOME_FIELDS`."""
+def _split_parts(
+    outcome: Outcome, numbers: TextNumbers, dates: OutcomeDates
+) -> tuple[SharedPart, tuple[int, ...], str, SubjectNumbers]:
+    """Return what an outcome shares with others of its row, its gauges, its subject, and its own numbers."""
     check, subject, node, reason, fault, evidence, evidence_at, judged_by = map(numbers.get, _get_texts(outcome))
-    return (
-        *(number, run, dates.date_of(check, subject, outcome.evidence_at), check, subject, node),
-        *(_CODES[outcome.verdict], reason, fault, numbers[_encode_list(outcome.phases)], outcome.active),
-        *(evidence, evidence_at, numbers[outcome.basis.encode()], judged_by, round(outcome.duration_s * 1e6)),
+    shared = (
+        *(dates.date_of(check, subject, outcome.evidence_at), check, node, _CODES[outcome.verdict], reason, fault),
+        *(numbers[_encode_list(outcome.phases)], outcome.active, evidence, evidence_at),
+        *(numbers[outcome.basis.encode()], judged_by),
     )
+    gauges = tuple(numbers[_encode_gauge(one)] for one in outcome.measurements)
+    own = SubjectNumbers(round(outcome.duration_s * 1e6), tuple(float(one.value) for one in outcome.measurements))
+    return shared, gauges, outcome.subject, own
 
 
-def _measurements(connection: Connection, outcomes: Sequence[int]) -> dict[int, list[RowMapping]]:
-    measured: dict[int, list[RowMapping]] = defaultdict(list)
-    table = tables.measurements
+def _make_row(number: int, run: int, subjects: int, group: OutcomeGroup) -> InsertedOutcome:
+    """Return the values of a row, in the order of `OUTCOME_COLUMNS`."""
+    measured_s, check, *words = group.shared
+    micros = sum(each.micros for each in group.numbers.values())
+    return number, run, measured_s, check, subjects, *words, micros, group.encoded
+
+
+def _measurements(connection: Connection, outcomes: Sequence[int]) -> dict[int, list[GaugeValue]]:
+    measured: dict[int, list[GaugeValue]] = defaultdict(list)
+    table = tables.measurements.c
     for some in split_batches(outcomes, BATCH_SIZE):
-        query = select(table).where(table.c.outcome.in_(some)).order_by(table.c.seq)
-        for row in connection.execute(query).mappings():
-            measured[row["outcome"]].append(row)
+        query = select(table.outcome, table.gauge, table.value).where(table.outcome.in_(some)).order_by(table.seq)
+        for number, gauge, value in connection.execute(query):
+            measured[number].append((gauge, value))
     return measured
 
 
 def _recorded(
-    row: RowMapping, measured: Collection[RowMapping], texts: TextCache, lists: _ParsedLists
+    row: RowMapping, micros: int, measured: Sequence[GaugeValue], texts: TextCache, lists: _ParsedLists
 ) -> RecordedOutcome:
     words: Any = dict(zip(TEXT_COLUMNS, map(texts.__getitem__, _get_text_columns(row)), strict=True))
     outcome = Outcome(
@@ -206,8 +198,8 @@ def _recorded(
         phases=lists[row["phases"]],
         basis=_decode_basis(texts[row["basis"]]),
         active=row["active"],
-        duration_s=row["micros"] / 1e6,
-        measurements=tuple(_measurement(lists[one["gauge"]], one["value"]) for one in measured),
+        duration_s=micros / 1e6,
+        measurements=tuple(_measurement(lists[gauge], value) for gauge, value in measured),
     )
     return RecordedOutcome(row["run_id"], row["run_at"], outcome, _find_recorded_at(outcome, row["measured_s"]))
 

@@ -11,7 +11,7 @@ from threading import Lock
 
 from sqlalchemy import Engine, Table, func, insert, select, text
 
-from assay.ledger import chain_verification, leases_and_locks, outcome_pruning, outcomes, tables
+from assay.ledger import chain_verification, leases_and_locks, outcome_pruning, outcome_queries, outcomes, tables
 from assay.ledger.check_standings import read_check_standings
 from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
@@ -149,9 +149,9 @@ class Ledger:
     ) -> list[RecordedOutcome]:
         """Return outcomes in the order of writing: of one run, of one node, of some checks, or since a time."""
         table = tables.outcomes.c
-        query = outcomes.select_outcomes().order_by(table.seq)
+        query = outcome_queries.select_outcomes().order_by(table.seq, tables.members.c.place)
         if run is not None:
-            query = query.where(tables.runs.c.id == run)
+            query = query.where(outcome_queries.is_of_run(run))
         if since:
             query = query.where(table.measured_s >= parse_epoch_seconds(since))
         with open_reader(self._engine) as connection:
@@ -211,16 +211,17 @@ class Ledger:
         """
         with open_reader(self._engine) as connection:
             numbers = find_text_number(connection, check), find_text_number(connection, subject)
-            query = (
-                outcomes.select_last_pass_before(before, *numbers) if before else outcomes.select_last_pass(*numbers)
-            )
+            if before:
+                query = outcome_queries.select_last_pass_before(before, *numbers)
+            else:
+                query = outcome_queries.select_last_pass(*numbers)
             found = outcomes.read_outcomes(connection, query, self._texts)
         return found[0] if found else None
 
     def newest_passes(self, check: str) -> list[RecordedOutcome]:
         """Return the newest pass of a check on each subject, in no order."""
         with open_reader(self._engine) as connection:
-            query = outcomes.select_newest_passes(find_text_number(connection, check))
+            query = outcome_queries.select_newest_passes(find_text_number(connection, check))
             return outcomes.read_outcomes(connection, query, self._texts)
 
     def verify(self) -> list[str]:

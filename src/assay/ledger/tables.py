@@ -1,7 +1,7 @@
 """The ledger's tables: a wide one for entries, and narrow ones for what is counted (outcomes, measurements).
 
 Triggers in the database keep the tables append-only, so no tool that opens the file can change a row by accident. Only
-three tables change: `newest` and `chain`, which follow from the others, and `lease`, which is no history.
+four tables change: `member`, `newest` and `chain`, which follow from the others, and `lease`, which is no history.
 
 The module also converts objects into rows and back. It has one statement that SQLite and PostgreSQL write alike but
 SQLAlchemy keeps apart.
@@ -78,14 +78,14 @@ texts = Table(
     sqlite_autoincrement=True,
 )
 
-outcomes = Table(  # what is said in words is a number here, that of its text
+outcomes = Table(  # what is said in words is a number here, that of its text; a row may stand for several subjects
     "outcome",
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("run", Integer, ForeignKey("run.seq", deferrable=True, initially="DEFERRED"), nullable=False),
     Column("measured_s", Float, nullable=False),  # when the evidence was collected, as a number that sorts
     Column("check", Integer, nullable=False),
-    Column("subject", Integer, nullable=False),
+    Column("subject", Integer, nullable=False),  # or a list of subjects, as in `member`
     Column("node", Integer, nullable=False),
     Column("verdict", Integer, nullable=False),
     Column("reason", Integer, nullable=False),
@@ -97,7 +97,7 @@ outcomes = Table(  # what is said in words is a number here, that of its text
     Column("basis", Integer, nullable=False),
     Column("judged_by", Integer, nullable=False),
     Column("micros", BigInteger, nullable=False),
-    Index("outcome_by_run", "run"),
+    Column("numbers", Text, nullable=False, server_default=""),  # of several subjects: see `grouped_outcomes`
     Index("outcome_by_node", "node"),
     Index("outcome_by_check", "check", "measured_s"),
 )
@@ -113,11 +113,21 @@ measurements = Table(
     sqlite_autoincrement=True,
 )
 
-newest = Table(  # follows from `outcome`: the newest of each verdict, found without looking through the history
+members = Table(  # follows from `text`: the subjects of each list; one that stands alone is a list of itself
+    "member",
+    metadata,
+    Column("list", Integer, primary_key=True, autoincrement=False),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("subject", Integer, nullable=False),
+    Index("member_by_subject", "subject"),
+    sqlite_with_rowid=False,
+)
+
+newest = Table(  # follows from `outcome`: the rows that are the newest of a check, subject and verdict
     "newest",
     metadata,
     Column("check", Integer, primary_key=True, autoincrement=False),
-    Column("subject", Integer, primary_key=True, autoincrement=False),
+    Column("subject", Integer, primary_key=True, autoincrement=False),  # or a list of subjects
     Column("verdict", Integer, primary_key=True, autoincrement=False),
     Column("node", Integer, nullable=False),
     Column("measured_s", Float, nullable=False),
@@ -144,7 +154,7 @@ chains = Table(  # how each chain of hashes ends
     sqlite_with_rowid=False,
 )
 
-MUTABLE_TABLES = (newest, leases, chains)
+MUTABLE_TABLES = (members, newest, leases, chains)
 
 _SQLITE_GUARDS = (
     "CREATE TRIGGER {t}_no_update BEFORE UPDATE ON {t} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",

@@ -1,0 +1,132 @@
+"""Outcomes of several subjects in one row: the same in all but their subjects, durations and measured values.
+
+Such a row has a list of subjects in place of a subject, and in `numbers` a JSON list: the durations in microseconds by
+subject, the gauges, and for each gauge the values by subject. A check of the eight GPUs of a node needs one row where
+all of them pass. A row for one subject has its measurements in `measurement`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, insert, select
+
+from assay.ledger.interned_texts import BATCH_SIZE, TextNumbers, split_batches
+from assay.ledger.tables import members
+from assay.model.outcome import Outcome
+
+MAX_SUBJECTS = 64
+"""A longer list would be another one whenever a single subject fails."""
+MAX_SHORTENED = 1e15
+LIST_MARK = "subjects\t"
+"""Begins the text of a list, which continues with the numbers of its subjects as JSON. No subject has a tab."""
+SharedPart = tuple[Any, ...]
+"""What the outcomes of a row have in common."""
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class SubjectNumbers(NamedTuple):
+    """The numbers of one subject: its duration, and the value of each gauge of its row."""
+
+    micros: int
+    values: tuple[float, ...]
+
+
+class OutcomeGroup(NamedTuple):
+    """One row: what its outcomes have in common, their gauges, and the numbers by subject."""
+
+    shared: SharedPart
+    gauges: tuple[int, ...]
+    numbers: dict[str, SubjectNumbers]
+
+    @property
+    def encoded(self) -> str:
+        """The column `numbers`: "" for one subject."""
+        if len(self.numbers) == 1:
+            return ""
+        durations = [each.micros for each in self.numbers.values()]
+        by_gauge = zip(*(map(_shorten, each.values) for each in self.numbers.values()), strict=True)
+        return _encode([durations, self.gauges, list(by_gauge)])
+
+
+def split_at_nodes(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
+    """Yield outcomes in lists of about `size`; what follows one another and is of one node stays together."""
+    waiting: list[Outcome] = []
+    for _, of_node in groupby(outcomes, attrgetter("node")):
+        for some in split_batches(of_node, size):
+            waiting += some
+            if len(waiting) >= size:
+                yield waiting
+                waiting = []
+    if waiting:
+        yield waiting
+
+
+def group_outcomes(told: Iterable[tuple[SharedPart, tuple[int, ...], str, SubjectNumbers]]) -> list[OutcomeGroup]:
+    """Return rows for outcomes: what each shares, its gauges, its subject, its numbers. Each in its order."""
+    rows: list[OutcomeGroup] = []
+    open_rows: dict[tuple[SharedPart, tuple[int, ...]], OutcomeGroup] = {}
+    for shared, gauges, subject, numbers in told:
+        row = open_rows.get((shared, gauges))
+        if row is None or subject in row.numbers or len(row.numbers) == MAX_SUBJECTS:
+            row = open_rows[shared, gauges] = OutcomeGroup(shared, gauges, {})
+            rows.append(row)
+        row.numbers[subject] = numbers
+    return rows
+
+
+def decode_numbers(numbers: str) -> tuple[list[int], list[int], list[list[float]]]:
+    """Return durations by subject, gauges, and for each gauge its values by subject."""
+    durations, gauges, values = json.loads(numbers)
+    return durations, gauges, values
+
+
+def list_members(number: int, text: str) -> list[int]:
+    """Return the subjects of the list with this number and text: a subject that stands alone is a list of itself."""
+    return list(json.loads(text.removeprefix(LIST_MARK))) if text.startswith(LIST_MARK) else [number]
+
+
+class SubjectLists:
+    """The lists of subjects within the one writing transaction."""
+
+    def __init__(self, connection: Connection, numbers: TextNumbers) -> None:
+        self._connection, self._numbers = connection, numbers
+        self._known = set[int]()
+
+    def load(self, groups: Collection[OutcomeGroup]) -> list[int]:
+        """Return the number of each row's list of subjects. Those that are new become part of the ledger."""
+        found, get = [self._numbers.get(next(iter(group.numbers))) for group in groups], self._numbers.get
+        texts = {
+            at: f"{LIST_MARK}{_encode(list(map(get, group.numbers)))}"
+            for at, group in enumerate(groups)
+            if len(group.numbers) > 1
+        }
+        self._numbers.load(texts.values())
+        for at, text in texts.items():
+            found[at] = get(text)
+        self._add_members({found[at]: list(map(get, group.numbers)) for at, group in enumerate(groups)})
+        return found
+
+    def _add_members(self, lists: dict[int, list[int]]) -> None:
+        fresh = [number for number in lists if number not in self._known]
+        for some in split_batches(fresh, BATCH_SIZE):
+            query = select(members.c.list).where(members.c.list.in_(some), members.c.place == 0)
+            there = set(self._connection.execute(query).scalars())
+            rows = [
+                {"list": number, "place": place, "subject": subject}
+                for number in some
+                if number not in there
+                for place, subject in enumerate(lists[number])
+            ]
+            if rows:
+                self._connection.execute(insert(members), rows)
+        self._known.update(fresh)
+
+
+def _shorten(value: float) -> float:
+    """Return a value as JSON writes it shortest: without `.0`."""
+    return int(value) if value.is_integer() and abs(value) < MAX_SHORTENED else value
