@@ -109,4 +109,3 @@ def test_a_node_without_mstconfig_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", str(tmp_path))
     seen = read_adapter_settings(NodeRoot(), "0000:18:00.0=LINK_TYPE_P1")
     assert seen == {"0000:18:00.0": {"absent": "mstconfig is not installed"}}
-    assert read_adapter_settings(NodeRoot(), "") == {"absent": "the caller names no adapter"}

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.model.reading import failed, value
+from assay.model.reading import absent, failed, value
 from assay.probe import isolated_reader
 from assay.probe.isolated_reader import gather_isolated
 from assay.probe.node_access import TimedQuestion, resolve_lazy
@@ -72,6 +72,32 @@ def test_a_plain_area_that_hangs_is_given_up_on_time_and_the_others_answer() -> 
     assert tree["a"]["failed"].startswith("no answer within 0.3 s (state S")
     assert tree["c"]["failed"].startswith("no answer within 0.5 s (state S")
     assert tree["b"] == fine()
+
+
+def test_areas_that_share_a_process_part_when_one_is_lost() -> None:
+    def where() -> dict[str, Any]:
+        return {"process": lambda: value(os.getpid()), "z": fine}
+
+    def lost() -> dict[str, Any]:
+        return {"a": fine, "hung": TimedQuestion(0.3, hang), "dead": crash, "z": fine}
+
+    areas = {"first": where, "second": where, "lost": lost, "last": where, "known": absent("no"), "apart": where}
+    tree = gather_isolated(areas, 20, together=("first", "second", "lost", "last"))
+    process = {name: tree[name]["process"]["value"] for name in ("first", "second", "last", "apart")}
+    assert process["first"] == process["second"]
+    assert len(set(process.values())) == 3
+    assert tree["lost"]["hung"]["failed"].startswith("no answer within 0.3 s (state S")
+    assert tree["lost"]["dead"] == {"failed": "the reader died (SIGKILL)"}
+    assert tree["lost"]["a"] == tree["lost"]["z"] == tree["last"]["z"] == fine()
+    assert list(tree) == list(areas)
+    assert tree["known"] == absent("no")
+
+
+def test_an_area_that_is_given_up_leaves_those_that_shared_its_process() -> None:
+    hangs = {name: TimedQuestion(0.2, hang) for name in "abcd"}
+    tree = gather_isolated({"hung": lambda: hangs, "well": fine}, 20, together=("hung", "well"))
+    assert [tree["hung"][name]["failed"][:9] for name in "abcd"] == ["no answer"] * 3 + ["not asked"]
+    assert tree["well"] == fine()
 
 
 def test_one_that_crashes_is_named_by_its_signal() -> None:

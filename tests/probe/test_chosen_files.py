@@ -24,7 +24,3 @@ def test_each_named_file_has_its_hash_and_permissions_or_a_reason(tmp_path: Path
     assert {name: list(tree[name]) for name in ("/large", "/folder", "/pipe")} == {
         name: ["failed"] for name in ("/large", "/folder", "/pipe")
     }
-
-
-def test_without_names_there_is_nothing_to_read(tmp_path: Path):
-    assert read_chosen_files(NodeRoot(str(tmp_path)), []) == {"absent": "the caller names no file"}

@@ -29,7 +29,3 @@ def test_each_setting_has_its_value_or_a_reason():
 def test_another_answer_is_a_failed_reading():
     for text in ("", "System has not been booted with systemd as init system (PID 1). Can't operate.\n", SHOWN[:30]):
         assert list(parse_unit_settings(text, WANTED)) == ["failed"]
-
-
-def test_without_names_there_is_nothing_to_read():
-    assert read_unit_settings([]) == {"absent": "the caller names no setting of a unit"}

@@ -5,8 +5,7 @@ Standard library only: the probe carries this module to the node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 ReadingTree = dict[str, Any]
 """A branch of an evidence document, or one leaf: an object of one key, such as `{"value": 42}`."""
@@ -53,8 +52,7 @@ ReadingKind = Literal["value", "absent", "unsupported", "failed"]
 READING_KINDS: tuple[ReadingKind, ...] = get_args(ReadingKind)
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceReading:
+class EvidenceReading(NamedTuple):
     """One of four kinds; `value` is set for kind `value` only, `reason` for the other three."""
 
     kind: ReadingKind

@@ -9,17 +9,14 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from assay.model.load.load_parts import LOAD_PARTS
 from assay.model.reading import ReadingTree
-from assay.probe.chosen_files import read_chosen_files
 from assay.probe.clock_sync import read_timekeeping
-from assay.probe.devices.adapter_settings import read_adapter_settings
-from assay.probe.devices.drive_wipe import read_drive_wipe
 from assay.probe.devices.hardware_error_counters import read_aer
 from assay.probe.devices.hca import read_hcas
 from assay.probe.devices.memory_modules import read_memory
@@ -29,19 +26,19 @@ from assay.probe.devices.pci import read_pci
 from assay.probe.file_systems import read_file_systems
 from assay.probe.gpu.gpu_list import read_gpus
 from assay.probe.host import read_host
-from assay.probe.isolated_reader import gather_isolated
+from assay.probe.isolated_reader import Area, gather_isolated
 from assay.probe.kernel_log import KernelLogCursor, read_kernel_log
 from assay.probe.kernel_settings import read_kernel
+from assay.probe.named_readings import ask_adapter_settings, ask_files, ask_unit_settings, read_wiped_drives
 from assay.probe.node_access import NodeRoot, TimedQuestion
 from assay.probe.processes_and_services import SERVICES_S, read_services
-from assay.probe.unit_settings import UNIT_SETTINGS_S, read_unit_settings
 
 DEADLINE_S = 8.0
 HELP_WIDTH = 120
 SINGLE_QUESTION_S = 3.0  # for an area that is one question
 MAX_MEMORY_BYTES = 512 * 2**20
+KERNEL_ONLY = ("nic", "bond", "aer", "pci", "memory", "kernel_log")  # no tool, no firmware: these hardly ever hang
 TRACE_AREAS = "host,gpu,hca,aer,memory,kernel_log"  # with a boot id, counters of errors, or a log
-ADAPTERS_S = 6.0  # mstconfig takes seconds for an adapter; all are asked at once
 GPU_S = 6.0  # without persistence mode, NVML must first wake eight GPUs
 
 
@@ -142,7 +139,7 @@ def _read_areas(
     module_options = _split_names(named.module_options if named else "")
     adapters = named.adapters if named else ""
     unit_settings = _split_names(named.unit_settings if named else "")
-    areas: dict[str, Callable[[], Any] | TimedQuestion] = {
+    areas: dict[str, Area] = {
         "host": TimedQuestion(SINGLE_QUESTION_S, partial(read_host, root)),
         "gpu": TimedQuestion(GPU_S, partial(read_gpus, root)),
         "hca": partial(read_hcas, root),
@@ -156,17 +153,17 @@ def _read_areas(
         "kernel": partial(read_kernel, root, module_options),
         "time": partial(read_timekeeping, root),
         "services": TimedQuestion(SERVICES_S, read_services),
-        "files": partial(read_chosen_files, root, files),
-        "unit_settings": TimedQuestion(UNIT_SETTINGS_S, partial(read_unit_settings, unit_settings)),
-        "adapter_settings": TimedQuestion(ADAPTERS_S, partial(read_adapter_settings, root, adapters)),
+        "files": ask_files(root, files),
+        "unit_settings": ask_unit_settings(unit_settings),
+        "adapter_settings": ask_adapter_settings(root, adapters),
         "kernel_log": partial(read_kernel_log, root, since),
     }
     names = chosen.split(",") if chosen else list(areas)
-    areas["drive_wipe"] = partial(read_drive_wipe, root, json.loads(named.markers if named else "{}"))
+    areas["drive_wipe"] = partial(read_wiped_drives, root, json.loads(named.markers if named else "{}"))
     if unknown := set(names) - set(areas):
         sys.exit(f"the probe has no area {', '.join(sorted(unknown))}; it has {', '.join(areas)}")
     with _memory_limit():
-        return gather_isolated({name: areas[name] for name in names}, deadline_s)
+        return gather_isolated({name: areas[name] for name in names}, deadline_s, KERNEL_ONLY)
 
 
 def _split_names(text: str) -> list[str]:

@@ -7,15 +7,15 @@ import stat
 from collections.abc import Sequence
 from functools import partial
 
-from assay.model.reading import ReadingTree, absent, failed, value
+from assay.model.reading import ReadingTree, failed, value
 from assay.probe.node_access import LazyTree, NodeRoot, leaf_for_error
 
 MAX_FILE_BYTES = 2**20
 
 
-def read_chosen_files(root: NodeRoot, paths: Sequence[str]) -> ReadingTree | LazyTree:
+def read_chosen_files(root: NodeRoot, paths: Sequence[str]) -> LazyTree:
     """Return the `files` branch, by path."""
-    return {path: partial(_read_file, root, path) for path in paths} or absent("the caller names no file")
+    return {path: partial(_read_file, root, path) for path in paths}
 
 
 def _read_file(root: NodeRoot, path: str) -> ReadingTree:

@@ -1,4 +1,4 @@
-"""Reads each area in a process of its own, so that a read that hangs or dies takes nothing else along.
+"""Reads areas in processes of their own, so that a read that hangs or dies takes nothing else along.
 
 A read that the kernel never answers (state D) cannot be interrupted, and a thread in it would keep the whole process
 alive. Such a process is left behind, and a successor goes on with the next question. The successor asks again the
@@ -12,12 +12,16 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 from assay.model.reading import ReadingTree, failed
 from assay.probe.answer_journal import AnswerJournal, AnswerTree, LeafPath, walk_questions
 from assay.probe.node_access import DEFAULT_QUESTION_S, TimedQuestion
+
+Question = Callable[[], Any] | TimedQuestion
+Area = Question | ReadingTree
+"""A question, or a leaf that is known already."""
 
 MAX_LOST_READERS = 3
 """Readers that one area may lose. Where three questions hang, the rest would hang too, two seconds each."""
@@ -28,20 +32,29 @@ STARVED_GRACE_S = 4.0
 """Extra time for a question whose process could run but gets no CPU because of the node's jobs: that is no hang."""
 
 
-def gather_isolated(areas: Mapping[str, Callable[[], Any] | TimedQuestion], within_s: float) -> ReadingTree:
+def gather_isolated(areas: Mapping[str, Area], within_s: float, together: Collection[str] = ()) -> ReadingTree:
     """Read all areas at once and return each area's branch, within about `within_s`. An area is itself a question.
 
-    A question that hung, killed its reader or came too late is a failed leaf with the reason.
+    A question that hung, killed its reader or came too late is a failed leaf with the reason. An area that is a leaf
+    needs no process; the areas in `together` share one until it is lost. A process costs a node 5 ms.
     """
     ends_at = time.monotonic() + within_s
-    readers = {area: AreaReader(read, ends_at) for area, read in areas.items()}
+    answers = AnswerTree()
+    answers.leaves.update({(name,): area for name, area in areas.items() if not callable(area)})
+    asked = {name: area for name, area in areas.items() if callable(area)}
+    shared = {name: area for name, area in asked.items() if name in together}
+    apart = [{name: area} for name, area in asked.items() if name not in together]
     with selectors.DefaultSelector() as pipes:
-        for reader in readers.values():
-            pipes.register(reader.start(), selectors.EVENT_READ, reader)
+        for group in filter(None, (shared, *apart)):
+            _start_reader(pipes, AreaReader(group, answers, ends_at))
         while pipes.get_map():
             _poll_readers(pipes, ends_at)
     over = failed(f"not asked: the probe's {within_s:g} s were over")
-    return {area: reader.answers.tree(reader.given_up or over) for area, reader in readers.items()}
+    return {name: answers.tree(over, (name,)) for name in areas}
+
+
+def _start_reader(pipes: selectors.BaseSelector, reader: AreaReader) -> None:
+    pipes.register(reader.start(), selectors.EVENT_READ, reader)
 
 
 def _poll_readers(pipes: selectors.BaseSelector, ends_at: float) -> None:
@@ -56,20 +69,19 @@ def _poll_readers(pipes: selectors.BaseSelector, ends_at: float) -> None:
         if reader not in ended and not reader.is_overdue(now):
             continue
         pipes.unregister(reader.pipe)
-        reader.finish_process(hung=reader not in ended)
-        if not reader.given_up and not reader.answers.is_complete(()) and now < ends_at:
-            pipes.register(reader.start(), selectors.EVENT_READ, reader)
+        for successor in reader.finish_process(hung=reader not in ended):
+            if now < ends_at:
+                _start_reader(pipes, successor)
 
 
 class AreaReader:
-    """Reads one area: its present process, the answers so far and, once it is given up, the reason."""
+    """Reads areas one after the other: its present process, and how many it has lost. All readers share `answers`."""
 
-    def __init__(self, read: Callable[[], Any] | TimedQuestion, ends_at: float) -> None:
-        self.read = read
+    def __init__(self, areas: Mapping[str, Question], answers: AnswerTree, ends_at: float, lost: int = 0) -> None:
+        self.areas = areas
+        self.answers = answers
         self.ends_at = ends_at
-        self.answers = AnswerTree()
-        self.given_up: ReadingTree | None = None
-        self.lost = 0
+        self.lost = lost
 
     def start(self) -> int:
         """Start a process that asks what is not answered yet; return the pipe that closes when it ends."""
@@ -78,7 +90,7 @@ class AreaReader:
         self.pipe, into = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            _run_child(self.read, self.answers, self.journal, int(self.ends_at - time.monotonic()) + 2)
+            _run_child(self.areas, self.answers, self.journal, int(self.ends_at - time.monotonic()) + 2)
         os.close(into)
         return self.pipe
 
@@ -89,15 +101,30 @@ class AreaReader:
         late_s = now - self.journal.question_deadline
         return late_s >= 0 and not (late_s < STARVED_GRACE_S and is_starved(self.pid, now - self.started_at))
 
-    def finish_process(self, *, hung: bool) -> None:
-        """Take over the answers of the process, record why its last question has none, and let go of the process."""
+    def finish_process(self, *, hung: bool) -> list[AreaReader]:
+        """Take over the answers of the process and let go of it. Return the readers of what is not yet answered.
+
+        Each area then has its own: the others must not wait for more hangs of one.
+        """
         state = describe_process(self.pid) if hung else ""
         exit_text = _kill(self.pid) if hung else _describe_exit(self.pid)
         unanswered = self._take_answers()
-        if not self.answers.is_complete(()):
-            self._record_loss(unanswered, state, exit_text)
         os.close(self.pipe)
         self.journal.close()
+        open_areas = self._list_open()
+        if not open_areas:
+            return []
+        path, seconds = unanswered or ((open_areas[0],), DEFAULT_QUESTION_S)
+        self._record_loss(path, seconds, state, exit_text)
+        lost = {path[0]: self.lost + 1}
+        return [
+            AreaReader({name: self.areas[name]}, self.answers, self.ends_at, lost.get(name, 0))
+            for name in self._list_open()
+        ]
+
+    def _list_open(self) -> list[str]:
+        """Return the areas that are not yet answered."""
+        return [name for name in self.areas if not self.answers.is_complete((name,))]
 
     def _take_answers(self) -> tuple[LeafPath, float] | None:
         """Take over the journal; return its unanswered question, if any, with that question's limit in seconds."""
@@ -110,10 +137,8 @@ class AreaReader:
                 self.answers.add(tuple(path), kind, content)
         return unanswered
 
-    def _record_loss(self, unanswered: tuple[LeafPath, float] | None, state: str, exit_text: str) -> None:
-        """Give the unanswered question a failed leaf; give the area up after `MAX_LOST_READERS` lost readers."""
-        self.lost += 1
-        path, seconds = unanswered or ((), DEFAULT_QUESTION_S)
+    def _record_loss(self, path: LeafPath, seconds: float, state: str, exit_text: str) -> None:
+        """Give the unanswered question a failed leaf; give its area up after `MAX_LOST_READERS` lost readers."""
         patience = (
             f"within {seconds:g} s"
             if self.journal.question_deadline < self.ends_at
@@ -121,13 +146,12 @@ class AreaReader:
         )
         reason = f"no answer {patience} ({state})" if state else f"the reader died ({exit_text})"
         self.answers.leaves.setdefault(path, failed(reason))
-        if self.lost == MAX_LOST_READERS:
-            self.given_up = failed(f"not asked: {MAX_LOST_READERS} readings of this area hung or killed their reader")
+        if self.lost + 1 == MAX_LOST_READERS:
+            given_up = failed(f"not asked: {MAX_LOST_READERS} readings of this area hung or killed their reader")
+            self.answers.leaves.setdefault(path[:1], given_up)
 
 
-def _run_child(
-    read: Callable[[], Any] | TimedQuestion, known: AnswerTree, journal: AnswerJournal, alarm_s: int
-) -> NoReturn:
+def _run_child(areas: Mapping[str, Question], known: AnswerTree, journal: AnswerJournal, alarm_s: int) -> NoReturn:
     """Run the child: ask, record the answers, and exit.
 
     It closes the standard files, so that nobody waits for the end of output of a child that is left behind.
@@ -138,7 +162,8 @@ def _run_child(
         nothing = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(nothing, standard)
-        walk_questions(read, known, journal)
+        for name, read in areas.items():
+            walk_questions(read, known, journal, (name,))
         journal.flush()
         os._exit(0)
     finally:

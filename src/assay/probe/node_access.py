@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from assay.model.reading import ReadingTree, absent, failed, parse_reading, unsupported, value
 
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+CHUNK_BYTES = 2**16
 ABSENT_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO}
 UNSUPPORTED_ERRNOS = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY}
 
@@ -30,9 +31,19 @@ class NodeRoot:
         return self.path + path
 
     def read_text(self, path: str) -> str:
-        """Return the stripped text of a file; bytes that are not UTF-8 are replaced. Raises OSError."""
-        with open(self.local_path(path), encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib costs 10 ms to import
-            return file.read().strip()
+        """Return the stripped text of a file; bytes that are not UTF-8 are replaced. Raises OSError.
+
+        A file object would cost a node twice as much: the probe reads a thousand small files.
+        """
+        descriptor = os.open(self.local_path(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            chunks = [os.read(descriptor, CHUNK_BYTES)]
+            while chunks[-1]:
+                chunks.append(os.read(descriptor, CHUNK_BYTES))
+        finally:
+            os.close(descriptor)
+        text = b"".join(chunks).decode(errors="replace")
+        return (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).strip()
 
     def read_start(self, path: str, size: int) -> bytes:
         """Return the first `size` bytes of a file, with one read. Raises OSError."""
@@ -44,11 +55,11 @@ class NodeRoot:
 
     def list_names(self, path: str) -> list[str]:
         """Return the sorted names in a folder. Raises OSError."""
-        return sorted(os.listdir(self.local_path(path)))  # noqa: PTH208  # as in read_text
+        return sorted(os.listdir(self.local_path(path)))  # noqa: PTH208  # pathlib costs 10 ms to import
 
     def exists(self, path: str) -> bool:
         """Return whether there is something at `path`."""
-        return os.path.exists(self.local_path(path))  # noqa: PTH110  # as in read_text
+        return os.path.exists(self.local_path(path))  # noqa: PTH110  # as in list_names
 
     def read_leaf(self, path: str, convert: Callable[[str], Any] = str) -> ReadingTree:
         """Return the leaf for a file's text, passed through `convert`, which raises ValueError for what it rejects."""

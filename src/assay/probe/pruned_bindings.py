@@ -40,7 +40,10 @@ def _follow_names(waiting: list[int], statements: list[ast.stmt], binders: Mappi
 
 
 def _bound_names(statement: ast.stmt) -> list[str] | None:
-    """Return what a statement of the module binds; None where it must stay whatever it binds, as an import."""
+    """Return what a statement of the module binds; None where it must stay whatever it binds, as an `import *`."""
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        names = [alias.asname or alias.name.partition(".")[0] for alias in statement.names]
+        return None if "*" in names else names
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
         return [statement.name]
     if isinstance(statement, ast.Assign) and all(isinstance(target, ast.Name) for target in statement.targets):

@@ -88,9 +88,11 @@ static nvml_return field(nvml_device gpu, struct field_value *asked) {
 
 nvml_return nvmlDeviceGetFieldValues(nvml_device gpu, int count, struct field_value *asked) {
   nvml_return rc = condition(gpu);
+  unchanging = 1;
   for (int i = 0; !rc && i < count; i++) {
     asked[i].type = 3; /* NVML_VALUE_TYPE_UNSIGNED_LONG_LONG */
     asked[i].rc = field(gpu, &asked[i]);
   }
+  unchanging = 0;
   return rc;
 }

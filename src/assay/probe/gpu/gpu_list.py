@@ -11,7 +11,6 @@ from typing import Any
 
 from assay.model.reading import ReadingTree, absent, failed, value
 from assay.probe.gpu.gpu_device import read_device
-from assay.probe.gpu.nvidia_smi import DEADLINE_S, read_nvidia_smi
 from assay.probe.gpu.nvml import NvmlGpu, NvmlLibrary
 from assay.probe.node_access import LazyTree, NodeRoot, TimedQuestion
 
@@ -43,6 +42,7 @@ def count_gpus(root: NodeRoot) -> int:
 
 def _ask_nvidia_smi_or(reason: ReadingTree) -> TimedQuestion:
     """Return the question for nvidia-smi's branch; `reason` is its answer where nvidia-smi is missing too."""
+    from assay.probe.gpu.nvidia_smi import DEADLINE_S, read_nvidia_smi  # costs a probe with NVML a tenth of its imports
 
     def ask() -> ReadingTree:
         branch = read_nvidia_smi()

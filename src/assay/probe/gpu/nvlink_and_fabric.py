@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ctypes import byref
 from typing import Any
 
@@ -13,12 +13,16 @@ from assay.probe.node_access import LazyTree
 MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS
 # NVML_FI_DEV_NVLINK_…, scope: the link. From NVLink 5 on the errors have other counters.
 NVLINK_FIELDS = {
-    "speed_gb_s": (164, 90),  # GET_SPEED, SPEED_MBPS_COMMON: MB/s each way
-    "replays": (161,),  # ERROR_DL_REPLAY
-    "recoveries": (162, 215),  # ERROR_DL_RECOVERY, COUNT_LINK_RECOVERY_EVENTS
-    "crc_errors": (163, 219),  # ERROR_DL_CRC, COUNT_EFFECTIVE_ERRORS: left after forward error correction
+    "speed_gb_s": 164,  # GET_SPEED
+    "replays": 161,  # ERROR_DL_REPLAY
+    "recoveries": 162,  # ERROR_DL_RECOVERY
+    "crc_errors": 163,  # ERROR_DL_CRC
 }
-FIELD_LIST = [(name, field) for name, fields in NVLINK_FIELDS.items() for field in fields]
+OTHER_FIELDS = {  # for those that a GPU does not support
+    "speed_gb_s": 90,  # SPEED_MBPS_COMMON: MB/s each way, as GET_SPEED
+    "recoveries": 215,  # COUNT_LINK_RECOVERY_EVENTS
+    "crc_errors": 219,  # COUNT_EFFECTIVE_ERRORS: left after forward error correction
+}
 NVLINK_COUNTERS = {"replays": 0, "recoveries": 1, "crc_errors": 2}  # NVML_NVLINK_ERROR_DL_…, before NVLink 4
 
 FABRIC_STATES = ("not_supported", "not_started", "in_progress", "completed")  # NVML_GPU_FABRIC_STATE_…
@@ -67,29 +71,28 @@ def _link_states(gpu: NvmlGpu) -> tuple[list[int], ReadingTree]:
 
 
 def _links(gpu: NvmlGpu, states: list[int]) -> ReadingTree:
-    leaves = gpu.read_fields([(field, link) for link in range(len(states)) for _, field in FIELD_LIST])
-    share = len(FIELD_LIST)
-    links = {}
-    for link, state in enumerate(states):
-        branch = _link_fields(leaves[link * share : (link + 1) * share])
-        if "unsupported" in branch["recoveries"]:
-            branch |= {
-                name: gpu.ask("nvmlDeviceGetNvLinkErrorCounter", link, number)
-                for name, number in NVLINK_COUNTERS.items()
-            }
-        links[str(link)] = {"up": value(bool(state)), **branch}
-    return links
+    found = _read_fields(gpu, [(link, name) for link in range(len(states)) for name in NVLINK_FIELDS], NVLINK_FIELDS)
+    lacking = [place for place, leaf in found.items() if "unsupported" in leaf and place[1] in OTHER_FIELDS]
+    found |= _read_fields(gpu, lacking, OTHER_FIELDS)
+    return {str(link): _link(gpu, link, state, found) for link, state in enumerate(states)}
 
 
-def _link_fields(leaves: list[ReadingTree]) -> ReadingTree:
-    """Return one link's readings by name, each from the first field that this GPU supports."""
-    found: dict[str, Any] = {}
-    for (name, _), leaf in zip(FIELD_LIST, leaves, strict=True):
-        if name not in found or "unsupported" in found[name]:
-            found[name] = leaf
-    if "value" in found["speed_gb_s"]:
-        found["speed_gb_s"] = value(found["speed_gb_s"]["value"] / 1000)
-    return found
+def _read_fields(
+    gpu: NvmlGpu, places: list[tuple[int, str]], fields: Mapping[str, int]
+) -> dict[tuple[int, str], ReadingTree]:
+    """Return a leaf for each link and name, read with one call."""
+    leaves = gpu.read_fields([(fields[name], link) for link, name in places]) if places else []
+    return dict(zip(places, leaves, strict=True))
+
+
+def _link(gpu: NvmlGpu, link: int, state: int, found: Mapping[tuple[int, str], ReadingTree]) -> ReadingTree:
+    branch = {name: found[link, name] for name in NVLINK_FIELDS}
+    if "value" in branch["speed_gb_s"]:
+        branch["speed_gb_s"] = value(branch["speed_gb_s"]["value"] / 1000)
+    if "unsupported" in branch["recoveries"]:
+        for name, number in NVLINK_COUNTERS.items():
+            branch[name] = gpu.ask("nvmlDeviceGetNvLinkErrorCounter", link, number)
+    return {"up": value(bool(state)), **branch}
 
 
 def read_fabric(gpu: NvmlGpu) -> NvmlQuestion:

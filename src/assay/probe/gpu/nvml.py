@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.model.reading import ReadingTree, failed, unsupported, value
 
@@ -53,8 +52,7 @@ class NvmlLibrary:
         return GPU_LOST if error.value == self.bindings.NVML_ERROR_GPU_IS_LOST else failed(str(error))
 
 
-@dataclass(frozen=True)
-class NvmlGpu:
+class NvmlGpu(NamedTuple):
     """One GPU and the questions that NVML answers about it."""
 
     nvml: NvmlLibrary

@@ -1,0 +1,25 @@
+"""Areas that read what the caller names: without names they are known at once, and their readers stay unloaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from assay.model.reading import absent
+from assay.probe.named_readings import ask_adapter_settings, ask_files, ask_unit_settings
+from assay.probe.node_access import NodeRoot
+
+UNLOADED = ("chosen_files", "unit_settings", "devices.adapter_settings", "devices.drive_wipe", "gpu.nvidia_smi")
+
+
+def test_without_names_there_is_nothing_to_read() -> None:
+    assert ask_files(NodeRoot(), []) == absent("the caller names no file")
+    assert ask_unit_settings([]) == absent("the caller names no setting of a unit")
+    assert ask_adapter_settings(NodeRoot(), "") == absent("the caller names no adapter")
+
+
+def test_what_few_probes_need_is_loaded_where_it_is_needed() -> None:
+    said = "import sys, assay.probe.__main__; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split()
+    assert "assay.probe.named_readings" in loaded
+    assert [name for name in UNLOADED if f"assay.probe.{name}" in loaded] == []
