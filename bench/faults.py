@@ -26,7 +26,7 @@ from bench.programs import ASSAY, ROOT
 
 LINES = 1_000_000
 EVERY = 100  # every n-th line is a fault
-TURNS = 5
+TURNS = 9
 HARMLESS = (
     "IPv6: ADDRCONF(NETDEV_CHANGE): cali{:x}: link becomes ready",
     "nvidia-nvswitch2: open (major=510)",

@@ -121,7 +121,10 @@ def test_no_source_puts_the_name_of_a_binding_together() -> None:
 
 
 def test_what_no_source_names_of_the_bindings_stays_behind() -> None:
-    source = "from re import *\nimport random\nimport sys\nA = 1\nB = A\nC = 2\ndef f():\n    return g()\ndef g():\n    return sys, 'C'\ndef h(): ...\nD = 3\n"
+    source = (
+        "from re import *\nimport random\nimport sys\nA = 1\nB = A\nC = 2\ndef f():\n    return g()\n"
+        "def g():\n    return sys, 'C'\ndef h(): ...\nD = 3\n"
+    )
     kept = source.replace("A = 1\nB = A\n", "").replace("import random\n", "").partition("def h")[0]
     assert prune_bindings(source, [b"x.f()"]) == kept
     assert prune_bindings(source, [b"getattr(x, 'B')"]) == "from re import *\nA = 1\nB = A\n"

@@ -64,6 +64,7 @@ class LogFaultCollector:
             name: rule.recovery_action for name, rule in catalog.classes.items() if rule.recovery_action
         }
         self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
+        self._correlated: dict[str, bool] = {}
         self._faults: dict[tuple[str, str, str], LogFault] = {}
         self._by_place: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
 
@@ -72,7 +73,7 @@ class LogFaultCollector:
         host, place = message.host, normalize_pci_address(part) or part.lower().rstrip(":.")
         clock, correlator = self._hosts.get(host) or self._start_host(host)
         at = clock.read(message)
-        if at is not None:
+        if at is not None and self._is_correlated(name, correlator):
             if primary := correlator.find_primary(name, place, at):
                 self._faults[host, *primary].secondary[name] += 1
                 return
@@ -81,6 +82,13 @@ class LogFaultCollector:
         fault.see(message, at, code)
         if name in self._recovery_actions:
             self._override(fault, place, self._recovery_actions[name].overrides_seconds)
+
+    def _is_correlated(self, name: str, correlator: FaultCorrelator) -> bool:
+        """Whether faults of a class may follow from others or others from them. Most do not, and logs have many."""
+        found = self._correlated.get(name)
+        if found is None:
+            found = self._correlated[name] = correlator.is_relevant(name)
+        return found
 
     def _override(self, action: LogFault, place: str, seconds: float) -> None:
         """Mark the earlier XIDs of the GPU for which the driver names a recovery action."""

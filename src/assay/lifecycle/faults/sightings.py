@@ -157,8 +157,8 @@ def shorten(text: str) -> str:
 
 def find_nvlink_code(catalog: FaultCatalog, mention: FaultMention, text: str) -> NvlinkCode | None:
     """Return the NVLink sub-code in a message, None if it has none."""
-    fault = catalog.find_class(mention.name)
-    return decode_nvlink_xid(text, fault.units) if fault and fault.units else None
+    units = catalog.nvlink_units.get(mention.name)
+    return decode_nvlink_xid(text, units) if units else None
 
 
 def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutcome]) -> Iterator[FaultSighting]:

@@ -204,6 +204,11 @@ class FaultCatalog(SpecDocument):
         return numbers | self.classes
 
     @cached_property
+    def nvlink_units(self) -> dict[str, list[NvlinkUnit]]:
+        """The units that decode an NVLink XID, by the name of the fault."""
+        return {name: fault.units for name, fault in self._by_name.items() if fault.units}
+
+    @cached_property
     def kernel_log_matcher(self) -> KernelLogMatcher:
         """Finds the kernel messages of these classes."""
         return KernelLogMatcher(

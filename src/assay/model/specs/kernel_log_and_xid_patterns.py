@@ -6,7 +6,7 @@ A message is found by how it begins or by a word that it contains; only then is 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
@@ -49,6 +49,8 @@ _XID_NUMBER = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d{1,6})\b"
     r"|SXid \((?:PCI:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b(?P<mild>, (?:Non-fatal|Severity|Data)\b)?"
 )
+KNOWN_TEXTS, LONGEST_KNOWN = 256, 512
+"""So many messages, none longer, have their faults remembered: a storm says the same again and again."""
 UNKNOWN_XID = "gpu.xid.unknown"
 UNKNOWN_SXID = "nvswitch.sxid.unknown"
 UNKNOWN_FATAL_SXID = "nvswitch.sxid.unknown.fatal"
@@ -90,6 +92,7 @@ class KernelLogMatcher:
         recovery_actions: Mapping[str, RecoveryAction] | None = None,
     ) -> None:
         self._numbers = frozenset(numbers)
+        self._known: dict[str, list[FaultMention]] = {}
         self._recovery_actions: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
         for name, action in (recovery_actions or {}).items():
             self._recovery_actions.setdefault(action.xid, []).append((name, re.compile(action.text)))
@@ -120,27 +123,39 @@ class KernelLogMatcher:
         alternatives = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in first.items())
         return f"(?=[{''.join(first)}])(?:{alternatives})"
 
-    def find_faults(self, text: str) -> list[FaultMention]:
+    def find_faults(self, text: str) -> Sequence[FaultMention]:
         """Return the faults that a message names. `text` is without time, host and level."""
+        found = self._known.get(text)
+        if found is None:
+            found = self._match_faults(text)
+            if len(self._known) >= KNOWN_TEXTS:
+                self._known.clear()
+            if len(text) <= LONGEST_KNOWN:
+                self._known[text] = found
+        return found
+
+    def _match_faults(self, text: str) -> list[FaultMention]:
         found = []
         if "Xid (" in text and (number := _XID_NUMBER.search(text)):
             found.append(self._xid_mention(number, text))
         head = self._head.match(text)
-        if head:
-            found += _class_mentions(self._by_head[head[0]], text)
+        classes = self._by_head[head[0]] if head else ()
+        if classes:
+            found += _class_mentions(classes, text)
         for word, classes in self._by_word:
             if word in text:
                 found += _class_mentions(classes, text)
         return found + _class_mentions(self.patterns, text) if self.patterns else found
 
     def _xid_mention(self, number: re.Match[str], text: str) -> FaultMention:
-        if number["xid"] is None:
-            unknown = UNKNOWN_SXID if number["mild"] else UNKNOWN_FATAL_SXID
-            return FaultMention(self._name_number(f"nvswitch.sxid.{int(number['sxid'])}", unknown), number["switch"])
-        for name, regex in self._recovery_actions.get(int(number["xid"]), ()):
+        gpu, xid, switch, sxid, mild = number.groups()
+        if xid is None:
+            unknown = UNKNOWN_SXID if mild else UNKNOWN_FATAL_SXID
+            return FaultMention(self._name_number(f"nvswitch.sxid.{int(sxid)}", unknown), switch)
+        for name, regex in self._recovery_actions.get(int(xid), ()):
             if regex.search(text, number.end()):
-                return FaultMention(name, number["gpu"])
-        return FaultMention(self._name_number(f"gpu.xid.{int(number['xid'])}", UNKNOWN_XID), number["gpu"])
+                return FaultMention(name, gpu)
+        return FaultMention(self._name_number(f"gpu.xid.{int(xid)}", UNKNOWN_XID), gpu)
 
     def _name_number(self, name: str, unknown: str) -> str:
         return name if not self._numbers or name in self._numbers else unknown
@@ -152,8 +167,12 @@ def is_truncated_xid(text: str) -> bool:
 
 
 def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:
-    found = [(name, match.groupdict()) for name, regex in classes if (match := regex.search(text))]
-    return [FaultMention(name, groups.get("pci") or "", groups.get("part") or "") for name, groups in found]
+    return [_class_mention(name, match) for name, regex in classes if (match := regex.search(text))]
+
+
+def _class_mention(name: str, match: re.Match[str]) -> FaultMention:
+    groups = match.groupdict()
+    return FaultMention(name, groups.get("pci") or "", groups.get("part") or "")
 
 
 # Sub-codes of the NVLink XIDs 144 to 150: which unit reported which error, from two words of the kernel line.

@@ -13,9 +13,9 @@ from assay.observe.logs.log_form_protocol import LogQuery
 from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, unescape
 from assay.observe.logs.time_stamps import ParsedStamp
 
-CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES = 128 * 1024  # pieces that stay in a processor's cache
 MAX_LINE_BYTES = 1024 * 1024  # a longer line is no line of a log
-PROBED_LINES = 16
+PROBED_LINES = 8
 """So many lines of each chunk must be of the log's form; if one is not, all lines of the chunk are searched in full."""
 TEXT_AND_STAMP = 2
 """The groups that the line of every form has."""
@@ -63,13 +63,12 @@ class KernelLogForm:
         match = self.line.match(line)
         if match is None:
             return None
+        written, said = match.group("stamp", "text")
         try:
-            at, stamp = self.stamp(match["stamp"].decode(), written_at)
+            at, stamp = self.stamp(written.decode(), written_at)
         except (ValueError, OverflowError):
             return None
-        message = LogMessage(
-            unescape(match["text"].decode(errors="replace")), at, stamp, at if self.from_boot else None
-        )
+        message = LogMessage(unescape(said.decode(errors="replace")), at, stamp, at if self.from_boot else None)
         return self._add_origin(message, match) if self.line.groups > TEXT_AND_STAMP else message
 
     def _add_origin(self, message: LogMessage, match: re.Match[bytes]) -> LogMessage:
