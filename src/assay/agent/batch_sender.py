@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from assay.agent.controller_connection import ControllerConnection, ControllerResponse, ControllerUnreachable
 from assay.agent.delivery_buffer import DeliveryBuffer, QueuedItem
 from assay.model.backoff import Backoff
+from assay.model.texts.printable_text import escape_line
 
 BATCH_SCHEMA = "assay.agent/1"
 MAX_BATCH_ITEMS = 2000
@@ -150,4 +151,4 @@ class StderrLogger:
         """Write the line, unless it is the last one on this topic."""
         if self._last.get(topic) != text:
             self._last[topic] = text
-            print(f"assay agent: {text}", file=sys.stderr, flush=True)  # noqa: T201 — the log
+            print(f"assay agent: {escape_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 — the log

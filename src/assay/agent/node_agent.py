@@ -22,6 +22,7 @@ from assay.agent.delivery_buffer import BufferItem, DeliveryBuffer
 from assay.agent.kernel_log_follower import KernelLogFollower, RawKernelRecord
 from assay.agent.nvml_events import NvmlEventFollower
 from assay.agent.periodic_probe import PeriodicProbe
+from assay.model.texts.printable_text import escape_line
 from assay.probe.kernel_log import KMSG, KernelLogCursor, parse_kernel_record
 from assay.probe.kernel_log_filter import KernelLogFilter, RecordPriority
 from assay.probe.node_access import BOOT_ID_FILE, NodeRoot
@@ -215,5 +216,5 @@ def read_uptime_s() -> float:
 def _end_on_exception(failure: threading.ExceptHookArgs) -> None:
     """End the agent when one of its threads fails, so that systemd restarts it: half an agent hides things."""
     text = f"assay agent: a thread failed, the agent ends: {failure.exc_type.__name__}: {failure.exc_value}"
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    print(escape_line(text), file=sys.stderr, flush=True)  # noqa: T201
     os._exit(3)

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from assay.agent.controller_connection import ControllerConnection, ControllerUnreachable
 from assay.agent.tpm_proof import TpmFailed, has_tpm, prove_by_tpm
 from assay.model.backoff import Backoff
+from assay.model.texts.printable_text import escape_line
 
 PLAN, AUTHORITY = "etc/assay/joins.json", "etc/assay-agent/ca.pem"
 BMC_NONCE = "sys/class/dmi/id/chassis_asset_tag"
@@ -182,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"assay join: {text}", file=sys.stderr, flush=True)  # noqa: T201 — for people
+    print(f"assay join: {escape_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import Any
 
 from assay.agent.slurm_hook_checks import UNKNOWN_FAULT, HookFinding, find_hardware_faults, find_leftover_processes
 from assay.model.cordon_ownership import tag_reason
+from assay.model.texts.printable_text import escape_line
 from assay.probe.node_access import NodeRoot
 
 SCONTROL_TIMEOUT_S = 5.0
@@ -105,7 +106,7 @@ def _scontrol(*words: str) -> str:
 
 def _write_log(log: str, hook: str, lines: list[str]) -> None:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    text = "".join(f"{when} assay {hook}: {line}\n" for line in lines)
+    text = "".join(f"{when} assay {hook}: {escape_line(line)}\n" for line in lines)
     sys.stderr.write(text)
     sys.stderr.flush()
     if text and log:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from assay.model.cordon_ownership import prefix_reason
 from assay.model.errors import AssayError
+from assay.model.texts.printable_text import escape_line
 from assay.schedulers.kubernetes_client import (
     HTTP_CONFLICT,
     STRATEGIC_MERGE_PATCH,
@@ -58,7 +59,7 @@ def cordon_node(cluster: KubernetesApi, node: KubernetesObject, reason: str, sta
     patched = patch_with_retries(
         cluster, node, lambda seen: build_cordon_patch(seen, reason, state, format_kubernetes_now())
     )
-    message = f"{prefix_reason(reason)}{f'; waits for {waits_for}' if waits_for else ''}"
+    message = f"{format_cordon_reason(reason)}{f'; waits for {escape_line(waits_for)}' if waits_for else ''}"
     write_condition(cluster, patched, StatusCondition(CONDITION_TYPE, "True", state.capitalize(), message))
 
 
@@ -138,11 +139,11 @@ def build_cordon_patch(node: KubernetesObject, reason: str, state: str, moment: 
     is_ours = not is_foreign_cordon(node)
     is_closed = _has_our_taint(node) and bool(node["spec"].get("unschedulable"))
     has_label = (node["metadata"].get("labels") or {}).get(STATE_LABEL) == state
-    if is_closed and annotations.get(CORDON_KEY) == prefix_reason(reason) and has_label:
+    if is_closed and annotations.get(CORDON_KEY) == format_cordon_reason(reason) and has_label:
         return None
     since = annotations.get(SINCE_ANNOTATION, moment) if _has_our_taint(node) else moment
     wanted = {
-        CORDON_KEY: prefix_reason(reason),
+        CORDON_KEY: format_cordon_reason(reason),
         SINCE_ANNOTATION: since,
         UNSCHEDULABLE_ANNOTATION: "true" if is_ours else None,
     }
@@ -176,6 +177,11 @@ def build_condition_patch(node: KubernetesObject, condition: StatusCondition, mo
 def read_annotations(thing: KubernetesObject) -> dict[str, str]:
     """Return an object's annotations."""
     return thing["metadata"].get("annotations") or {}
+
+
+def format_cordon_reason(reason: str) -> str:
+    """Return a reason as an annotation and a condition hold it: with our prefix, on one printable line."""
+    return escape_line(prefix_reason(reason))
 
 
 def format_taint_value(reason: str) -> str:

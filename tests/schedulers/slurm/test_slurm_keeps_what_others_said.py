@@ -29,6 +29,15 @@ def test_a_cordon_is_a_drain_with_our_reason_and_is_undone(node: str):
     assert reason(node) == ""
 
 
+def test_slurm_gets_a_hostile_reason_as_one_printable_line_and_no_order(node: str):
+    adapter().cordon(node, f'\x1b]0;owned\x07\u202egnol\n"\r\nupdate nodename={node} state=resume\x00')
+
+    assert state(node) == "drained"
+    assert reason(node).startswith(f"assay: ]0;owned gnol ' update nodename={node} state=resume #")
+    adapter().uncordon(node)
+    assert reason(node) == ""
+
+
 @pytest.mark.parametrize("hand", ["maintenance by hand", "NHC: disk full", "assay: by hand"])
 def test_a_drain_by_others_stays_as_it_is_and_is_shown(node: str, hand: str):
     by_hand(node, state="drain", reason=hand)

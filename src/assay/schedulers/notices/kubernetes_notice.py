@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from assay.model.errors import AssayError
+from assay.model.texts.printable_text import escape_line
 from assay.schedulers.kubernetes_client import (
     HTTP_CONFLICT,
     ApiRefusal,
@@ -91,7 +92,7 @@ def find_condition(node: KubernetesObject, kind: str) -> StatusCondition | None:
 
 
 def _make_condition(notice: NodeNotice) -> StatusCondition:
-    return StatusCondition(IN_SERVICE_CONDITION, str(notice.in_service), _name_reason(notice), notice.text)
+    return StatusCondition(IN_SERVICE_CONDITION, str(notice.in_service), _name_reason(notice), escape_line(notice.text))
 
 
 def _name_reason(notice: NodeNotice) -> str:
@@ -124,5 +125,5 @@ def _make_event(node: str, notice: NodeNotice) -> KubernetesObject:
         "regarding": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
         "reportingController": REPORTER,
         "reportingInstance": socket.gethostname()[:MAX_INSTANCE],
-        "note": notice.text.encode()[:MAX_NOTE_BYTES].decode(errors="ignore"),
+        "note": escape_line(notice.text).encode()[:MAX_NOTE_BYTES].decode(errors="ignore"),
     }
