@@ -28,7 +28,11 @@ def read_memory_modules(bmc: RedfishSession, system: Resource) -> ReadingTree:
 
 
 def _processor(processor: Resource) -> ReadingTree:
-    return {"model": read_property(processor, "Model"), "health": read_property(processor, "Status", "Health")}
+    return {
+        "model": read_property(processor, "Model"),
+        "serial": read_property(processor, "SerialNumber"),
+        "health": read_property(processor, "Status", "Health"),
+    }
 
 
 def _memory_module(module: Resource) -> ReadingTree:

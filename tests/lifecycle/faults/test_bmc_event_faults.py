@@ -149,10 +149,23 @@ def test_a_detail_is_bounded() -> None:
 
 def test_what_the_host_tells_itself_is_not_told_twice() -> None:
     [seen] = sightings({"at": "2026-11-20T11:00:05+00:00", "message": xid(79)})
-    assert list(drop_told_by_host([seen], ["gpu.xid.79"], [])) == []
-    told: Any = SimpleNamespace(fault_class="gpu.xid.79", is_open=True, marks={"kernel": "b:1"})
-    assert list(drop_told_by_host([seen], [], [told])) == []
-    assert list(drop_told_by_host([seen], ["gpu.xid.48"], [])) == [seen]
+    gpus = ["gpu0", "gpu3"]
+    by_host = seen._replace(part="gpu3", source="kernel")
+    assert list(drop_told_by_host([seen], [by_host], [], gpus)) == [], "its place is unknown: it may be gpu3"
+    told: Any = SimpleNamespace(fault_class="gpu.xid.79", subject="p/n1/gpu3", is_open=True, marks={"kernel": "b:1"})
+    assert list(drop_told_by_host([seen], [], [told], gpus)) == []
+    assert list(drop_told_by_host([seen], [by_host._replace(fault_class="gpu.xid.48")], [], gpus)) == [seen]
+
+
+@pytest.mark.parametrize(("by_host", "is_told"), [("gpu3", True), ("gpu0", False), ("unknown part", True)])
+def test_an_xid_of_a_gpu_whose_place_is_known_is_that_of_the_host_on_the_same_gpu(by_host: str, is_told: bool) -> None:
+    [seen] = sightings({"at": "2026-11-20T11:00:05+00:00", "message": xid(79)})
+    placed = seen._replace(part="gpu3")
+    told: Any = SimpleNamespace(
+        fault_class="gpu.xid.79", subject=f"p/n1/{by_host}", is_open=True, marks={"kernel": "b:1"}
+    )
+    for kernel, faults in (([seen._replace(part=by_host)], []), ([], [told])):
+        assert (list(drop_told_by_host([placed], kernel, faults, ["gpu0", "gpu3"])) == []) is is_told
 
 
 @given(st.text(), st.text(), st.sampled_from(["Critical", "Warning", "OK", ""]))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from assay.lifecycle.faults.bmc_part_names import find_part
 from assay.lifecycle.faults.sightings import (
     MAX_PART_LENGTH,
     FaultSighting,
@@ -77,11 +78,25 @@ def match_sel_event(catalog: FaultCatalog, message_id: str, message: str, severi
 
 
 def drop_told_by_host(
-    sightings: Iterable[FaultSighting], by_host: Iterable[str], faults: Iterable[FaultRecord]
+    sightings: Iterable[FaultSighting],
+    by_host: Iterable[FaultSighting],
+    faults: Iterable[FaultRecord],
+    places: Collection[str],
 ) -> Iterator[FaultSighting]:
-    """Yield the sightings without XIDs that the host reports too, now (`by_host`: classes) or in its open `faults`."""
-    known = {*by_host, *(fault.fault_class for fault in faults if fault.is_open and set(fault.marks) & HOST_SOURCES)}
-    yield from (one for one in sightings if not (one.part and one.fault_class in known))
+    """Yield the sightings without XIDs that the host reports too, now (`by_host`) or in its open `faults`.
+
+    Of a part in `places`, the node's own names, they are XIDs of that part; of one whose place is unknown, of any part.
+    """
+    told = {(one.fault_class, one.part) for one in by_host}
+    told |= {
+        (fault.fault_class, find_part(fault)) for fault in faults if fault.is_open and set(fault.marks) & HOST_SOURCES
+    }
+    anywhere = {name for name, _ in told}
+    unplaced = {name for name, part in told if part not in places}
+    for one in sightings:
+        known = unplaced if one.part in places else anywhere
+        if not one.part or (one.fault_class not in known and (one.fault_class, one.part) not in told):
+            yield one
 
 
 def _find_driver_message(message: str) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from assay.lifecycle.decisions.evidence_validity import counts_in_stay
 from assay.lifecycle.faults.bmc_event_faults import drop_told_by_host, find_sel_sightings
+from assay.lifecycle.faults.bmc_part_names import map_bmc_gpus, name_own_parts
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.lifecycle.faults.flooding import group_sightings
 from assay.lifecycle.faults.recovery_actions import discount_overridden
@@ -78,8 +79,10 @@ def detect_faults(
         parts = map_parts_by_pci(spec)
         kernel = list(find_kernel_sightings(catalog, evidence, parts, spec.nvme.count))
         sightings += discount_overridden(catalog, drop_secondary_sightings(catalog, node, node_state, kernel))
-        by_bmc = _drop_before_boot(find_sel_sightings(catalog, evidence), evidence, node_state)
-        sightings += drop_told_by_host(by_bmc, [one.fault_class for one in kernel], node_state.faults)
+        gpus = map_bmc_gpus(evidence, parts)
+        named = name_own_parts(find_sel_sightings(catalog, evidence), gpus, node_state.faults)
+        by_bmc = _drop_before_boot(named, evidence, node_state)
+        sightings += drop_told_by_host(by_bmc, kernel, node_state.faults, parts.values())
         sightings += find_alert_sightings(evidence, parts)
     return count_sightings(catalog, node, node_state, sightings, policy.intake.node.open_faults)
 

@@ -189,4 +189,5 @@ def _gpu(view: ResourceView, ident: str, gpu: dict[str, Any]) -> Resource:
     if not is_powered_on(view.state) and gpu["present"]:
         status = make_status(None, "StandbyOffline")
     model = gpu.get("name") or gpu.get("model")
-    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", Model=model, Status=status)
+    told = {"Model": model, "SerialNumber": gpu.get("serial"), "Status": status}
+    return make_resource("Processor", "1_20_0", ident, ident, ProcessorType="GPU", **told)

@@ -1,0 +1,77 @@
+"""Finds which GPU of a node a BMC means by its own name, such as `GPU_SXM_4`: by the serial number that both read.
+
+No public document maps the names of HGX boards to PCI addresses. A lost GPU tells the host no serial number: if it is
+the only one left on both sides, it is that one. Otherwise, its position stays unknown, and it keeps the BMC's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from assay.lifecycle.faults.sightings import FaultSighting
+from assay.lifecycle.node_state import FaultRecord
+from assay.model.evidence import EvidenceDocument
+
+HOST_GPUS, BMC_GPUS = ("probe", "gpu", "devices"), ("bmc", "processor", "gpu")
+CHASSIS_PREFIX = "HGX_"
+"""The chassis `HGX_GPU_SXM_4` holds the processor `GPU_SXM_4` (recorded Redfish tree of a DGX H100)."""
+
+
+def map_bmc_gpus(evidence: EvidenceDocument, parts: Mapping[str, str]) -> dict[str, str]:
+    """Return the GPU of the node for each of the BMC's names that can be told. `parts` are the parts by PCI address."""
+    at_address = {serial: address.lower() for serial, address in _list_serials(evidence, *HOST_GPUS)}
+    found = {
+        name: parts[at_address[serial]]
+        for serial, name in _list_serials(evidence, *BMC_GPUS)
+        if at_address.get(serial) in parts
+    }
+    left_names = _list_names(evidence, *BMC_GPUS) - found.keys()
+    left_gpus = {part for part in parts.values() if part.startswith("gpu")} - set(found.values())
+    if found and len(left_names) == len(left_gpus) == 1:
+        found[left_names.pop()] = left_gpus.pop()
+    return found | {f"{CHASSIS_PREFIX}{name}": part for name, part in found.items()}
+
+
+def name_own_parts(
+    sightings: Iterable[FaultSighting], gpus: Mapping[str, str], faults: Sequence[FaultRecord]
+) -> Iterator[FaultSighting]:
+    """Yield a BMC's sightings with the node's names of its GPUs, where they can be told.
+
+    What one of the node's `faults` has counted under one name is not counted again under the other: a host that did not
+    answer told no serial numbers, and answers later.
+    """
+    for one in sightings:
+        own = gpus.get(one.part, one.part)
+        if own != one.part and not _is_counted(one, faults, one.part):
+            yield one._replace(part=own)
+        elif own != one.part or not one.part or not _is_counted(one, faults, "gpu"):
+            yield one
+
+
+def _is_counted(one: FaultSighting, faults: Sequence[FaultRecord], part: str) -> bool:
+    """Whether a fault of this class on a part whose name begins so has seen the BMC's log up to this entry."""
+    return any(
+        fault.fault_class == one.fault_class
+        and find_part(fault).startswith(part)
+        and fault.marks.get(one.source, "") >= one.mark
+        for fault in faults
+    )
+
+
+def find_part(fault: FaultRecord) -> str:
+    """Return the part of a fault, "" for the whole node."""
+    return "".join(fault.subject.split("/", 2)[2:])
+
+
+def _list_serials(evidence: EvidenceDocument, *branch: str) -> list[tuple[str, str]]:
+    """Return serial number and name of the parts in a branch that have one of their own."""
+    read = {name: evidence.read(*branch, name, "serial") for name in _list_names(evidence, *branch)}
+    known = [(str(one.value).strip(), name) for name, one in read.items() if one.kind == "value"]
+    times = Counter(serial for serial, _ in known)
+    return [(serial, name) for serial, name in known if serial and times[serial] == 1]
+
+
+def _list_names(evidence: EvidenceDocument, *branch: str) -> set[str]:
+    listed = evidence.read(*branch)
+    return set(listed.value) if listed.kind == "value" and isinstance(listed.value, Mapping) else set()
