@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.drafts.host_recognition import sort_naturally
-from assay.fabric.drafts.judged_design import JudgedDesign
+from assay.fabric.drafts.majority_votes import find_most_frequent
 from assay.model.errors import AssayError
 from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import DeviceKind
@@ -128,22 +128,6 @@ def quote_yaml(text: str) -> str:
 def replace_unprintable(text: str) -> str:
     """Return a text with a question mark for each unprintable character."""
     return "".join(char if char.isprintable() else "?" for char in text)
-
-
-def find_most_frequent(texts: Iterable[str]) -> str:
-    """Return the most frequent text, the first of several, "" if there is none."""
-    counts = Counter(texts)
-    return max(counts, key=lambda text: counts[text], default="")
-
-
-def list_exceptions(judged: JudgedDesign) -> list[str]:
-    """Return what breaks the pattern, a line each, after a line that counts it."""
-    found = judged.exceptions
-    counts = f"{judged.comparison.matching} of {judged.comparison.expected} cables follow the pattern"
-    return [
-        f"{counts}, {format_count(len(found), 'exception')}",
-        *(f"{one.kind}: {judged.explain(one)}" for one in found),
-    ]
 
 
 MAX_PORTS = 4096

@@ -114,8 +114,7 @@ class FatTreeInference:
 
     def _find_places(self) -> dict[str, tuple[int, int]]:
         """Return the unit and the leaf port of each host, by the majority of its cables."""
-        unit_of = {leaf: number for number, unit in enumerate(self.units) for leaf in unit if leaf}
-        found: dict[str, tuple[int, int]] = {}
+        unit_of = self._map_leaves_to_units()
         claims: dict[tuple[int, int], tuple[int, str]] = {}
         for host, adapters in self.hosts.items():
             ends = [(unit_of[far.guid], far.number) for guid in adapters.values() for _, far in self.peers[guid]
@@ -123,9 +122,7 @@ class FatTreeInference:
             if ends:
                 place, votes = Counter(ends).most_common(1)[0]
                 claims[place] = max(claims.get(place, (0, "")), (votes, host))
-        for place, (_, host) in claims.items():
-            found[host] = place
-        return found
+        return {host: place for place, (_, host) in claims.items()}
 
     def _arrange(self) -> None:
         lower = {leaf for unit in self.units for leaf in unit if leaf}
@@ -164,38 +161,50 @@ class FatTreeInference:
 
     def _order(self, to_spines: Joints, to_cores: Joints, rails_of_spine: Mapping[str, Counter[int]]) -> None:
         """Put units, spines and cores into the order that the ports at their other ends have."""
-        per, rails = self.spines.per_pair, len(self.slots)
         number = vote((spine, self.trunk.find_number(lp)) for (_, spine), c in to_spines.items() for lp, _ in c)
         width = max(number.values()) + 1
+        pod_of_unit, unit_of = self._find_pods(to_spines), self._map_leaves_to_units()
+        pod_of_spine = vote((spine, pod_of_unit[unit_of[leaf]]) for leaf, spine in to_spines)
+        rail_of = {s: count.most_common(1)[0][0] if self.by_rail else 0 for s, count in rails_of_spine.items()}
+        slots = {(pod_of_spine[s], rail_of.get(s, 0), number[s]): s for s in number}
+        rails = range(len(self.slots)) if self.by_rail else range(1)
+        groups = [(pod, rail) for pod in range(max(pod_of_unit) + 1) for rail in rails]
+        if to_cores:
+            groups = self._order_cores(to_cores, slots, groups, width)
+        self.spines.guids = [
+            slots.get((*group, place), "") or self._unseen() for group in groups for place in range(width)
+        ]
+        self._order_units(to_spines, pod_of_unit, [pod for pod, _ in groups], is_deep=bool(to_cores))
+
+    def _map_leaves_to_units(self) -> dict[str, int]:
+        return {leaf: number for number, unit in enumerate(self.units) for leaf in unit if leaf}
+
+    def _find_pods(self, to_spines: Joints) -> list[int]:
+        """Return the pod of each unit: units that share spines. One rail tells, if all of its leaves are there."""
         spines_of: dict[str, set[str]] = defaultdict(set)
         for leaf, spine in to_spines:
             spines_of[leaf].add(spine)
-        rail_of = {s: count.most_common(1)[0][0] if self.by_rail else 0 for s, count in rails_of_spine.items()}
-        first = next((rail for rail in range(rails) if all(unit[rail] for unit in self.units)), -1)
-        if first < 0:
+        whole = next((rail for rail in range(len(self.slots)) if all(unit[rail] for unit in self.units)), None)
+        if whole is None:
             raise NoPattern("every rail lacks a leaf")
-        of_unit = [spines_of.get(unit[first], set()) for unit in self.units]
+        of_unit = [spines_of.get(unit[whole], set()) for unit in self.units]
         pairs = [(str(a), str(b)) for a, one in enumerate(of_unit) for b, other in enumerate(of_unit[:a])
                  if 2 * len(one & other) > len(one)]  # fmt: skip
         pods = join_groups(map(str, range(len(of_unit))), pairs)
         pod_of = {int(unit): pod for pod, group in enumerate(pods) for unit in group}
-        pod_of_unit = [pod_of[unit] for unit in range(len(self.units))]
-        unit_of = {leaf: index for index, unit in enumerate(self.units) for leaf in unit if leaf}
-        places = vote((str(unit_of[leaf]), ((sp - self.spines.down[0]) // per) // (1 if self.by_rail else rails))
-                       for (leaf, _), c in to_spines.items() for _, sp in c)  # fmt: skip
-        pod_of_spine = vote((spine, pod_of_unit[unit_of[leaf]]) for leaf, spine in to_spines)
-        slots = {(pod_of_spine[s], rail_of.get(s, 0), number[s]): s for s in number}
-        groups = [(pod, rail) for pod in range(len(pods)) for rail in (range(rails) if self.by_rail else (0,))]
-        if to_cores:
-            groups = self._order_cores(to_cores, slots, groups, width)
-        pod_order = list(dict.fromkeys(pod for pod, _ in groups))
-        self.spines.guids = [
-            slots.get((*group, place), "") or self._unseen() for group in groups for place in range(width)
-        ]
+        return [pod_of[unit] for unit in range(len(self.units))]
+
+    def _order_units(self, to_spines: Joints, pod_of_unit: list[int], pods: list[int], *, is_deep: bool) -> None:
+        """Put the units into order: pod by pod as in `pods`, and within a pod by the spine ports of their leaves."""
+        unit_of = self._map_leaves_to_units()
+        ports = self.spines.per_pair * (1 if self.by_rail else len(self.slots))  # of one unit, on each spine
+        places = vote((str(unit_of[leaf]), (port - self.spines.down[0]) // ports)
+                      for (leaf, _), cables in to_spines.items() for _, port in cables)  # fmt: skip
+        pod_order = list(dict.fromkeys(pods))
         place_of = {u: (pod_order.index(pod_of_unit[u]), places.get(str(u), u)) for u in unit_of.values()}
         order = sorted(place_of, key=lambda unit: place_of[unit])
         size = self._find_absent_units([place_of[unit] for unit in order], max(Counter(pod_of_unit).values()))
-        self.pod = size if len(pods) > 1 or to_cores else 0
+        self.pod = size if len(pod_order) > 1 or is_deep else 0
         self.units = [self.units[unit] for unit in order]
         self.places = {host: (order.index(unit), port) for host, (unit, port) in self.places.items()}
         self.leaves.guids = [leaf or self._unseen() for unit in self.units for leaf in unit]

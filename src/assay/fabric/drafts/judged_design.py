@@ -12,6 +12,7 @@ from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.drafts.inferred_rules import make_rules
+from assay.fabric.drafts.majority_votes import find_most_frequent
 from assay.fabric.readers.truncated_output import find_product
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
@@ -88,7 +89,8 @@ def judge_discovery(
     """
     try:
         tree = FatTreeInference(discovery, hosts)
-        rules = make_rules(tree, name, _find_rate(discovery), *_find_model(discovery, tree.leaves.guids))
+        rate = find_most_frequent(cable.rate for cable in discovery.cables if cable.rate)
+        rules = make_rules(tree, name, rate, *_find_model(discovery, tree.leaves.guids))
         design = FabricDesign.model_validate(rules)
         known = fleet.nodes
         nodes = {n: known[n].hca_guids if n in known else tuple(design.adapters[n]) for n in design.node_names()}
@@ -108,10 +110,6 @@ def is_unseen(guid: str) -> bool:
 def _make_fleet(design: FabricDesign, nodes: dict[str, tuple[str, ...]]) -> Fleet:
     made = {name: Node(name, "", "", "", 0, "", "", "", guids) for name, guids in nodes.items()}
     return Fleet(Path(), made, designs={design.name: design})
-
-
-def _find_rate(discovery: FabricDiscovery) -> str:
-    return Counter(cable.rate for cable in discovery.cables if cable.rate).most_common(1)[0][0]
 
 
 def _find_model(discovery: FabricDiscovery, leaves: list[str]) -> tuple[str, int]:

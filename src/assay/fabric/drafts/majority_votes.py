@@ -30,9 +30,15 @@ def find_mode(numbers: Iterable[int]) -> int:
     return Counter(numbers).most_common(1)[0][0]
 
 
-def find_usual_range(ports: Iterable[int], share: float = 0.5) -> range:
-    """Return the range of ports that are used as often as that share of the usual, without single strays."""
+def find_most_frequent(texts: Iterable[str]) -> str:
+    """Return the most frequent text, the first of several, "" if there is none."""
+    counts = Counter(texts)
+    return max(counts, key=lambda text: counts[text], default="")
+
+
+def find_usual_range(ports: Iterable[int], share: float = 0.5, strays: int = 0) -> range:
+    """Return the range of the ports that are used more often than `share` of the usual and more than `strays` times."""
     count = Counter(ports)
     usual = find_mode(count.values())
-    known = [port for port, times in count.items() if times > max(usual * share, 1 if share < 0.5 else 0)]
+    known = [port for port, times in count.items() if times > max(usual * share, strays)]
     return range(min(known), max(known) + 1)

@@ -9,7 +9,6 @@ from assay.fabric.drafts.design_draft import (
     SCHEMA,
     format_cable,
     format_device,
-    list_exceptions,
     make_cable,
     make_devices,
     quote_yaml,
@@ -17,6 +16,7 @@ from assay.fabric.drafts.design_draft import (
 from assay.fabric.drafts.judged_design import JudgedDesign, is_unseen
 from assay.model.fabric.design_cables_and_partitions import format_node_list
 from assay.model.fabric.switch_settings import CoreTier, LeafTier, SpineTier
+from assay.model.text_lists import format_count
 
 
 def draft_rules(judged: JudgedDesign, discovery: FabricDiscovery, inventory: Collection[str] = ()) -> str:
@@ -37,7 +37,7 @@ def draft_inventory(judged: JudgedDesign) -> str:
 def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: Collection[str]) -> Iterator[str]:
     design = judged.design
     yield SCHEMA
-    yield from (f"# review: {quote_comment(line)}" for line in list_exceptions(judged))
+    yield from (f"# review: {' '.join(line.split())}" for line in _list_exceptions(judged))
     yield from ("kind: FabricDesign", f"name: {design.name}", f"nodes: {format_node_list(design.nodes)}")
     if design.gaps:
         yield f"gaps: {format_node_list(design.gaps)}"
@@ -53,6 +53,13 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: C
         yield from _format_tier(tier)
     if beside := judged.list_cables_beside():
         yield from _format_beside(judged, discovery, beside)
+
+
+def _list_exceptions(judged: JudgedDesign) -> Iterator[str]:
+    """Yield how many cables follow the pattern, then what breaks it."""
+    matching, expected = judged.comparison.matching, judged.comparison.expected
+    yield f"{matching} of {expected} cables follow the pattern, {format_count(len(judged.exceptions), 'exception')}"
+    yield from (f"{one.kind}: {judged.explain(one)}" for one in judged.exceptions)
 
 
 def _format_adapters(judged: JudgedDesign, inventory: Collection[str]) -> Iterator[str]:
@@ -84,8 +91,3 @@ def _format_beside(judged: JudgedDesign, discovery: FabricDiscovery, cables: lis
     yield from map(format_device, make_devices(devices, cables, judged.hosts))
     yield "cables:"
     yield from (format_cable(make_cable(cable, dict(discovery.devices), judged.design.rate)) for cable in cables)
-
-
-def quote_comment(text: str) -> str:
-    """Return a text for a comment, on one line."""
-    return " ".join(text.split())

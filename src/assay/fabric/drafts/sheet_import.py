@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from assay.fabric.discovery import FabricDiscovery
-from assay.fabric.drafts.design_draft import DesignDraft, DraftCable, DraftDevice, find_most_frequent
+from assay.fabric.drafts.design_draft import DesignDraft, DraftCable, DraftDevice
+from assay.fabric.drafts.majority_votes import find_most_frequent
 from assay.fabric.drafts.point_to_point_sheet import (
     PointToPointSheet,
     SheetCable,

@@ -18,15 +18,15 @@ import re
 
 from assay.fabric.drafts.point_to_point_sheet import PointToPointSheet, SheetCable, SheetEnd, drop_mirrored
 from assay.fabric.link_rates_and_states import rate_from_lanes
+from assay.fabric.readers.format_detection import NAMED_PORTS
 
 SYSTEM = re.compile(r"(\S+)\s+(\S+)(?:\s.*)?")
-PORT = re.compile(r"\s+(\S+)\s+(?:-(\d+x)-([\d.]+)G-?>|->|-+>)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
-SIGN = re.compile(r"(?m)^\s+\S+\s+(?:-\d+x-[\d.]+G-?>|->)\s+\S+\s+\S+\s+\S+\s*$")
+PORT = re.compile(r"\s+(\S+)\s+(?:-(\d+x)-([\d.]+)G-?>|-+>)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
 
 
 def is_topology_file(text: str) -> bool:
     """Return whether a text has a line of such a file."""
-    return SIGN.search(text) is not None
+    return NAMED_PORTS.search(text) is not None
 
 
 def read_topology_file(text: str) -> PointToPointSheet:

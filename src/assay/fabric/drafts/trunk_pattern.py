@@ -33,7 +33,7 @@ class TrunkPattern(NamedTuple):
         whole = [sorted(port for port, _ in cables) for cables in trunks if len(cables) == per]
         apart = sum(ports[-1] - ports[0] >= per for ports in whole)
         lower = find_usual_range(port for cables in trunks for port, _ in cables)
-        upper = find_usual_range((port for cables in trunks for _, port in cables), SHARE_OF_GROWN)
+        upper = find_usual_range((port for cables in trunks for _, port in cables), SHARE_OF_GROWN, strays=1)
         return cls(per, lower, upper, 2 * apart > len(whole))
 
     def find_number(self, port: int) -> int:
