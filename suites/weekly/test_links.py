@@ -19,6 +19,13 @@ def test_link_has_no_more_bit_errors_than_its_peers(link_week, fabric_limits, me
         measure("ber_score", ber.score, at_most=fabric_limits.peer_score, unit="deviations", place=ber.place)
 
 
+def test_link_repairs_no_worse_blocks_than_its_peers(link_week, fabric_limits, measure):
+    """Compare how many wrong symbols the error correction met in one block, at both ends, with the peers."""
+    for port in link_week:
+        bins = port.stand("fec_bin")
+        measure("fec_score", bins.score, at_most=fabric_limits.peer_score, unit="deviations", place=bins.place)
+
+
 def test_modules_are_no_hotter_than_their_peers(link_week, fabric_limits, measure):
     """Compare the week's usual module temperature at both ends with the peers."""
     for port in link_week:

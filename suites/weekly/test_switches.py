@@ -17,6 +17,12 @@ def test_links_between_switches_have_no_more_bit_errors_than_their_peers(switch_
         measure("ber_score", ber.score, at_most=fabric_limits.peer_score, unit="deviations", place=ber.place)
 
 
+def test_links_between_switches_repair_no_worse_blocks_than_their_peers(switch_week, fabric_limits, measure):
+    """Find the port whose error correction met more wrong symbols in one block than that of its peers."""
+    for bins in _worst(switch_week, "fec_bin"):
+        measure("fec_score", bins.score, at_most=fabric_limits.peer_score, unit="deviations", place=bins.place)
+
+
 def test_modules_between_switches_are_no_hotter_than_their_peers(switch_week, fabric_limits, measure):
     """Find the module whose temperature exceeds that of its peers most."""
     for heat in _worst(switch_week, "temperature"):

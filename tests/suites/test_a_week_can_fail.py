@@ -36,7 +36,7 @@ def test_every_check_passes_on_the_recorded_week(pytester, home):
     assert {outcome.check for outcome in outcomes} == set(CHECKS)
     assert [outcome for outcome in outcomes if outcome.verdict != "pass"] == []
     links, switches, rails, fabrics = 20 * 8, 8 + 4, 8, 1
-    assert len(outcomes) == 6 * links + 6 * switches + 1 * rails + 2 * fabrics
+    assert len(outcomes) == 7 * links + 7 * switches + 1 * rails + 2 * fabrics
 
 
 def test_a_week_that_was_never_looked_at_is_an_error_and_says_what_to_run(pytester, home):
