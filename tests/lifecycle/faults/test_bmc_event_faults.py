@@ -44,6 +44,13 @@ ENTRIES = {
     "The chassis is open while the power is off.": "bmc.event.intrusion",
     "System BIOS has halted.": "bmc.event.boot",
     "BIOS firmware resiliency error. Error reason: hash.": "bmc.event.firmware",
+    "Activation of image 'nvfw.fwpkg' on 'HGX_FW_GPU_SXM_3' failed.": "bmc.event.firmware",
+    "The storage controller located in 'Slot 4' requires a password.": "bmc.event.storage",
+    "Drive array spare drive at location 3 connected to controller in 2 has Automatic Data Recovery in progress.": (
+        "bmc.event.storage"
+    ),
+    "An offline condition for the the drive located in 'Bay 2' has been detected.": "bmc.event.drive",
+    "The Secure Boot status on security dashboard is Risk. State is Disabled.": "bmc.event.security",
     "An operating system crash occurred.": "bmc.event.os",
     "At-Scale Debug special user is enabled": "bmc.event.security",
     "The resource property GPU_SXM_5 Thing has detected errors of type 'Odd'.": "bmc.event.gpu-board",
