@@ -54,6 +54,9 @@ ENTRIES = {
     "An operating system crash occurred.": "bmc.event.os",
     "At-Scale Debug special user is enabled": "bmc.event.security",
     "The resource property GPU_SXM_5 Thing has detected errors of type 'Odd'.": "bmc.event.gpu-board",
+    "To complete it, a component reset is required with the Reset action URI 'GPU_SXM_2' and ResetType 'X'.": (
+        "bmc.event.gpu-board"
+    ),
     "xyz.openbmc_project.Common.Error.InternalFailure": "bmc.event.controller",
     "The health of resource `/redfish/v1/Chassis/C` has changed to Critical.": "bmc.event.unhealthy",
     "A word that nobody has heard before": "bmc.event.unknown",
@@ -152,6 +155,21 @@ def test_a_detail_is_bounded() -> None:
     for tail in ("x" * 1_000_000, "psu " * 250_000):
         [seen] = sightings({"at": at, "message": "System BIOS has halted." + tail})
         assert len(seen.detail) <= MAX_DETAIL_LENGTH + 1
+
+
+@pytest.mark.parametrize(
+    ("named", "part"),
+    [
+        ("GPU_SXM_4", "GPU_SXM_4"),
+        ("GPU UUID 6463b098-ca8d-55c1-a65a-4d03c14fb86d", "6463b098-ca8d-55c1-a65a-4d03c14fb86d"),
+        ("HGX_GPU_0", "HGX_GPU_0"),
+    ],
+)
+def test_an_xid_names_its_part_by_name_or_uuid(named: str, part: str) -> None:
+    for begins in ("The resource property ", ""):
+        message = xid(79, part=named).removeprefix("The resource property ")
+        [seen] = sightings({"at": "2026-11-20T11:00:05+00:00", "message": begins + message})
+        assert (seen.fault_class, seen.part) == ("gpu.xid.79", part)
 
 
 def test_what_the_host_tells_itself_is_not_told_twice() -> None:

@@ -103,3 +103,11 @@ def test_two_names_never_mean_the_same_gpu_and_each_told_serial_is_that_gpus(
         assert serials.get(part) == bmc[name] or part in {"gpu0", "gpu1", "gpu2"} - {
             one for one, serial in serials.items() if serial in bmc.values()
         }
+
+
+def test_a_uuid_names_the_gpu_that_has_it() -> None:
+    devices = {
+        "0000:1b:00.0": {"uuid": value("GPU-6463b098-ca8d-55c1-a65a-4d03c14fb86d")},
+        "0000:43:00.0": {"uuid": failed("GPU is lost")},
+    }
+    assert map_bmc_gpus(evidence(devices, {}), PARTS) == {"6463b098-ca8d-55c1-a65a-4d03c14fb86d": "gpu0"}

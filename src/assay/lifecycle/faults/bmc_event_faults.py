@@ -3,6 +3,8 @@
 The BMC of an HGX board repeats what the GPU's driver last said, also when the host is dead:
 
     … GPU_SXM_4 Driver Event Message has detected errors of type '[Wed Dec 6 17:31:51 UTC 2023][1][00] XID 79 …'
+
+Newer firmware may name the GPU by its UUID (NVIDIA/nsmd, nsmXIDEvent): `GPU UUID 6463b098-… Driver Event Message`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ HOST_SOURCES = {"kernel", "nvml"}
 EARLIEST_CLOCK = "2015-01-01T00:00:00+00:00"
 """No BMC that is set right says an earlier time: HMCs without a clock begin in 1970."""
 DRIVER_MESSAGE = re.compile(
-    r"\b(?P<part>\w{1,64}) Driver Event Message\b.*?'\[(?P<at>[^\]]{8,40})\]\[\d+\]\[(?P<flags>[0-9a-f]+)\] "
+    r"(?:(?<!\w)|\bGPU UUID )(?P<part>[\w-]{1,64}) Driver Event Message\b.*?"
+    r"'\[(?P<at>[^\]]{8,40})\]\[\d+\]\[(?P<flags>[0-9a-f]+)\] "
     r"(?P<kind>S?XID) (?P<number>\d{1,6})\b(?P<text>[^']*)"
 )
 MAX_READ_LENGTH = 1500

@@ -1,5 +1,7 @@
 """Finds which GPU of a node a BMC means by its own name, such as `GPU_SXM_4`: by the serial number that both read.
 
+A BMC that names a GPU by its UUID means the one that has it.
+
 No public document maps the names of HGX boards to PCI addresses. A lost GPU tells the host no serial number: if it is
 the only one left on both sides, it is that one. Otherwise, its position stays unknown, and it keeps the BMC's name.
 """
@@ -14,23 +16,29 @@ from assay.lifecycle.node_state import FaultRecord
 from assay.model.evidence import EvidenceDocument
 
 HOST_GPUS, BMC_GPUS = ("probe", "gpu", "devices"), ("bmc", "processor", "gpu")
+UUID_PREFIX = "GPU-"
 CHASSIS_PREFIX = "HGX_"
 """The chassis `HGX_GPU_SXM_4` holds the processor `GPU_SXM_4` (recorded Redfish tree of a DGX H100)."""
 
 
 def map_bmc_gpus(evidence: EvidenceDocument, parts: Mapping[str, str]) -> dict[str, str]:
     """Return the GPU of the node for each of the BMC's names that can be told. `parts` are the parts by PCI address."""
-    at_address = {serial: address.lower() for serial, address in _list_serials(evidence, *HOST_GPUS)}
+    at_address = {serial: address.lower() for serial, address in _list_told(evidence, "serial", *HOST_GPUS)}
     found = {
         name: parts[at_address[serial]]
-        for serial, name in _list_serials(evidence, *BMC_GPUS)
+        for serial, name in _list_told(evidence, "serial", *BMC_GPUS)
         if at_address.get(serial) in parts
     }
     left_names = _list_names(evidence, *BMC_GPUS) - found.keys()
     left_gpus = {part for part in parts.values() if part.startswith("gpu")} - set(found.values())
     if found and len(left_names) == len(left_gpus) == 1:
         found[left_names.pop()] = left_gpus.pop()
-    return found | {f"{CHASSIS_PREFIX}{name}": part for name, part in found.items()}
+    by_uuid = {
+        uuid.removeprefix(UUID_PREFIX).lower(): parts[address.lower()]
+        for uuid, address in _list_told(evidence, "uuid", *HOST_GPUS)
+        if address.lower() in parts
+    }
+    return found | {f"{CHASSIS_PREFIX}{name}": part for name, part in found.items()} | by_uuid
 
 
 def name_own_parts(
@@ -42,7 +50,7 @@ def name_own_parts(
     answer told no serial numbers, and answers later.
     """
     for one in sightings:
-        own = gpus.get(one.part, one.part)
+        own = gpus.get(one.part) or gpus.get(one.part.lower(), one.part)
         if own != one.part and not _is_counted(one, faults, one.part):
             yield one._replace(part=own)
         elif own != one.part or not one.part or not _is_counted(one, faults, "gpu"):
@@ -64,12 +72,12 @@ def find_part(fault: FaultRecord) -> str:
     return "".join(fault.subject.split("/", 2)[2:])
 
 
-def _list_serials(evidence: EvidenceDocument, *branch: str) -> list[tuple[str, str]]:
-    """Return serial number and name of the parts in a branch that have one of their own."""
-    read = {name: evidence.read(*branch, name, "serial") for name in _list_names(evidence, *branch)}
+def _list_told(evidence: EvidenceDocument, leaf: str, *branch: str) -> list[tuple[str, str]]:
+    """Return serial number or UUID, and name, of the parts in a branch that have one of their own."""
+    read = {name: evidence.read(*branch, name, leaf) for name in _list_names(evidence, *branch)}
     known = [(str(one.value).strip(), name) for name, one in read.items() if one.kind == "value"]
-    times = Counter(serial for serial, _ in known)
-    return [(serial, name) for serial, name in known if serial and times[serial] == 1]
+    times = Counter(told for told, _ in known)
+    return [(told, name) for told, name in known if told and times[told] == 1]
 
 
 def _list_names(evidence: EvidenceDocument, *branch: str) -> set[str]:
