@@ -28,9 +28,12 @@ STATES = {
 }
 
 
+def make_nodes():
+    return {name: Node(name, "", "", "r07", 10 + tray, "", "", "", ()) for tray, name in enumerate(NODES)}
+
+
 def topology(**changes):
-    nodes = {name: Node(name, "", "", "r07", 10 + tray, "", "", "", ()) for tray, name in enumerate(NODES)}
-    return compile_topology(FabricDesign.model_validate(DESIGN | changes), Fleet(Path(), nodes))
+    return compile_topology(FabricDesign.model_validate(DESIGN | changes), Fleet(Path(), make_nodes()))
 
 
 def uid(device):

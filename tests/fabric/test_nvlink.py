@@ -3,15 +3,17 @@
 import json
 
 import pytest
-from nvlink_racks import ASICS, DESIGN, GPUS, dump, topology
+from nvlink_racks import ASICS, DESIGN, GPUS, dump, make_nodes, topology
 from pydantic import ValidationError
 
 from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.readers.format_detection import read_topology
+from assay.fabric.scan import judge_scan, run_fabric_scan
 from assay.fabric.topology.failure_impact import assess_failure
 from assay.model.errors import AssayError, ConflictError
 from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fleet import Fleet
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +112,30 @@ def test_a_switch_tray_costs_every_node_a_ninth_of_its_links(rack):
         "without nvswitch-3 18 nodes are left with 64 of 72 links",
         "between the two halves of the nodes: 230400 of 259200 Gb/s (88.9%)",
     )
+
+
+def test_a_gpu_has_many_links_and_a_question_about_it_names_one(rack):
+    with pytest.raises(AssayError, match="n0004 gpu1 has 18 links"):
+        assess_failure(rack, "n0004 gpu1")
+    assert "n0004 gpu1 port 5" in assess_failure(rack, "n0004 gpu1[5]").lost
+
+
+def scan(tmp_path, **nvlink):
+    design = FabricDesign.model_validate(DESIGN | {"nvlink": DESIGN["nvlink"] | nvlink})
+    fleet = Fleet(tmp_path, make_nodes(), designs={design.name: design})
+    return judge_scan(fleet, design, run_fabric_scan(fleet, design))
+
+
+def test_a_scan_asks_the_command_of_the_design(tmp_path):
+    (tmp_path / "nmx.json").write_text(dump(lost=TRAY_OF_ASICS))
+    comparison = scan(tmp_path, discover=["cat", str(tmp_path / "nmx.json")])
+    assert (comparison.verdict, len(comparison.discrepancies)) == ("mismatch", 2)
+
+
+def test_a_scan_without_a_command_knows_nothing_and_never_asks_ibnetdiscover(tmp_path):
+    comparison = scan(tmp_path)
+    assert (comparison.verdict, comparison.found) == ("partial", 0)
+    assert "`nvlink.discover`" in comparison.problems[0]
 
 
 @pytest.mark.parametrize(("change", "said"), [

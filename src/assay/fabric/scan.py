@@ -34,6 +34,8 @@ LINKS_COMMAND = "links"
 FACTS_COMMANDS = {COUNTERS_COMMAND: ("ibqueryerrors",), LINKS_COMMAND: ("iblinkinfo", "-l")}
 """What describes ports where the inventory has no `fabric_facts`: error counters, and states if cables are missing."""
 NO_FACTS_COMMANDS = "no command describes the ports: the inventory has `fabric_discover` but no `fabric_facts`"
+NO_NVLINK_COMMAND = "no command discovers this NVLink domain: name one in `nvlink.discover` of the design"
+NO_NVLINK_FACTS = "no command describes the ports of an NVLink domain"
 MISSING_KINDS = {"missing", "device-missing"}
 
 
@@ -43,7 +45,12 @@ def format_fabric_subject(design: FabricDesign) -> str:
 
 
 def find_discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
-    """Return the `fabric_discover` of the first of the fabric's nodes that has one, else ibnetdiscover."""
+    """Return the `fabric_discover` of the first of the fabric's nodes that has one, else ibnetdiscover.
+
+    An NVLink domain has a command of its own, or none: the list is empty then.
+    """
+    if design.nvlink:
+        return design.nvlink.discover
     for name in design.node_names():
         if name in fleet.nodes and (command := fleet.nodes[name].settings.fabric_discover):
             return command
@@ -53,8 +60,11 @@ def find_discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
 def find_facts_commands(fleet: Fleet, design: FabricDesign) -> dict[str, list[str]]:
     """Return the commands that describe ports, by name: `fabric_facts` of the inventory, else `FACTS_COMMANDS`.
 
-    Returns none where the inventory has `fabric_discover` alone: commands that run here could see another fabric.
+    Returns none where the inventory has `fabric_discover` alone: commands that run here could see another fabric. None
+    describes the ports of an NVLink domain.
     """
+    if design.nvlink:
+        return {}
     settings = [fleet.nodes[name].settings for name in design.node_names() if name in fleet.nodes]
     for node_settings in settings:
         if node_settings.fabric_facts:
@@ -83,11 +93,13 @@ def run_fabric_scan(
     discover, facts = find_discover_command(fleet, design), find_facts_commands(fleet, design)
     at = (clock or SystemClock()).now()
     end = time.monotonic() + deadline_s
-    channels: dict[str, object] = {"discovery": _run(discover, deadline_s)}
+    channels: dict[str, object] = {
+        "discovery": _run(discover, deadline_s) if discover else unsupported(NO_NVLINK_COMMAND)
+    }
     discovered = EvidenceDocument(format_fabric_subject(design), at, channels)
     names = [name for name in facts if name != LINKS_COMMAND or _lacks_cables(fleet, design, discovered)]
     ports = {name: _run(facts[name], max(end - time.monotonic(), 0.1), exit_code_judges=True) for name in names}
-    channels["ports"] = ports if facts else unsupported(NO_FACTS_COMMANDS)
+    channels["ports"] = ports if facts else unsupported(NO_NVLINK_FACTS if design.nvlink else NO_FACTS_COMMANDS)
     channels["earlier"] = make_earlier_channel(before)
     channels["previous"] = value(before.digest()) if before else absent(FIRST_SCAN_REASON)
     return EvidenceDocument(format_fabric_subject(design), at, channels)

@@ -60,6 +60,11 @@ def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
     assert device is not None, "an element that is no node has a device"
     if device.kind == "switch" and element.port is None:
         return _FailureAssessment(topology, device.name, [device.guid]).assess()
+    if element.port is None and len(topology.cables_of_device(device.guid)) > 1:
+        raise AssayError(
+            f"{device.name} has {device.ports} links",
+            fix=f"name one of them, such as {device.name}[1], or {device.node}",
+        )
     cable = topology.cable_at(element.port or PortId(device.guid, 1))
     if cable is None:
         raise AssayError(f"no cable is designed at {what}", fix=f"{device.name} has {device.ports} ports")

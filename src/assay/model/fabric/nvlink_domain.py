@@ -58,12 +58,14 @@ class NvlinkDomain(StrictModel):
     """One rack whose GPUs reach each other through NVSwitch trays: GB200 and GB300 NVL72.
 
     `compute_trays`: the nodes, names or ranges, in the order of their tray index, from 0. `switch_trays`: how many
-    switch trays. `rack`: where it stands. `switch_name`: what a switch tray is called, with its index.
+    switch trays. `rack`: where it stands. `switch_name`: what a switch tray is called, with its index. `discover`: the
+    words of the command that prints what the rack's NMX Controller says; without it, the rack cannot be scanned.
     """
 
     compute_trays: list[str] = Field(min_length=1)
     switch_trays: int = Field(default=9, ge=1, le=MAX_TRAYS["asic"])
     rack: str = ""
+    discover: list[str] = Field(default=[])
     switch_name: str = Field(default="nvswitch-{tray}", pattern=r"^[^{}]*\{tray(:0?\d)?\}[^{}]*$")
 
     @field_validator("compute_trays")
