@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -27,8 +28,8 @@ ALLOWED = {
 def read(told):
     """Return how to read the document back, held to what readers allow and to its own counts."""
 
-    def parse(*files, **more):
-        root = ElementTree.fromstring("\n".join(told("junit", *files, **more)).encode())
+    def parse(*files, form="junit", **more):
+        root = ElementTree.fromstring("\n".join(told(form, *files, **more)).encode())
         for element in root.iter():
             attributes, children = ALLOWED[element.tag]
             assert (set(element.attrib), {child.tag for child in element} - children) == (attributes, set())
@@ -61,6 +62,17 @@ def test_what_is_known_or_on_trial_breaks_no_build(read, day):
 def test_a_run_that_has_not_ended_is_no_green_build(read, keep, judged):
     suite, _ = read(keep(judged({"heat n1": "pass"}), ended=""))
     assert (suite.get("name"), suite.get("errors")) == ("assay", "1")
+
+
+def test_all_outcomes_are_a_case_each_where_that_is_asked_for(read, day, monkeypatch, of, keep):
+    few = read(day[1])
+    monkeypatch.setattr(junit_format, "MAX_OUTCOME_CASES", 3)
+    assert ElementTree.tostring(read(day[1], form="junit-all")) == ElementTree.tostring(few)
+    said = [of("ecc", f"n{number}", "fail", "a\r\nb\u2028c") for number in range(9)]
+    placed = [replace(one, subject=f"pool-{number % 3}/{one.node}") for number, one in enumerate(said)]
+    cases = read(keep(placed), form="junit-all")
+    assert [(suite.get("name"), len(suite)) for suite in cases] == [("pool-0", 3), ("pool-1", 3), ("pool-2", 3)]
+    assert {case[0].get("message") for suite in cases for case in suite} == {"a\r\nb\u2028c"}
 
 
 def test_many_outcomes_are_a_case_for_each_node(read, day, monkeypatch, of, keep):

@@ -10,7 +10,7 @@ from assay.results.comparison.comparison_summary import RunDifferences
 from assay.results.formats import github_format, json_format, junit_format, markdown_format, nagios_format, text_format
 from assay.results.run_summary import RunSummary
 
-FormatName = Literal["text", "json", "jsonl", "junit", "markdown", "github", "nagios"]
+FormatName = Literal["text", "json", "jsonl", "junit", "junit-all", "markdown", "github", "nagios"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ RESULT_FORMATS: dict[FormatName, ResultFormat] = {
     "json": ResultFormat(json_format.format_json, json_format.format_json_comparison),
     "jsonl": ResultFormat(json_format.format_jsonl),
     "junit": ResultFormat(junit_format.format_junit),
+    "junit-all": ResultFormat(junit_format.format_junit_all),
     "markdown": ResultFormat(markdown_format.format_markdown, markdown_format.format_markdown_comparison),
     "github": ResultFormat(github_format.format_github, github_format.format_github_comparison),
     "nagios": ResultFormat(nagios_format.format_nagios, nagios_format.format_nagios_comparison),

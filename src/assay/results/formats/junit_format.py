@@ -8,7 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from assay.model.outcome import Outcome, SuiteRun
@@ -28,25 +32,46 @@ JunitCase = tuple[str, str, float, str, str, str]
 
 
 def format_junit(summary: RunSummary) -> Iterator[str]:
-    """Yield the document."""
+    """Yield the document, with a case for each outcome, or for each node where there are many outcomes."""
+    many = summary.counts.total() > MAX_OUTCOME_CASES
+    yield from _document(summary, _node_suites(summary) if many else _outcome_suites(summary))
+
+
+def format_junit_all(summary: RunSummary) -> Iterator[str]:
+    """Yield the document with a case for each outcome, however many there are."""
+    yield from _document(summary, _outcome_suites(summary))
+
+
+def _document(summary: RunSummary, suites: Iterator[str]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f"<testsuites name={_quoted(f'assay {summary.run.id}')}>"
     if summary.remark:  # without this, a killed run could look successful
         case = ("assay", "run", 0.0, "error", f"unreliable: {summary.remark}", "")
-        yield from _suite(summary.run, "assay", Counter(["error"]), [case])
-    if summary.counts.total() <= MAX_OUTCOME_CASES:
-        outcomes = sorted(summary.outcomes(), key=_scope)
-        for scope, of_scope in groupby(outcomes, _scope):
-            cases = [_make_outcome_case(outcome) for outcome in of_scope]
-            yield from _suite(summary.run, scope, Counter(case[3] for case in cases), cases)
-    else:
-        yield from _node_suites(summary)
+        yield from _suite(summary.run, "assay", Counter(["error"]), [_format_case(*case)])
+    yield from suites
     yield "</testsuites>"
 
 
 def escape_xml_text(text: str) -> str:
     r"""Return text with the characters that XML forbids written as `\x1b`."""
     return _FORBIDDEN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _outcome_suites(summary: RunSummary) -> Iterator[str]:
+    """Yield the suites. Cases wait in a file for each suite: its head counts them, and a run may have a million."""
+    totals: dict[str, Counter[str]] = {}
+    with TemporaryDirectory() as folder, ExitStack() as opened:
+        files: dict[str, TextIO] = {}
+        for outcome in summary.outcomes():
+            scope, case = _scope(outcome), _make_outcome_case(outcome)
+            if scope not in files:
+                place = Path(folder, str(len(files)))
+                files[scope] = opened.enter_context(place.open("w+", encoding="utf-8", newline="\n"))
+            files[scope].write(f"{_format_case(*case)}\n")
+            totals.setdefault(scope, Counter())[case[3]] += 1
+        for scope, file in sorted(files.items()):
+            file.seek(0)
+            yield from _suite(summary.run, scope, totals[scope], (line[:-1] for line in file))
 
 
 def _node_suites(summary: RunSummary) -> Iterator[str]:
@@ -59,26 +84,24 @@ def _node_suites(summary: RunSummary) -> Iterator[str]:
     for place in summary.places():
         totals.setdefault(place.scope, Counter())[_element(place)] += 1
     for scope, places in groupby(summary.places(), lambda place: place.scope):
-        cases = (_make_place_case(place, lines.get(place.name, [])) for place in places)
+        cases = (_format_case(*_make_place_case(place, lines.get(place.name, []))) for place in places)
         yield from _suite(summary.run, scope, totals[scope], cases)
 
 
-def _suite(run: SuiteRun, scope: str, totals: Counter[str], cases: Iterable[JunitCase]) -> Iterator[str]:
+def _suite(run: SuiteRun, scope: str, totals: Counter[str], cases: Iterable[str]) -> Iterator[str]:
     counts = {"tests": totals.total()} | {name: totals[element] for element, name in TOTAL_OF_ELEMENT.items()}
     attributes = " ".join(f'{name}="{count}"' for name, count in counts.items())
     yield f'<testsuite name={_quoted(scope)} timestamp="{run.at[:19]}" {attributes}>'
-    for case in cases:
-        yield from _case(*case)
+    yield from cases
     yield "</testsuite>"
 
 
-def _case(classname: str, name: str, seconds: float, element: str, message: str, text: str) -> Iterator[str]:
+def _format_case(classname: str, name: str, seconds: float, element: str, message: str, text: str) -> str:
     head = f'<testcase classname={_quoted(classname)} name={_quoted(name)} time="{seconds:.6f}"'
     if not element:
-        yield f"{head}/>"
-        return
+        return f"{head}/>"
     body = f">{escape(escape_xml_text(text))}</{element}>" if text else "/>"
-    yield f"{head}><{element} message={_quoted(message)}{body}</testcase>"
+    return f"{head}><{element} message={_quoted(message)}{body}</testcase>"
 
 
 def _make_outcome_case(outcome: Outcome) -> JunitCase:
