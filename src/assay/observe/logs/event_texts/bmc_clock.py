@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import NamedTuple
 
-from assay.observe.logs.time_stamps import ZONE_HOURS
+from assay.observe.logs.time_stamps import MONTHS, ZONE_HOURS
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 NAMED_MONTH = re.compile(rf"\b({'|'.join(MONTHS)})[a-z]*\b", re.IGNORECASE)
 NUMBERS = re.compile(r"\d+")
 CLOCK = re.compile(r"(\d{1,2})\D{1,3}(\d{2})(?:\D{1,3}(\d{2})(?:\.\d+)?)?")
@@ -71,7 +70,7 @@ def _parse_date(text: str, day_first: bool) -> date:
     if named := NAMED_MONTH.search(text):
         first, second = numbers
         year, day = (first, second) if first > 31 else (second, first)
-        return date(_full_year(year), MONTHS.index(named[1].lower()) + 1, day)
+        return date(_full_year(year), MONTHS.index(named[1].capitalize()) + 1, day)
     first, second, third = numbers
     if first > 31:
         return date(_full_year(first), second, third)
