@@ -9,7 +9,7 @@ import pytest
 from assay.model.backtest_report import LimitRecord, LimitSide
 from assay.trends.limits.known_limits import KnownLimit
 from assay.trends.limits.limit_profiles import LimitProfile
-from assay.trends.limits.limit_review import ReviewedLimit, find_behaviour, suggest_value
+from assay.trends.limits.limit_review import ReviewedLimit, find_behaviour, judge_suggestion, suggest_value
 
 QUIET = LimitRecord(failures=1, alarms=0, right=0, wrong=0, unclear=0, foreseen=0, lead_days=None)
 VAIN = replace(QUIET, alarms=9, wrong=9)
@@ -71,3 +71,11 @@ def test_the_budget_lets_some_healthy_days_pass() -> None:
 )
 def test_there_is_no_suggestion_without_a_reason(profile: LimitProfile) -> None:
     assert suggest(profile) is None
+
+
+@pytest.mark.parametrize(("tried", "is_better"), [(1, True), (2, True), (3, False), (300, False)])
+def test_the_more_limits_are_tried_the_less_may_be_chance(tried: int, is_better: bool) -> None:
+    """One alarm ended, and was right. Of 8,000 days of parts, 30 were before a failure: the chance is 0.00375."""
+    one = ReviewedLimit(profile := make_profile({20: 5, 25: 7995}), find_behaviour(profile))
+    found = judge_suggestion(one, 66, replace(QUIET, alarms=1, right=1, foreseen=1), tried)
+    assert (round(found.chance, 5), found.is_better) == (0.00375, is_better)

@@ -136,14 +136,14 @@ def _try_suggestions(
     declare_bounds(database, {key for one in asked for key in one.keys}, bounds)
     records = {(row[0], row[1]): record for row, record in count_alarms(database, question.today).items()}
     return [
-        ReviewedLimit(one.profile, one.behaviour, _compare(one, values[key], records[key], len(asked)))
+        ReviewedLimit(one.profile, one.behaviour, judge_suggestion(one, values[key], records[key], len(asked)))
         if (key := one.profile.limit.key) in values
         else one
         for one in reviewed
     ]
 
 
-def _compare(one: ReviewedLimit, value: float, record: LimitRecord, tried: int) -> SuggestedLimit:
+def judge_suggestion(one: ReviewedLimit, value: float, record: LimitRecord, tried: int) -> SuggestedLimit:
     """Return the suggestion, one of so many.
 
     A tighter limit is better if it foresees more than before, and more than chance explains. A looser one is better if
