@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trends.peers.planted_fleet import PlantedFleet, name_nodes, node_name
 
 from assay.model.specs.trend_rules import ChangeDetector
-from assay.trends.peers.day_queries import define_macros
+from assay.trends.days.day_queries import define_macros
 from assay.trends.peers.measurement_tables import TrendFiles, open_tables
 from assay.trends.peers.part_intervals import make_intervals
 from assay.trends.peers.raw_counters import is_counter, judge_counters

@@ -23,6 +23,7 @@ from assay.model.specs.trend_rules import TrendRules
 from assay.observe.evidence_store import write_atomically
 from assay.results.history.parquet_files import MEASUREMENTS_TABLE, history_folder, list_day_folders
 from assay.starter.shipped_specs import find_trend_rules
+from assay.trends.days.day_cache import KEPT_FILE
 from assay.trends.parts.part_risks import (
     join_risks,
     list_odd_nodes,
@@ -34,7 +35,6 @@ from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.measurement_tables import DAY_S
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
-from assay.trends.peers.trend_cache import KEPT_FILE
 from assay.trends.peers.warning_courses import read_courses
 from assay.trends.warnings.rule_record import RuleRecord, describe_unearned_stage, make_rule_records
 from assay.trends.warnings.trend_report import TrendReport

@@ -35,8 +35,9 @@ WITH placed AS (
     median(change_two) AS middle_two, mad(change_two) AS usual_two
   FROM placed GROUP BY ALL
 ), roughs AS (
-  SELECT anchor, measure, alike, avg(abs(change - peers_change)) AS rough,
-    avg(abs(change_before - middle_before)) AS rough_before, avg(abs(change_two - middle_two)) AS rough_two
+  SELECT anchor, measure, alike, avg(abs(change - peers_change) ORDER BY place) AS rough,
+    avg(abs(change_before - middle_before) ORDER BY place) AS rough_before,
+    avg(abs(change_two - middle_two) ORDER BY place) AS rough_two
   FROM placed JOIN groups USING (anchor, measure, alike)
   WHERE usual = 0 OR usual_before = 0 OR usual_two = 0 GROUP BY ALL
 )
@@ -60,7 +61,7 @@ WITH sizes AS (
   ) JOIN held_at USING (place, segment) GROUP BY measure, alike
 )
 SELECT coalesce(sum(size) FILTER (size >= $least), 0)::BIGINT, coalesce(sum(size) FILTER (size < $least), 0)::BIGINT,
-  (SELECT count(DISTINCT node) FROM places)
+  (SELECT nodes FROM fleet_size)
 FROM sizes
 """
 _NAMED = """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from assay.trends.peers.change_scores import ChangeScores, SeriesCount
-from assay.trends.peers.past_days import OWN_FROM, SAMPLED_NODES
+from assay.trends.peers.day_comparison import SAMPLED_NODES
 from assay.trends.peers.past_weeks import LEAST_KEPT
 from assay.trends.peers.series_values import ChangeScore
 from assay.trends.peers.warning_record import ForecastFactors
@@ -14,7 +14,6 @@ from assay.trends.peers.warning_record import ForecastFactors
 USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 8.0, LEAST_KEPT, 24.0
 """8: at most 0.08 false alarms per 1,000 nodes and day on six measurements of planted fleets. It holds while the
 history is too short to tell."""
-LOOK_BACK_WEEKS = 8
 LEAST_WEEKS = 3
 DAYS_SEEN = 4
 """Each past week is looked at on three days in a row: an alarm of two days is seen with 4 chances in 7."""
@@ -106,12 +105,6 @@ class ChangeFindings(NamedTuple):
     series: SeriesCount
     threshold: float
     is_learned: bool
-
-
-def list_weeks(today: int, first_day: int) -> list[int]:
-    """Return the same day of the weeks before, as far as the values reach."""
-    past = (today - 7 * week for week in range(1, LOOK_BACK_WEEKS + 1))
-    return [day for day in past if day - first_day >= OWN_FROM]
 
 
 def find_change_warnings(scores: ChangeScores, weeks: int) -> ChangeFindings:

@@ -2,48 +2,52 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from assay.trends.peers.day_queries import DAY_0, run
-from assay.trends.peers.part_intervals import DRAWS
+from assay.trends.days.day_queries import make_dates, run
+from assay.trends.peers.part_intervals import DRAWS, FIRST_DAY, LAST_DAY
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-NODES_FOR_MIDDLE = 100
-"""The median of a day is that of about so many nodes of each SKU and firmware."""
+NODES_FOR_MIDDLE = 128
+"""The median of a day is that of about so many nodes of each SKU and firmware: 64 to 128 where there are more."""
 _DRAWN = """
 CREATE OR REPLACE TEMP TABLE drawn AS
-WITH held AS (SELECT * FROM intervals WHERE first_day <= $last AND last_day >= $first), shares AS (
-  SELECT alike, ceil($scale * $wanted / count(DISTINCT node))::BIGINT AS share FROM held GROUP BY alike
+WITH shares AS (
+  SELECT alike, draws_of(count(DISTINCT node), $wanted) AS share FROM intervals WHERE first_day <= $today GROUP BY alike
 )
-SELECT node, place, first_day, last_day, alike FROM held JOIN shares USING (alike)
-WHERE (hash(node) >> 44)::BIGINT < share
+SELECT node, place, first_day, last_day, alike FROM intervals JOIN shares USING (alike)
+WHERE (hash(node) >> 44)::BIGINT < share AND first_day <= last_day AND first_day <= $today
 UNION ALL
-SELECT node, hash(node, subject), $first, $last, hash('', '')
-FROM (
-  SELECT DISTINCT node, subject FROM measurements
-  WHERE (hash(node) >> 44)::BIGINT < $others AND date > $last_date - 7 AND date <= $last_date
-) ANTI JOIN (SELECT * FROM intervals WHERE first_day <= $last) USING (node, subject)
+SELECT node, place, $ever, $never, hash('', '') FROM places ANTI JOIN intervals USING (place)
+WHERE (hash(node) >> 44)::BIGINT < draws_of((SELECT nodes FROM fleet_size), $wanted)
 """
 """Of places of which nobody knows who held them, all parts are alike."""
+_MACRO = """
+CREATE OR REPLACE TEMP MACRO draws_of(nodes, wanted) AS
+  $draws >> greatest(0, ceil(log2(greatest(1, nodes) / wanted)))::INT
+"""
+"""By powers of two, so that the same nodes are drawn from day to day."""
 _MIDDLES = """
-CREATE OR REPLACE TEMP TABLE middles AS
-WITH read AS MATERIALIZED (
-  SELECT hash(name, unit) AS measure, hash(node, subject) AS place, day, value FROM measurements
-  WHERE node IN (SELECT unnest($nodes)) AND date >= $first_date AND date <= $last_date AND isfinite(value)
-)
+INSERT INTO {table}
 SELECT hash(measure, alike) AS kind, day, median(value) AS middle
-FROM read JOIN drawn USING (place) WHERE day >= first_day AND day <= last_day GROUP BY ALL
+FROM (
+  SELECT hash(name, unit) AS measure, hash(node, subject) AS place, day, value FROM {source}
+  WHERE list_contains($dates, date) AND node IN (SELECT node FROM drawn) AND isfinite(value)
+) JOIN drawn USING (place) WHERE day >= first_day AND day <= last_day GROUP BY ALL
 """
 
 
-def measure_middles(database: DuckDBPyConnection, first: int, last: int, nodes: int) -> None:
-    """Make the table `middles` (kind, day, middle) for the days `first` to `last` of a fleet of so many nodes."""
-    days: dict[str, object] = {"first": first, "last": last}
-    days |= {"first_date": DAY_0 + timedelta(days=first), "last_date": DAY_0 + timedelta(days=last)}
-    days |= {"scale": DRAWS, "wanted": NODES_FOR_MIDDLE, "others": DRAWS * NODES_FOR_MIDDLE // max(1, nodes)}
-    run(database, _DRAWN, days)
-    drawn = [row[0] for row in database.execute("SELECT DISTINCT node FROM drawn ORDER BY node").fetchall()]
-    run(database, _MIDDLES, {**days, "nodes": drawn})
+def draw_nodes(database: DuckDBPyConnection, today: int) -> None:
+    """Make the table `drawn`: whose values make the middles, from when to when."""
+    database.execute(_MACRO.replace("$draws", str(DRAWS)))
+    asked: dict[str, object] = {"today": today, "wanted": NODES_FOR_MIDDLE, "ever": FIRST_DAY, "never": LAST_DAY}
+    run(database, _DRAWN, asked)
+
+
+def measure_middles(database: DuckDBPyConnection, table: str, source: str, days: Collection[int]) -> None:
+    """Add the middles of days to a table (kind, day, middle). `source`: the view of the measurements."""
+    if days:
+        run(database, _MIDDLES.format(table=table, source=source), {"dates": make_dates(days)})

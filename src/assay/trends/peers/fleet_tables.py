@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,11 +17,12 @@ from assay.model.errors import AssayError
 from assay.model.timestamps import parse_epoch_seconds_cached, parse_time
 from assay.results.history.duckdb_memory import connect_duckdb
 from assay.results.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
+from assay.trends.days.day_queries import DAY_0
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-HISTORY_DAYS = 120
+HISTORY_DAYS = 126
 """What the oldest of the past weeks needs, that set the threshold."""
 NAMED_DAYS = 7
 """The last days tell which measurements several checks take."""
@@ -32,11 +33,11 @@ CREATE TABLE holders (node VARCHAR, subject VARCHAR, serial VARCHAR, sku VARCHAR
   position VARCHAR, since_s DOUBLE, until_s DOUBLE, pdu VARCHAR, switch VARCHAR, batch VARCHAR, driver VARCHAR,
   kind VARCHAR)
 """
-_POOLS = """
-SELECT count(*) = count(DISTINCT (node, split_part(subject, '/', 3)))
-FROM (SELECT DISTINCT node, subject FROM read_parquet($files)) WHERE node <> ''
-"""
 _FAILURES = "CREATE TABLE failures (time_s DOUBLE, node VARCHAR, subject VARCHAR, fault VARCHAR)"
+_HAS_LATER = """
+SELECT coalesce(bool_or(epoch(run_at::TIMESTAMP) > $as_of), false)
+FROM (SELECT DISTINCT run_at FROM read_parquet($files))
+"""
 _SHARED_NAMES = """
 SELECT name FROM (SELECT DISTINCT name, check_ FROM read_parquet($files))
 GROUP BY name HAVING count(*) > 1 ORDER BY name
@@ -127,26 +128,28 @@ def _make_measurements(database: DuckDBPyConnection, days: Sequence[Sequence[str
     name = in_check if shared else "name"
     subject = "CASE WHEN node = '' THEN subject ELSE split_part(subject, '/', 3) END"
     times = "epoch(run_at::TIMESTAMP) AS time_s, day - DATE '1970-01-01' AS day"
-    read = [_describe_file(file) for day in past for file in day]
-    place = "subject" if _are_pools_steady(database, days) else subject
-    series = f"hash(node, {place}, unit, {name}) AS series"
+    keys = f"hash(node, {subject}, unit, {name}) AS series, hash(node, subject, unit, {name}) AS raw"
     rows.project(
-        f"{times}, day AS date, node, {subject} AS subject, {name} AS name, value, unit, at_least, at_most, {series}"
+        f"{times}, day AS date, node, {subject} AS subject, {name} AS name, value, unit, at_least, at_most, {keys}"
     ).create_view("measurements")
-    database.execute("CREATE TABLE history_read AS SELECT $read AS read", {"read": repr((read, series))})
+    later = database.execute(_HAS_LATER, {"files": last, "as_of": as_of.timestamp()}).fetchall()[0][0]
+    _describe_days(database, days, keys, as_of.isoformat() if later else "")
+
+
+def _describe_days(database: DuckDBPyConnection, days: Sequence[Sequence[str]], keys: str, as_of: str) -> None:
+    """Make `history_days`: what tells the measurements of a day from others; `as_of` counts for the last day."""
+    described = [(Path(files[0]).parent.name, repr((keys, [*map(_describe_file, files)]))) for files in days]
+    described[-1] = described[-1][0], described[-1][1] + as_of
+    database.execute("CREATE TABLE history_days (day INT, key VARCHAR)")
+    for name, key in described:
+        day = (date.fromisoformat(name.removeprefix(DAY_PREFIX)) - DAY_0).days
+        database.execute("INSERT INTO history_days VALUES ($day, $key)", {"day": day, "key": key})
 
 
 def _describe_file(path: str) -> tuple[str, int, int]:
-    """Return what tells a file from another: its path, size and time."""
+    """Return what tells a file from another: its name, size and time."""
     stat = Path(path).stat()
-    return path, stat.st_size, stat.st_mtime_ns
-
-
-def _are_pools_steady(database: DuckDBPyConnection, days: Sequence[Sequence[str]]) -> bool:
-    """Whether each node stayed in its pool, by a day of each week: then a subject is the same text on all days."""
-    some = [file for day in (*days[::-7], days[0]) for file in day]
-    found = database.execute(_POOLS, {"files": some}).fetchall()
-    return bool(found[0][0])
+    return Path(path).name, stat.st_size, stat.st_mtime_ns
 
 
 def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRelation:

@@ -29,7 +29,7 @@ HOLDERS = {
 OPTIONAL_HOLDERS = {"kind": TEXT, "pdu": TEXT, "switch": TEXT, "batch": TEXT, "driver": TEXT}
 """Columns that a file of holders may have too."""
 FAILURES = {"time": TIME, "node": TEXT, "subject": TEXT, "fault": TEXT}
-SERIES = "hash(node, subject, name, unit) AS series"
+SERIES = "hash(node, subject, name, unit) AS series, series AS raw"
 DAY = "try_cast(floor(time_s / 86400) AS INT) AS day, DATE '1970-01-01' + day AS date"
 NUMBERS = ("DOUBLE", "FLOAT", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
            "UINTEGER", "UBIGINT")  # fmt: skip
@@ -63,6 +63,9 @@ def open_tables(files: TrendFiles, as_of: datetime, memory: str = "1GB") -> Duck
         else:
             rows = _read_rows(database, path, columns, optional, as_of.timestamp())
         rows.project(f"*, {SERIES}, {DAY}" if name == "measurements" else "*").create_view(name)
+    database.execute(
+        "CREATE VIEW history_days AS SELECT DISTINCT day, '' AS key FROM measurements WHERE day IS NOT NULL"
+    )
     return database
 
 

@@ -16,7 +16,7 @@ SHARED_TRAITS = ("rack", "position", "pdu", "switch", "batch", "sku", "firmware"
 """What parts may share."""
 FIRST_DAY, LAST_DAY = -1_000_000_000, 1_000_000_000
 _INTERVALS = """
-CREATE TEMP TABLE intervals AS
+CREATE OR REPLACE TEMP TABLE intervals AS
 WITH ordered AS (
   SELECT *, lag(serial) OVER w AS serial_before, lag(rack) OVER w AS rack_before,
     lag(position) OVER w AS position_before, lag(sku) OVER w AS sku_before, lag(firmware) OVER w AS firmware_before

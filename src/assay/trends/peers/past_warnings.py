@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.trends.peers.past_weeks import HORIZON_DAYS, find_crossing
+from assay.trends.days.compared_days import HORIZON_DAYS
+from assay.trends.peers.past_weeks import find_crossing
 from assay.trends.peers.series_values import SCORE_COLUMNS, ChangeScore, make_score
 from assay.trends.peers.warning_record import (
     ClosedWarning,
@@ -32,7 +33,7 @@ ORDER BY anchor, node, subject, name
 """
 _FAILED = """
 SELECT node, subject, floor(time_s / 86400)::INT FROM failures
-WHERE (hash(node) >> 44)::INT < (SELECT draws FROM sampled) ORDER BY ALL
+WHERE (hash(node) >> 44)::INT < (SELECT draws FROM fleet_size) ORDER BY ALL
 """
 
 

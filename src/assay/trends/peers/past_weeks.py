@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from assay.trends.days.compared_days import HORIZON_DAYS
+from assay.trends.days.day_cache import find_missing, note_keys
+from assay.trends.days.day_columns import DayColumns
+from assay.trends.days.day_queries import make_dates, run
 from assay.trends.peers.change_scores import score_changes
-from assay.trends.peers.day_queries import DAY_0, run
+from assay.trends.peers.series_changes import measure_changes
 from assay.trends.peers.series_values import read_values
 
 if TYPE_CHECKING:
@@ -15,48 +18,75 @@ if TYPE_CHECKING:
 
 LEAST_KEPT = 6.0
 """Lower scores of past weeks are not kept: no threshold is below that."""
-HORIZON_DAYS = 30
-"""A warning is right if a limit is crossed, or the part fails, within so many days."""
 BEYOND_DAYS, BEYOND_OF = 3, 5
 """A limit is crossed on the third day beyond it within five."""
 _HIGH = """
-CREATE OR REPLACE TEMP TABLE named AS
-SELECT p.node, p.subject, m.name, m.unit, h.* EXCLUDE (alike), s.measure, change - peers_change AS apart,
-  peers, z, worse, worse_before, worse_two
-FROM scores s JOIN held_at h USING (anchor, place, segment) JOIN places p USING (place) JOIN measures m USING (measure)
-WHERE greatest(worse, worse_before, worse_two) >= $least
-"""
-_KEEP = """
-CREATE TEMP TABLE kept_past AS
-WITH racks AS (SELECT DISTINCT anchor, measure, rack FROM valued WHERE rack <> ''), moved AS (
-  SELECT anchor, measure, rack FROM scores JOIN held_at USING (anchor, place, segment)
-    SEMI JOIN racks USING (anchor, measure, rack)
+CREATE OR REPLACE TEMP TABLE high AS
+WITH found AS (
+  SELECT p.node, p.subject, m.name, m.unit, h.* EXCLUDE (alike), s.measure, change - peers_change AS apart,
+    peers, z, worse, worse_before, worse_two, s.anchor AS day
+  FROM scores s JOIN held_at h USING (anchor, place, segment) JOIN places p USING (place)
+    JOIN measures m USING (measure)
+  WHERE greatest(worse, worse_before, worse_two) >= $least
+), racks AS (SELECT DISTINCT measure, rack FROM found WHERE rack <> ''), moved AS (
+  SELECT measure, rack FROM scores JOIN held_at USING (anchor, place, segment) SEMI JOIN racks USING (measure, rack)
   GROUP BY ALL HAVING count(*) > 4 AND median(worse) >= $least / 2
 )
-SELECT v.*, moved.rack IS NOT NULL AS is_of_rack
-FROM valued v LEFT JOIN moved USING (anchor, measure, rack) ORDER BY anchor, v.worse DESC, node, subject, name
+SELECT found.*, moved.rack IS NOT NULL AS is_of_rack FROM found LEFT JOIN moved USING (measure, rack)
 """
 """`is_of_rack`: its whole rack moved."""
+_PARTS = """node VARCHAR, subject VARCHAR, name VARCHAR, unit VARCHAR, anchor INT, place UBIGINT, segment INT,
+  serial VARCHAR, rack VARCHAR, position VARCHAR, pdu VARCHAR, switch VARCHAR, batch VARCHAR, sku VARCHAR,
+  firmware VARCHAR, driver VARCHAR, measure UBIGINT, apart DOUBLE, peers BIGINT, z DOUBLE, worse DOUBLE,
+  worse_before DOUBLE, worse_two DOUBLE, day INT, is_of_rack BOOL"""
+_VALUED = f"{_PARTS}, at_least DOUBLE, at_most DOUBLE, days_later BIGINT, own DOUBLE, earlier DOUBLE, recent DOUBLE, \
+peers_change DOUBLE"
 _BEYOND = """
-CREATE TEMP TABLE kept_beyond AS
-SELECT node, subject, name, unit, list(DISTINCT day ORDER BY day) AS days
-FROM measurements
-WHERE date >= $first AND date < $today AND (hash(node) >> 44)::INT < (SELECT draws FROM sampled)
+INSERT INTO kept.beyond
+SELECT DISTINCT node, subject, name, unit, day FROM plain_measurements
+WHERE list_contains($dates, date) AND (hash(node) >> 44)::INT < (SELECT draws FROM fleet_size)
   AND (value > at_most OR value < at_least)
-GROUP BY ALL HAVING count(DISTINCT day) >= $beyond ORDER BY ALL
 """
-KEPT_TABLES = ("kept_past", "kept_beyond")
+_ALL_BEYOND = """
+CREATE OR REPLACE TEMP TABLE kept_beyond AS
+SELECT node, subject, name, unit, list(DISTINCT day ORDER BY day) AS days
+FROM kept.beyond GROUP BY ALL HAVING count(DISTINCT day) >= $beyond ORDER BY ALL
+"""
+"""The growth of a counter has no limit that it could cross."""
 
 
-def keep_past_weeks(database: DuckDBPyConnection, today: int, weeks: Sequence[int]) -> None:
-    """Make `kept_past` and `kept_beyond` of the changes of past `weeks` (days)."""
-    score_changes(database)
-    run(database, _HIGH, {"least": LEAST_KEPT})
-    read_values(database, today - 1, HORIZON_DAYS)
-    run(database, _KEEP, {"least": LEAST_KEPT})
-    first, last = min(weeks, default=today) - BEYOND_OF, today
-    dates = {"first": DAY_0 + timedelta(days=first), "today": DAY_0 + timedelta(days=last)}
-    run(database, _BEYOND, {**dates, "beyond": BEYOND_DAYS})
+def keep_high_scores(
+    database: DuckDBPyConnection, columns: Sequence[DayColumns], blocks: int, keys: Mapping[int, str]
+) -> None:
+    """Have `kept.high` of the past days of these keys, from the first blocks."""
+    for anchor in find_missing(database, "high", _PARTS, keys):
+        measure_changes(database, anchor, columns, blocks)
+        score_changes(database)
+        run(database, _HIGH, {"least": LEAST_KEPT})
+        database.execute("INSERT INTO kept.high BY NAME FROM high")
+        note_keys(database, "high", {anchor: keys[anchor]})
+
+
+def keep_values(database: DuckDBPyConnection, keys: Mapping[int, str], today: int) -> None:
+    """Make `kept_past`: the high scores of past days, with their values and how many days have some later."""
+    missing = find_missing(database, "past", _VALUED, keys)
+    if missing:
+        query = "CREATE OR REPLACE TEMP TABLE named AS FROM kept.high WHERE list_contains($missing, day)"
+        run(database, query, {"missing": missing})
+        read_values(database, today - 1, HORIZON_DAYS)
+        database.execute("INSERT INTO kept.past BY NAME FROM valued")
+        note_keys(database, "past", {day: keys[day] for day in missing})
+    order = "anchor, worse DESC, node, subject, name"
+    database.execute(f"CREATE OR REPLACE TEMP TABLE kept_past AS FROM kept.past ORDER BY {order}")
+
+
+def keep_days_beyond(database: DuckDBPyConnection, keys: Mapping[int, str]) -> None:
+    """Make `kept_beyond`: on which of these days series were beyond their limits, if on three or more."""
+    columns = "node VARCHAR, subject VARCHAR, name VARCHAR, unit VARCHAR, day INT"
+    missing = find_missing(database, "beyond", columns, keys)
+    _read_beyond(database, missing)
+    note_keys(database, "beyond", {day: keys[day] for day in missing})
+    run(database, _ALL_BEYOND, {"beyond": BEYOND_DAYS})
 
 
 def find_crossing(days: Sequence[int], after: int) -> int | None:
@@ -64,3 +94,8 @@ def find_crossing(days: Sequence[int], after: int) -> int | None:
     crossings = (days[at + BEYOND_DAYS - 1] for at in range(len(days) - BEYOND_DAYS + 1)
                  if days[at + BEYOND_DAYS - 1] - days[at] < BEYOND_OF)  # fmt: skip
     return next((day for day in crossings if day > after), None)
+
+
+def _read_beyond(database: DuckDBPyConnection, days: Collection[int]) -> None:
+    if days:
+        run(database, _BEYOND, {"dates": make_dates(days)})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from assay.trends.peers.day_queries import run
+from assay.trends.days.day_queries import quote_text, run
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -75,15 +75,15 @@ SELECT series, any_value(node) AS node, any_value(subject) AS subject, any_value
 FROM measurements JOIN counters USING (name, unit) GROUP BY series
 """
 """A limit of the counter is none of its growth, and only tells the side on which it is worse: else more is worse."""
-_SHOWN = "time_s, day, date, node, subject, name, value, unit, at_least, at_most, series"
-_VIEW = """
-CREATE OR REPLACE TEMP VIEW measurements AS
-SELECT {shown}, NULL::DOUBLE AS scale FROM memory.main.measurements WHERE {others}
+_PLAIN = """
+CREATE OR REPLACE TEMP VIEW plain_measurements AS
+SELECT time_s, day, date, node, subject, name, value, unit, at_least, at_most, series, raw, NULL::DOUBLE AS scale
+FROM memory.main.measurements WHERE {others}
 """
 _COUNTED = """
-UNION ALL
-SELECT day * 86400.0 + 43200, day, DATE '1970-01-01' + day, node, subject, name, value, unit || $per, at_least, at_most,
-  series, scale
+CREATE OR REPLACE TEMP VIEW counted_measurements AS
+SELECT day * 86400.0 + 43200 AS time_s, day, DATE '1970-01-01' + day AS date, node, subject, name, value,
+  unit || {per} AS unit, at_least, at_most, series, series AS raw, scale
 FROM counted JOIN counted_series USING (series)
 """
 
@@ -114,15 +114,20 @@ def judge_counters(
 ) -> list[RawCounter]:
     """Let the view `measurements` show the growth of counters, and return these. The table `intervals` is there.
 
+    It has the rows of `plain_measurements`, and of `counted_measurements` if there are counters.
+
     `declared`: names, or patterns of names. `recognise`: look for others in the values of the days before today.
     """
     counters = list(_tell_counters(database, today, declared, recognise)) if declared or recognise else []
     if counters:
         _count(database, counters, today)
-    listed = ", ".join(f"({_quote(one.name)}, {_quote(one.unit)})" for one in counters)
+    listed = ", ".join(f"({quote_text(one.name)}, {quote_text(one.unit)})" for one in counters)
     others = f"(name, unit) NOT IN ({listed})" if counters else "true"
-    grown = _COUNTED.replace("$per", _quote(OF_A_DAY)) if counters else ""
-    database.execute(_VIEW.format(shown=_SHOWN, others=others) + grown)
+    database.execute(_PLAIN.format(others=others))
+    if counters:
+        database.execute(_COUNTED.format(per=quote_text(OF_A_DAY)))
+    both = " UNION ALL FROM counted_measurements" if counters else ""
+    database.execute(f"CREATE OR REPLACE TEMP VIEW measurements AS FROM plain_measurements{both}")
     return counters
 
 
@@ -162,7 +167,3 @@ def _count(database: DuckDBPyConnection, counters: Sequence[RawCounter], today: 
 
 def _list_nodes(database: DuckDBPyConnection, table: str) -> list[str]:
     return [row[0] for row in database.table(table).project("node").distinct().order("node").fetchall()]
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -7,9 +7,9 @@ from datetime import timedelta
 from math import isinf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.trends.peers.day_queries import DAY_0, run
+from assay.trends.days.compared_days import OWN_FROM, OWN_TO, RECENT_DAYS
+from assay.trends.days.day_queries import DAY_0, quote_text, run
 from assay.trends.peers.part_intervals import SHARED_TRAITS
-from assay.trends.peers.past_days import OWN_FROM, OWN_TO, RECENT_DAYS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -23,7 +23,7 @@ WITH days AS (
     arg_max(m.at_least, m.time_s) AS at_least, arg_max(m.at_most, m.time_s) AS at_most
   FROM measurements m JOIN named n USING (node, subject, name, unit) LEFT JOIN intervals i
     ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
-  WHERE list_contains($nodes, m.node) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value) AND m.date > $since
+  WHERE m.node IN ({nodes}) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value) AND m.date > $since
     AND m.day > n.anchor - $own_from AND m.day <= n.anchor + $later AND m.day <= $until
   GROUP BY ALL
 ), middles AS (
@@ -40,6 +40,7 @@ SELECT n.*, v.* EXCLUDE (anchor, place, measure, segment, scale, own, earlier, r
 FROM named n JOIN middles v USING (anchor, place, measure, segment)
 ORDER BY anchor, worse DESC, node, subject, name
 """
+"""Nodes are named in the text, as DuckDB then passes over what the files say of others."""
 SCORE_COLUMNS = (
     f"node, subject, name, unit, serial, [{', '.join(SHARED_TRAITS)}], own, earlier, recent, peers_change, peers, "
     "at_least, at_most, z, worse"
@@ -100,8 +101,9 @@ def read_values(database: DuckDBPyConnection, until: int, later: int = 0) -> Non
     windows: dict[str, object] = {"recent": RECENT_DAYS, "own_to": OWN_TO, "own_from": OWN_FROM}
     first, nodes = database.execute("SELECT min(anchor), list(DISTINCT node) FROM named").fetchall()[0]
     since = DAY_0 + timedelta(days=(until if first is None else first) - OWN_FROM)
-    windows |= {"since": since, "rate_days": RATE_DAYS, "until": until, "later": later, "nodes": nodes or []}
-    run(database, _VALUES, windows)
+    windows |= {"since": since, "rate_days": RATE_DAYS, "until": until, "later": later}
+    listed = ", ".join(map(quote_text, nodes or [""]))
+    run(database, _VALUES.format(nodes=listed), windows)
 
 
 def make_score(row: Sequence[Any]) -> ChangeScore:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.trends.days.day_queries import DAY_0
 from assay.trends.peers.change_warnings import ChangeWarning
-from assay.trends.peers.day_queries import DAY_0
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -60,7 +60,7 @@ def read_courses(database: DuckDBPyConnection, warnings: Sequence[ChangeWarning]
     own: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for number, day, value in database.execute(_VALUES, asked).fetchall():
         own[number].append((day, value))
-    count = database.execute("SELECT count(DISTINCT node) FROM places").fetchall()[0][0]
+    count = database.execute("SELECT nodes FROM fleet_size").fetchall()[0][0]
     bands: dict[tuple[str, str, str], list[tuple[int, float, float]]] = defaultdict(list)
     for name, unit, sku, day, (low, high) in database.execute(
         _BANDS, {**asked, "nodes": max(1, count), "wanted": PEER_NODES}

@@ -65,9 +65,9 @@ def trends(
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
     from assay.pages.worsening import render_worsening
+    from assay.trends.days.day_cache import KEPT_FILE
     from assay.trends.peers.measurement_tables import DAY_S, TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
-    from assay.trends.peers.trend_cache import KEPT_FILE
     from assay.trends.peers.warning_courses import read_courses
     from assay.trends.warnings.trend_report import TrendReport
     from assay.trends.warnings.warning_advice import advise

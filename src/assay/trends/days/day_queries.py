@@ -17,21 +17,14 @@ CREATE OR REPLACE TEMP MACRO of_day(value) AS
   CASE WHEN count(*) > 2 THEN (sum(value) - max(value) - min(value)) / (count(*) - 2) ELSE sum(value) / count(*) END;
 CREATE OR REPLACE TEMP MACRO nearest(middles, own) AS
   CASE WHEN abs(middles[1] - own) <= abs(middles[2] - own) THEN middles[1] ELSE middles[2] END;
-CREATE OR REPLACE TEMP MACRO place_in(ordered, value, place) AS
-  CASE WHEN value IS NULL THEN ordered[place]
-       ELSE least(greatest(ordered[nullif(place - 1, 0)], value), ordered[place]) END;
-CREATE OR REPLACE TEMP MACRO is_own(anchor, day, own_from, own_to) AS
-  day > anchor - own_from AND day <= anchor - own_to;
 CREATE OR REPLACE TEMP MACRO side_of(at_least, at_most) AS
   (CASE WHEN (at_least IS NULL) = (at_most IS NULL) THEN 0 WHEN at_least IS NULL THEN 1 ELSE -1 END)::TINYINT;
 CREATE OR REPLACE TEMP MACRO readable(value, scale) AS
-  CASE WHEN scale IS NULL THEN value ELSE scale * (exp(value) - 1) END;
-CREATE OR REPLACE TEMP MACRO bits(low, high) AS
-  (1::HUGEINT << (least(greatest(high, 0), 125) + 1)::HUGEINT) - (1::HUGEINT << least(greatest(low, 0), 125)::HUGEINT)
+  CASE WHEN scale IS NULL THEN value ELSE scale * (exp(value) - 1) END
 """
 """`of_day`: the mean without the largest and the smallest value. `nearest`: of the two middle values of an even number
-the one nearer to `own`, so that half of the days, which may be wild, is not enough. `place_in`: what stands at a place
-of a list in order when `value` is added. `readable`: of what is compared of a counter, its growth in a day."""
+the one nearer to `own`, so that half of the days, which may be wild, is not enough. `readable`: of what is compared of
+a counter, its growth in a day."""
 
 
 def define_macros(database: DuckDBPyConnection) -> None:
@@ -47,3 +40,8 @@ def run(database: DuckDBPyConnection, query: str, values: dict[str, object]) -> 
 def make_dates(days: Iterable[int]) -> list[date]:
     """Return days since 1970 as dates: files of other dates are not even opened."""
     return [DAY_0 + timedelta(days=day) for day in days]
+
+
+def quote_text(text: str) -> str:
+    """Return a text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,11 +1,11 @@
-"""What is kept for the day changes no answer: asked again after more runs of today, it says what a whole one says."""
+"""What is kept of past days changes no answer: each day it says what a whole evaluation says."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from trends.peers.test_the_fleets_own_trends import DAYS, NODES, START, folder, 
 from assay.ledger.store import Ledger
 from assay.model.specs.trend_rules import ChangeDetector
 from assay.results.history.parquet_files import history_folder
-from assay.trends.peers import trend_answer, trend_cache
+from assay.trends.days import day_columns
+from assay.trends.days.day_cache import KEPT_FILE
+from assay.trends.days.day_queries import DAY_0
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.trend_answer import find_trends
 
@@ -30,10 +32,10 @@ HEATS = st.lists(
 )
 
 
-def ask(home: Path, kept: Path | None, counters: Sequence[str] = ()) -> str:
+def ask(home: Path, kept: Path | None, counters: Sequence[str] = (), at: datetime = LATE) -> str:
     ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
-    with open_fleet_tables(history_folder(home / "reports"), ledger, LATE) as database:
-        return json.dumps(find_trends(database, LATE, ChangeDetector(counters=list(counters)), kept).as_json())
+    with open_fleet_tables(history_folder(home / "reports"), ledger, at) as database:
+        return json.dumps(find_trends(database, at, ChangeDetector(counters=list(counters)), kept).as_json())
 
 
 def run_again(home: Path, heats: list[tuple[int, float, float | None]]) -> None:
@@ -66,7 +68,7 @@ def home(folder: Path, whole: str, tmp_path_factory: pytest.TempPathFactory) -> 
     """A copy of the fleet that has kept what the days before today say."""
     home = tmp_path_factory.mktemp("again") / "fleet"
     shutil.copytree(folder, home)
-    assert ask(home, home / "reports" / trend_cache.KEPT_FILE) == whole
+    assert ask(home, home / "reports" / KEPT_FILE) == whole
     return home
 
 
@@ -81,13 +83,60 @@ def test_asked_again_it_says_what_a_whole_evaluation_says(
         ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
         note_node(ledger, "n07", "S901", "580.2", START + timedelta(days=DAYS - 1, hours=3))
         ledger.close()
-    assert ask(home, home / "reports" / trend_cache.KEPT_FILE) == ask(home, None)
+    assert ask(home, home / "reports" / KEPT_FILE) == ask(home, None)
 
 
-def test_only_todays_files_are_read_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = ask(home, home / "reports" / trend_cache.KEPT_FILE)
-    monkeypatch.setattr(trend_answer, "read_past_days", None)
-    assert ask(home, home / "reports" / trend_cache.KEPT_FILE) == first
+def test_only_days_that_changed_are_folded_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_again(home, [(3, 60.0, 85.0)])
+    ask(home, home / "reports" / KEPT_FILE)
+    folded: list[int] = []
+    fold = day_columns.DayColumns._fold
+    monkeypatch.setattr(
+        day_columns.DayColumns, "_fold", lambda self, days, *block: (folded.extend(days), fold(self, days, *block))
+    )
+    run_again(home, [(3, 70.0, 85.0)])
+    ask(home, home / "reports" / KEPT_FILE)
+    assert [(DAY_0 + timedelta(days=day)) for day in folded] == [LATE.date()]
+
+
+@pytest.mark.slow
+def test_each_day_says_what_a_whole_evaluation_of_that_day_says(folder: Path, tmp_path: Path) -> None:
+    """Over ten days: a part is exchanged, a run comes late, a limit changes, a node is away, a file is repaired."""
+    home = tmp_path / "fleet"
+    shutil.copytree(folder, home)
+    kept, days = home / "reports" / KEPT_FILE, home / "reports" / "history" / "measurements"
+    coming = [days / f"day={(LATE - timedelta(days=ago)).date()}" for ago in range(9, -1, -1)]
+    for day in coming:
+        day.rename(tmp_path / day.name)
+    said = set()
+    for number, day in enumerate(coming):
+        at = LATE - timedelta(days=9 - number)
+        if number != 4:  # this one comes two days late
+            (tmp_path / day.name).rename(day)
+        if number == 2:
+            ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
+            note_node(ledger, "n07", "S901", "580.2", at - timedelta(days=3))
+            ledger.close()
+        if number == 6:
+            (tmp_path / coming[4].name).rename(coming[4])
+        if number in (3, 7):
+            change_run(coming[number - 2], "least(at_most, 60)", "node <> 'n05'")
+        if number == 8:
+            change_run(days / f"day={(at - timedelta(days=40)).date()}", "at_most", "value < 62")
+        said.add(now := ask(home, kept, at=at))
+        assert now == ask(home, None, at=at), number
+    assert len(said) >= 3, "these days say different things"
+
+
+def change_run(day: Path, at_most: str, kept: str) -> None:
+    """Write a day's file anew with other limits, and without some rows."""
+    [file] = day.glob("r*.parquet")
+    rows = (
+        f"SELECT * REPLACE ({at_most} AS at_most) FROM read_parquet('{file}', hive_partitioning = false) WHERE {kept}"
+    )
+    with duckdb.connect() as database:
+        database.execute(f"CREATE TABLE t AS {rows}")
+        database.execute(f"COPY t TO '{file}'")
 
 
 @pytest.mark.parametrize("content", [b"", b"no database"])
@@ -100,7 +149,7 @@ def test_a_kept_file_that_is_damaged_is_made_anew(folder: Path, whole: str, tmp_
 def test_an_older_day_that_comes_late_is_read(folder: Path, whole: str, tmp_path: Path) -> None:
     home = tmp_path / "fleet"
     shutil.copytree(folder, home)
-    kept, day = home / "reports" / trend_cache.KEPT_FILE, (START + timedelta(days=DAYS - 3)).date()
+    kept, day = home / "reports" / KEPT_FILE, (START + timedelta(days=DAYS - 3)).date()
     late = home / "reports" / "history" / "measurements" / f"day={day}"
     late.rename(tmp_path / late.name)
     without = ask(home, kept)
