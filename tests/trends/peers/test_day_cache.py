@@ -162,6 +162,7 @@ def test_a_folder_that_cannot_be_written_costs_no_answer(folder: Path, whole: st
     assert ask(folder, tmp_path / "reports" / "kept.duckdb") == whole
 
 
+@pytest.mark.slow
 def test_counters_that_are_declared_meanwhile_are_read_anew(folder: Path, whole: str, tmp_path: Path) -> None:
     kept = tmp_path / "kept.duckdb"
     assert ask(folder, kept) == whole

@@ -23,6 +23,9 @@ RATES = {"busy": 5_000.0, "rare": 0.15}
 """What a counter grows in a day: an error that comes all the time, and one that comes once a week."""
 
 
+MORE_BITS = [pytest.param(bits, rate, marks=pytest.mark.slow) for bits, rate in ((16, 700.0), (32, 5e7))]
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> PlantedFleet:
     return PlantedFleet(tmp_path, nodes=NODES, days=DAYS, limits=(None, None))
@@ -62,7 +65,7 @@ def ask_soon(fleet: PlantedFleet) -> set[str]:
     return set(name_nodes(fleet.ask(day=88)))
 
 
-@pytest.mark.parametrize("kind", RATES)
+@pytest.mark.parametrize("kind", [pytest.param("busy", marks=pytest.mark.slow), "rare"])
 def test_a_reset_after_a_reboot_is_no_trend(fleet: PlantedFleet, kind: str) -> None:
     count(fleet, RATES[kind], starts={(4, 85): 0.0, (5, 82): 0.0, (6, 60): 0.0})
     assert ask_soon(fleet) == set()
@@ -73,19 +76,19 @@ def test_the_whole_fleet_that_restarts_on_one_day_is_no_trend(fleet: PlantedFlee
     assert ask_soon(fleet) == set()
 
 
-@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("bits", [pytest.param(32, marks=pytest.mark.slow), 64])
 def test_a_counter_that_wraps_is_no_trend(fleet: PlantedFleet, bits: int) -> None:
     count(fleet, 2.0**bits / 135, end=2.0**bits)
     assert ask_soon(fleet) == set()
 
 
-@pytest.mark.parametrize(("bits", "rate"), [(4, 0.15), (8, 3.0), (16, 700.0), (32, 5e7)])
+@pytest.mark.parametrize(("bits", "rate"), [pytest.param(4, 0.15, marks=pytest.mark.slow), (8, 3.0), *MORE_BITS])
 def test_a_counter_that_stands_at_its_last_bit_is_no_trend(fleet: PlantedFleet, bits: int, rate: float) -> None:
     count(fleet, rate, end=2.0**bits - 1, stands=True, starts={(9, 60): 0.0})
     assert ask_soon(fleet) == set()
 
 
-@pytest.mark.parametrize("kind", RATES)
+@pytest.mark.parametrize("kind", [pytest.param("busy", marks=pytest.mark.slow), "rare"])
 def test_an_exchanged_part_brings_its_own_count(fleet: PlantedFleet, kind: str) -> None:
     rate = RATES[kind]
     count(fleet, rate, starts={(3, 82): rate * 4_000 // 1, (4, 70): 0.0})
@@ -105,7 +108,7 @@ def test_a_part_that_comes_back_goes_on_from_its_own_count(fleet: PlantedFleet) 
     assert ask_soon(fleet) == set()
 
 
-@pytest.mark.parametrize("kind", RATES)
+@pytest.mark.parametrize("kind", [pytest.param("busy", marks=pytest.mark.slow), "rare"])
 def test_wild_readings_and_lost_days_are_no_growth(fleet: PlantedFleet, kind: str) -> None:
     count(fleet, RATES[kind], starts={(9, 60): 0.0})
     start = fleet.rows[0][0]
@@ -118,7 +121,7 @@ def test_wild_readings_and_lost_days_are_no_growth(fleet: PlantedFleet, kind: st
     assert ask_soon(fleet) == set()
 
 
-@pytest.mark.parametrize(("kind", "factor"), [("busy", 6.0), ("rare", 30.0)])
+@pytest.mark.parametrize(("kind", "factor"), [pytest.param("busy", 6.0, marks=pytest.mark.slow), ("rare", 30.0)])
 def test_a_counter_that_grows_faster_is_named_by_its_growth(fleet: PlantedFleet, kind: str, factor: float) -> None:
     fleet.limits = (None, 1e6)
     count(fleet, RATES[kind], more={7: factor}, starts={(node, 65 + node): 0.0 for node in range(NODES)})
@@ -129,11 +132,13 @@ def test_a_counter_that_grows_faster_is_named_by_its_growth(fleet: PlantedFleet,
     assert warning["limit"] is None, "a limit of the count says nothing about its growth"
 
 
+@pytest.mark.slow
 def test_busy_parts_and_idle_ones_are_no_trend(fleet: PlantedFleet) -> None:
     count(fleet, RATES["busy"], spread=1.5)
     assert ask_soon(fleet) == set()
 
 
+@pytest.mark.slow
 def test_less_growth_is_no_trend(fleet: PlantedFleet) -> None:
     count(fleet, RATES["busy"], more={7: 0.02}, starts={(9, 60): 0.0})
     assert ask_soon(fleet) == set()

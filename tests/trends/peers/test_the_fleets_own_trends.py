@@ -98,6 +98,7 @@ def test_the_exported_files_give_the_same_answer(folder: Path, tmp_path: Path) -
     assert json.loads(ask(*files, "--as-of", AS_OF, "--format", "json")) == json.loads(own)
 
 
+@pytest.mark.slow
 def test_what_the_ledger_says_later_changes_no_earlier_answer(folder: Path, tmp_path: Path) -> None:
     earlier = (START + timedelta(days=100)).isoformat()
     before = ask("--fleet", str(folder), "--as-of", earlier, "--format", "json")

@@ -72,6 +72,7 @@ def test_what_comes_later_changes_nothing(fleet: PlantedFleet) -> None:
     assert node_name(4) not in name_nodes(seen)
 
 
+@pytest.mark.slow
 def test_what_comes_later_on_the_same_day_changes_nothing(fleet: PlantedFleet) -> None:
     fleet.courses[3] = drift(90, 0.6)
     fleet.grow()
@@ -118,6 +119,7 @@ def test_a_rack_that_warms_is_one_group(fleet: PlantedFleet) -> None:
     assert told.count("Look there first") == 1
 
 
+@pytest.mark.slow
 def test_what_a_file_of_holders_may_tell_too_is_a_group(fleet: PlantedFleet) -> None:
     traits, warming = ("pdu", "switch", "batch", "driver"), range(0, 24, 4)
     for trait in traits:
@@ -137,6 +139,7 @@ def test_what_a_file_of_holders_may_tell_too_is_a_group(fleet: PlantedFleet) -> 
     assert len(answer["groups"]) == len(traits)
 
 
+@pytest.mark.slow
 def test_an_end_that_is_still_to_come_is_not_known_yet(fleet: PlantedFleet) -> None:
     fleet.courses[3] = drift(90, 0.6)
     fleet.grow()

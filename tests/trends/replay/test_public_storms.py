@@ -112,6 +112,7 @@ def test_nothing_is_replayed_when_the_breaker_is_reset(replayed):
     assert all(rest.count(when) <= 2 for when in rest), "and is then answered as the limits allow"
 
 
+@pytest.mark.slow
 def test_a_thousand_nodes_are_brought_up_at_once_and_trip_nothing(replayed):
     start = NodeSettings.model_construct(lifecycle_start="seatrial")
     listed = {name: replace(node, settings=start) for name, node in pool(*(f"n{i:04}" for i in range(1000))).items()}
