@@ -147,7 +147,7 @@ class Ledger:
     def outcomes(
         self, run: str | None = None, node: str | None = None, checks: Collection[str] = (), since: str = ""
     ) -> list[RecordedOutcome]:
-        """Return outcomes, row by row in the order of writing: of one run, of one node, of some checks, or since a time."""
+        """Return outcomes, row by row as written: of one run, of one node, of some checks, or since a time."""
         table = tables.outcomes.c
         query = outcome_queries.select_outcomes().order_by(table.seq, tables.members.c.place)
         if run is not None:
