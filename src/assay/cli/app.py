@@ -57,6 +57,7 @@ FABRIC_AND_LAB = "Fabric and virtual fleet"
 VERBS = {
     "init": Verb("verbs.declare.init", DECLARE, "Create a fleet repository."),
     "check": Verb("verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
+    "doctor": Verb("verbs.declare.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
     "plan": Verb("verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
     "show": Verb("verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."),
     "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
