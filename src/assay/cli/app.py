@@ -246,4 +246,7 @@ def _redact(text: str) -> str:
 
 
 def _print_error(text: str) -> None:
+    service_log = sys.modules.get("assay.cli.service_log")  # imported by verbs that have one
+    if service_log and service_log.report_error(_redact(text)):
+        return
     print(f"assay: {_redact(text)}", file=sys.stderr)  # noqa: T201 — the one place that prints errors

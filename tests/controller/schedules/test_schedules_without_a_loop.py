@@ -130,15 +130,16 @@ def test_what_cannot_be_carried_out_is_refused_with_the_reason(root, done, words
     assert not done
 
 
-def test_a_pass_says_what_is_due_and_how_to_do_it(here, capsys):
+def test_a_pass_says_what_is_due_and_how_to_do_it(here, capsys, caplog):
+    caplog.set_level("INFO", "assay.reconcile")
     left = reconcile._find_unattended_tasks(here)
     assert "fabric-week of compute" in [str(task) for task in left]
     assert "fabric-scan of compute" not in [str(task) for task in left], "a pass has just scanned it"
     reconcile._print_passes([PassReport("")], left, "json")
-    out, err = capsys.readouterr()
+    out = capsys.readouterr().out
     assert {"schedule": "fabric-week", "of": "compute"}.items() <= json.loads(out)["due"][0].items()
-    assert "assay reconcile: due, but a round does not run scheduled jobs: fabric-week of compute" in err
-    assert "→ assay schedules run" in err
+    assert "due, but a round does not run scheduled jobs: fabric-week of compute" in caplog.text
+    assert "→ assay schedules run" in caplog.text
 
 
 def test_nothing_is_said_where_a_controller_goes_on_with_the_ledger(here):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from assay.cli.options import FleetDir
+from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
@@ -32,6 +32,7 @@ def serve(
         bool, typer.Option("--boot", help="Only answer machines that boot: scripts, images, first data. No secrets.")
     ] = False,
     fleet: FleetDir = Path(),
+    log_format: LogFormat = "text",
 ) -> None:
     """Receive deliveries from agents until SIGTERM or Ctrl-C.
 
@@ -51,13 +52,8 @@ def serve(
     except ValueError:
         fix = "give an IP address of this machine, such as 0.0.0.0"
         raise AssayError(f"{host!r} is not an IP address", fix=fix) from None
+    log = open_service_log("serve", log_format)
     workspace = Workspace(fleet.resolve())
-    reloader = workspace.fleet_reloader(_print_message)
+    reloader = workspace.fleet_reloader(log.info)
     current = CurrentContext(workspace.controller_context(), reloader)
-    listen(current, ListenConfig(host, port, cert, key, boot), _print_message)
-
-
-def _print_message(text: str) -> None:
-    from assay.model.texts.secret_redaction import redact
-
-    print(f"assay serve: {redact(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people
+    listen(current, ListenConfig(host, port, cert, key, boot), log.info)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -17,7 +17,7 @@ import typer
 
 from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
-from assay.cli.render.progress import print_step
+from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_service_manager
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from assay.model.ledger_entry import LedgerEntry
 
 reconcile_app = typer.Typer(add_completion=False)
+LOG = logging.getLogger("assay.reconcile")
 
 Once = Annotated[bool, typer.Option("--once", help="Make one round over all nodes, then exit.", rich_help_panel=HOW)]
 Settle = Annotated[
@@ -69,6 +70,7 @@ def reconcile(
     metrics: Metrics = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
+    log_format: LogFormat = "text",
 ) -> None:
     """Run the controller: observe, validate, decide and act. Changes go to stdout, progress to stderr.
 
@@ -79,6 +81,7 @@ def reconcile(
     Exit codes: 0 ended normally; 1 after --once or --settle, the breaker holds nodes back; 2 it could not run.
     """
     require_extra("ansible")  # a remedy that cannot run would send its node to people
+    open_service_log("reconcile", log_format)
     workspace = Workspace(fleet.resolve())
     select = partial(select_nodes, names=nodes or [], pools=[pool] if pool else [])
     names = select(workspace.fleet)
@@ -97,7 +100,7 @@ def reconcile(
     _print_passes(reports, _find_unattended_tasks(workspace), form)
     if held := reports[-1].held:
         more = f" and {len(held) - 1} more" if held[1:] else ""
-        _print_message(f"the breaker holds back {held[0]}{more}: find what they have in common\n  → assay breaker")
+        LOG.info(f"the breaker holds back {held[0]}{more}: find what they have in common\n  → assay breaker")
         raise typer.Exit(1)
 
 
@@ -111,12 +114,12 @@ def _run_loop(
     from assay.redfish.session_pool import BmcSessionPool
 
     if problem := find_tracing_problem():
-        _print_message(problem)
+        LOG.info(problem)
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    reloader = workspace.fleet_reloader(_print_message)
-    listener = LoopListener(_make_change_printer(form), _print_message, partial(notify_service_manager, READY, ALIVE))
+    reloader = workspace.fleet_reloader(LOG.info)
+    listener = LoopListener(_make_change_printer(form), LOG.info, partial(notify_service_manager, READY, ALIVE))
     with closing(BmcSessionPool()) as sessions:
         context = replace(_make_context(workspace), bmc_sessions=sessions)
         fleet_state = FleetSnapshotCache(context)
@@ -125,14 +128,14 @@ def _run_loop(
                 _start_metrics_server(metrics, fleet_state, reloader)
             ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval).run(stop)
     notify_service_manager(STOPPING)
-    _print_message("stopped; the next start continues unfinished effects")
+    LOG.info("stopped; the next start continues unfinished effects")
 
 
 def _start_metrics_server(address: str, fleet_state: FleetSnapshotCache, reloader: FleetReloader) -> None:
     from assay.web.metrics_server import start_metrics_server
 
-    url = start_metrics_server(address, lambda: fleet_state.context, lambda: reloader.is_usable, _print_message)
-    _print_message(f"metrics at {url}")
+    url = start_metrics_server(address, lambda: fleet_state.context, lambda: reloader.is_usable, LOG.info)
+    LOG.info(f"metrics at {url}")
 
 
 def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> PassReport:
@@ -144,20 +147,18 @@ def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> P
 def _make_context(workspace: Workspace) -> ControllerContext:
     from assay.notices.customer_teller import CustomerTeller
 
-    return replace(workspace.controller_context(print_step), tellers=(CustomerTeller(),))
+    return replace(workspace.controller_context(LOG.debug), tellers=(CustomerTeller(),))
 
 
 def _find_unattended_tasks(workspace: Workspace) -> list[SlotTask]:
     from assay.controller.schedules.slot_runner import find_unattended_tasks
 
-    return find_unattended_tasks(workspace.controller_context(print_step))
+    return find_unattended_tasks(workspace.controller_context(LOG.debug))
 
 
 def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> None:
     if due:
-        _print_message(
-            f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run"
-        )
+        LOG.info(f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run")
     if form == "json":
         tasks = [{"schedule": task.line.name, "of": task.line.target, "slot": task.slot.isoformat()} for task in due]
         print(json.dumps({"passes": [_pass_as_json(report) for report in reports], "due": tasks}))  # noqa: T201 — the answer
@@ -188,9 +189,3 @@ def _pass_as_json(report: PassReport) -> dict[str, Any]:
 
 def _entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
     return {"at": entry.at, "kind": entry.kind, "node": entry.node, "body": entry.body}
-
-
-def _print_message(text: str) -> None:
-    from assay.model.texts.secret_redaction import redact
-
-    print(f"assay reconcile: {redact(text)}", file=sys.stderr, flush=True)  # noqa: T201 — for people
