@@ -109,7 +109,7 @@ def test_every_planted_fault_of_the_host_fails_its_own_checks_and_no_others(home
     run(home, "observe", "--deadline", "60", accepted=(0, 1))
     judge = [sys.executable, "-m", "pytest", *SUITES, "-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
     said = subprocess.run(
-        [*judge, f"--rootdir={home}", "--store=own.sqlite"],
+        [*judge, f"--rootdir={home}", "--assay-store=own.sqlite"],
         capture_output=True,
         text=True,
         check=False,
