@@ -17,7 +17,7 @@ from bench.programs import ASSAY, ROOT
 from bench.topodiff import find_obstacle, topodiff
 
 BIG, HUGE = 2048, 20_480
-FLOOR_TIMES, COLD_TIMES, PEAK_MB, GROWTH, TOPODIFF_TIMES = 2.5, 2.0, 250.0, 12.0, 3.0
+FLOOR_TIMES, COLD_TIMES, PEAK_MB, GROWTH, TOPODIFF_TIMES = 2.5, 2.5, 250.0, 12.0, 3.0
 
 
 def measurements(folder: Path) -> Iterator[Measurement]:
