@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -74,9 +75,9 @@ def test_only_programs_that_the_fleet_uses_are_missed(root: Path, monkeypatch: p
 
 
 def test_an_extra_is_missed_where_the_fleet_uses_it_and_else_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = machine_needs.importlib.util.find_spec
+    installed = importlib.util.find_spec
     monkeypatch.setattr(
-        machine_needs.importlib.util,
+        importlib.util,
         "find_spec",
         lambda name: None if name in ("duckdb", "kubernetes") else installed(name),
     )

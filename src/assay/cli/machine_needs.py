@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import stat
@@ -16,7 +15,7 @@ from pydantic import BaseModel
 from assay.cli.workspace import Workspace
 from assay.fleet.git import read_revision
 from assay.fleet.secret_lookup import describe_reference, read_secret
-from assay.model.errors import EXTRA_OF_MODULE, AssayError
+from assay.model.errors import EXTRA_OF_MODULE, AssayError, list_missing_modules
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.text_lists import format_count, format_list
 
@@ -51,23 +50,18 @@ def list_needs(workspace: Workspace) -> Iterator[Need]:
 
 def find_unused_extras(fleet: Fleet) -> list[str]:
     """Return the extras that are not installed, and that the fleet does not need."""
-    return sorted(extra for extra in _find_missing_extras() if extra not in _find_used_extras(fleet))
+    return [
+        extra
+        for extra in sorted({*EXTRA_OF_MODULE.values()} - {*_find_used_extras(fleet)})
+        if list_missing_modules(extra)
+    ]
 
 
 def _list_extras(fleet: Fleet) -> Iterator[Need]:
-    missing = _find_missing_extras()
     for extra, used_for in sorted(_find_used_extras(fleet).items()):
-        modules = missing.get(extra, [])
-        trouble = f"not installed: {', '.join(modules)}" if modules else ""
+        missing = list_missing_modules(extra)
+        trouble = f"not installed: {', '.join(missing)}" if missing else ""
         yield Need(f"extra {extra}", used_for, trouble, f"pip install 'assay-fleet[{extra}]'")
-
-
-def _find_missing_extras() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for module, extra in EXTRA_OF_MODULE.items():
-        if importlib.util.find_spec(module) is None:
-            found.setdefault(extra, []).append(module)
-    return found
 
 
 def _find_used_extras(fleet: Fleet) -> dict[str, str]:

@@ -56,9 +56,14 @@ def find_missing_extra(error: Exception) -> AssayError | None:
 
 def require_extra(extra: str) -> None:
     """Raise AssayError unless every module of an extra is installed."""
-    for module, owner in EXTRA_OF_MODULE.items():
-        if owner == extra and importlib.util.find_spec(module) is None:
-            raise _missing(module)
+    if missing := list_missing_modules(extra):
+        raise _missing(missing[0])
+
+
+def list_missing_modules(extra: str) -> list[str]:
+    """Return the modules of an extra that are not installed."""
+    modules = [module for module, owner in EXTRA_OF_MODULE.items() if owner == extra]
+    return [module for module in modules if importlib.util.find_spec(module) is None]
 
 
 def _missing(module: str) -> AssayError:
