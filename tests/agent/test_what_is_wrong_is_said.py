@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import threading
 from pathlib import Path
 
@@ -32,17 +33,23 @@ def test_a_fingerprint_is_taken_as_openssl_prints_it():
     )
 
 
-def test_who_speaks_plain_http_to_what_wants_https_is_told_so():
+@pytest.mark.parametrize("ending", ["closed", "reset"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_who_is_hung_up_on_is_told_so_and_asked_for_https_only_if_it_spoke_plain_http(scheme, ending):
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=_hang_up, args=(listening,), daemon=True).start()
-        line = ControllerConnection(f"http://127.0.0.1:{listening.getsockname()[1]}", lambda: "token")
-        with pytest.raises(ControllerUnreachable, match="does it want https"):
+        threading.Thread(target=_hang_up, args=(listening, ending), daemon=True).start()
+        line = ControllerConnection(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}", lambda: "token")
+        with pytest.raises(ControllerUnreachable) as caught:
             line.post("/", b"{}")
+    assert ("does it want https?" in str(caught.value)) == (scheme == "http")
 
 
-def _hang_up(listening: socket.socket) -> None:
+def _hang_up(listening: socket.socket, ending: str) -> None:
+    """Close a connection. "reset": with an RST, as the system also sends when a request was not read whole."""
     connection, _ = listening.accept()
     connection.recv(65536)
+    if ending == "reset":
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 

@@ -62,12 +62,12 @@ class ControllerConnection:
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             if not (is_reused and isinstance(error, ConnectionError)):
-                raise ControllerUnreachable(_describe_error(error)) from None
+                raise ControllerUnreachable(self._describe_error(error)) from None
         try:
             return self._post(path, body)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            raise ControllerUnreachable(_describe_error(error)) from None
+            raise ControllerUnreachable(self._describe_error(error)) from None
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -99,6 +99,15 @@ class ControllerConnection:
             raise ssl.SSLError(0, "its certificate is not the pinned one")
         return connection
 
+    def _describe_error(self, error: Exception) -> str:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {error.verify_message}"
+        if isinstance(error, ConnectionResetError | BrokenPipeError):  # http.client.RemoteDisconnected is the first
+            return "it hung up without an answer" + ("" if self._secure else "; does it want https?")
+        if isinstance(error, TimeoutError):
+            return f"no answer within {TIMEOUT_S:g} s"
+        return str(getattr(error, "strerror", None) or error) or type(error).__name__
+
 
 def _make_tls_context(ca: str, *, pinned: bool) -> ssl.SSLContext:
     try:
@@ -121,16 +130,6 @@ def _normalize_fingerprint(pin: str) -> str:
     if pin and (len(plain) != 64 or set(plain) - set("0123456789abcdef")):
         raise ValueError("a fingerprint is a SHA-256: 64 hexadecimal digits, with or without colons")
     return plain
-
-
-def _describe_error(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
-    if isinstance(error, http.client.RemoteDisconnected):
-        return "it hung up without an answer; does it want https?"
-    if isinstance(error, TimeoutError):
-        return f"no answer within {TIMEOUT_S:g} s"
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
 def _parse_object(content: bytes) -> dict[str, Any]:
