@@ -35,7 +35,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     each_s = (process_time() - start) / HEALTHY_NODES
     share = 1000 * told / HEALTHY_NODES
     yield Measurement("burn-in: healthy nodes told, of 1,000", share, "nodes", "at most", 5)
-    yield Measurement("burn-in: one node's day", each_s, "s", "at most", 0.2)
+    yield Measurement("burn-in: one node's day", each_s, "CPU s", "at most", 0.2)
     wandering = 1000 * _count_told(spec, HEALTHY_NODES // 2, None, WANDERING) / (HEALTHY_NODES // 2)
     yield Measurement("burn-in: healthy nodes told that wander for hours, of 1,000", wandering, "nodes", "at most", 100)
     for drift, least in PLANTED:

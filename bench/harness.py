@@ -84,7 +84,7 @@ def sweeps(folder: Path, nodes: int) -> Iterator[Measurement]:
         yield Measurement(f"{name}, {what}: peak memory", side.least.peak_mb, "MB", "at most", PEAK_MB)
     extra = max(0.0, stored.least.cpu_s - passing.least.cpu_s) / (count // 50) * 1000
     parts = {"cpu_s": stored.least.cpu_s, "against_cpu_s": passing.least.cpu_s}
-    yield Measurement(f"pytest suites, {what}: a failure over a pass", extra, "ms", "at most", FAILURE_MS, parts)
+    yield Measurement(f"pytest suites, {what}: a failure over a pass", extra, "CPU ms", "at most", FAILURE_MS, parts)
 
 
 def allure(folder: Path, nodes: int) -> Iterator[Measurement]:
@@ -116,12 +116,12 @@ def single_check(fleet: Path) -> Iterator[Measurement]:
     }
     for name, words in selections.items():
         spent = cost([*PYTEST, *words], fleet, times=4)
-        yield Measurement(f"one check of one node of {BIG:,}, {name}", spent.cpu_s, "s", "at most", ONE_S)
+        yield Measurement(f"one check of one node of {BIG:,}, {name}", spent.cpu_s, "CPU s", "at most", ONE_S)
     cold = Side([*SUITES[:-1], by_id], lambda: _change_a_spec(fleet))
     for _ in range(TIMES):
         cold.run(fleet)
     what = f"one check of one node of {BIG:,}, after a change of a spec"
-    yield Measurement(what, cold.least.cpu_s, "s", "at most", COLD_S)
+    yield Measurement(what, cold.least.cpu_s, "CPU s", "at most", COLD_S)
 
 
 def last_failed(fleet: Path) -> Iterator[Measurement]:
@@ -136,7 +136,7 @@ def last_failed(fleet: Path) -> Iterator[Measurement]:
     cache.write_text(json.dumps(known))
     spent = cost(command, fleet, times=TIMES, well=ENDED)
     yield Measurement(
-        f"pytest suites --lf, {len(known)} failures on {BIG:,} nodes", spent.cpu_s, "s", "at most", LAST_FAILED_S
+        f"pytest suites --lf, {len(known)} failures on {BIG:,} nodes", spent.cpu_s, "CPU s", "at most", LAST_FAILED_S
     )
 
 

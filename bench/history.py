@@ -54,7 +54,7 @@ def measurements(folder: Path) -> Iterator[Figure]:
     yield _measure_queries(reports)
     command = [str(BIN / "assay"), "history", NODE, "--outcomes", "--fleet", str(reports.parent)]
     spent = cost(command, Path.cwd())
-    yield Figure(f"assay history {NODE} --outcomes, {RUNS} runs", spent.cpu_s, "s", "at most", COMMAND_S)
+    yield Figure(f"assay history {NODE} --outcomes, {RUNS} runs", spent.cpu_s, "CPU s", "at most", COMMAND_S)
 
 
 def store_run(reports: Path) -> Path:
@@ -114,7 +114,7 @@ def _measure_queries(reports: Path) -> Figure:
     }
     taken = {name: min(_seconds(reports, query) for _ in range(TIMES)) for name, query in queries.items()}
     what = f"history of one node: {DAYS} days, {RUNS} runs of {NODES * CHECKS:,} outcomes"
-    return Figure(what, taken.pop("figure"), "s", "at most", ASK_S, taken)
+    return Figure(what, taken.pop("figure"), "CPU s", "at most", ASK_S, taken)
 
 
 def _seconds(reports: Path, query: Query) -> float:

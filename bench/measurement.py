@@ -8,7 +8,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, the figure with its unit, and its bound. `made_of` are the figures behind it."""
+    """What was measured, the figure with its unit, and its bound. `made_of` are the figures behind it.
+
+    A bound in CPU time is for a machine of pace 1 (`bench.pace`): a figure is divided by `pace` before it is judged.
+    Ratios, wall-clock times, bytes and counts are judged as they are.
+    """
 
     what: str
     figure: float
@@ -16,15 +20,24 @@ class Measurement:
     side: Literal["at most", "at least"]
     bound: float
     made_of: dict[str, float] = field(default_factory=dict)
+    pace: float = 1.0
+
+    @property
+    def judged(self) -> float:
+        """The figure as it is compared with the bound."""
+        return self.figure / self.pace if self.unit.startswith("CPU ") else self.figure
 
     @property
     def holds(self) -> bool:
         """Whether the bound holds."""
-        return self.figure <= self.bound if self.side == "at most" else self.figure >= self.bound
+        return self.judged <= self.bound if self.side == "at most" else self.judged >= self.bound
 
     def as_json(self) -> dict[str, Any]:
         """Return the measurement as plain JSON data."""
-        figures = {name: round(figure, 4) for name, figure in {"figure": self.figure, **self.made_of}.items()}
+        known = {"figure": self.figure, **self.made_of}
+        if self.judged != self.figure:
+            known |= {"pace": self.pace, "judged": self.judged}
+        figures = {name: round(figure, 4) for name, figure in known.items()}
         figure = figures.pop("figure")
         bound = {"what": self.what, "figure": figure, "unit": self.unit, "side": self.side, "bound": self.bound}
         return {**bound, "holds": self.holds, **figures}

@@ -25,7 +25,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     count = counts_of(find_run(fleet / "reports", "last")).total()
     assert count == NODES * GPUS * CHECKS, f"{count} outcomes"
     what = f"assay validate, {count:,} outcomes in {JOBS} processes"
-    yield Measurement(f"{what}, with ledger and history", spent.cpu_s, "s", "at most", CPU_S)
+    yield Measurement(f"{what}, with ledger and history", spent.cpu_s, "CPU s", "at most", CPU_S)
     yield Measurement(f"{what}: the largest process", spent.peak_mb, "MB", "at most", PEAK_MB)
     parts = {
         "run": _count_bytes(fleet / "reports" / "runs"),

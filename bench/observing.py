@@ -56,7 +56,7 @@ def _measure_probe(folder: Path) -> Iterator[Measurement]:
     turns = [(tree_cost(python, script), tree_cost(python, BARE), tree_cost([*shell, "true"])) for _ in range(TURNS)]
     probe_s, bare_s, shell_s = (min(cost.cpu_s for cost in costs) for costs in zip(*turns, strict=True))
     what, made_of = "a probe of a lab node, brought along, children included", {"script_bytes": float(len(script))}
-    yield Measurement(what, probe_s - shell_s, "s", "at most", 0.35, made_of)
+    yield Measurement(what, probe_s - shell_s, "CPU s", "at most", 0.35, made_of)
     made_of = {"cpu_s": probe_s, "against_cpu_s": bare_s, "shell_s": shell_s}
     against = f"{what} / a bare read of its files, each with the lab's shell"
     yield Measurement(against, probe_s / bare_s, "×", "at most", 3, made_of)
@@ -68,7 +68,7 @@ def _measure_reading() -> Measurement:
     before = _cpu_s()
     gather_isolated({"area": lambda: area}, 60)
     each_us = (_cpu_s() - before) / READINGS * 1e6
-    return Measurement("a deadline of its own for a reading", each_us, "µs", "at most", 50)
+    return Measurement("a deadline of its own for a reading", each_us, "CPU µs", "at most", 50)
 
 
 def _measure_many_nodes(folder: Path) -> Iterator[Measurement]:

@@ -42,7 +42,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     spent = cost(command, ROOT, times=1)
     parts = {"wall_s": time.monotonic() - start, "peak_mb": spent.peak_mb}
     what = f"{NODES:,} nodes, {NODES * EACH:,} outcomes"
-    yield Measurement(f"assay report: {what}", spent.cpu_s, "s", "at most", BUILD_S, parts)
+    yield Measurement(f"assay report: {what}", spent.cpu_s, "CPU s", "at most", BUILD_S, parts)
     if shutil.which("chromium") is None:
         print("· Chromium is not installed: pages are not measured", file=sys.stderr)  # noqa: T201 — for people
         return

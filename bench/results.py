@@ -25,5 +25,5 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     for words, bound in (([], SHOW_S), (["--compare"], COMPARE_S)):
         spent = cost([*command, *words], ROOT, well=(0, 1))
         what = f"{' '.join(['assay results', *words])}: {NODES * EACH:,} outcomes"
-        yield Measurement(what, spent.cpu_s, "s", "at most", bound, {"peak_mb": spent.peak_mb})
+        yield Measurement(what, spent.cpu_s, "CPU s", "at most", bound, {"peak_mb": spent.peak_mb})
         yield Measurement(f"{what}: peak memory", spent.peak_mb, "MB", "at most", MOST_MB)

@@ -40,7 +40,7 @@ def against(what: str, ours: list[str], floor: list[str], *, at_most: float) -> 
 
 def start(what: str, command: list[str], folder: Path) -> Measurement:
     """Return the CPU seconds of a command."""
-    return Measurement(what, cost(command, folder).cpu_s, "s", "at most", START_S)
+    return Measurement(what, cost(command, folder).cpu_s, "CPU s", "at most", START_S)
 
 
 def write_ledger(fleet: Path) -> None:

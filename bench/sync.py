@@ -29,5 +29,5 @@ def measurements(folder: Path) -> Iterator[Measurement]:
         ]  # in its own process: it needs memory
         subprocess.run(maker, check=True, cwd=ROOT)
         spent = cost([*ASSAY, "sync", "--fleet", str(fleet)], ROOT, well=(0, 1))
-        yield Measurement(f"assay sync: {NODES:,} nodes {what}", spent.cpu_s, "s", "at most", bound)
+        yield Measurement(f"assay sync: {NODES:,} nodes {what}", spent.cpu_s, "CPU s", "at most", bound)
         yield Measurement(f"assay sync: {NODES:,} nodes {what}: peak memory", spent.peak_mb, "MB", "at most", MOST_MB)

@@ -16,7 +16,8 @@ def format_table(taken: Sequence[Measurement]) -> str:
 
 
 def _format_row(measurement: Measurement, width: int) -> str:
-    figure, unit = measurement.figure, measurement.unit
+    figure, unit = measurement.judged, measurement.unit
     shown = f"{figure:.3g} {unit}" if figure < 1000 else f"{figure:.0f} {unit}"
+    raw = f"  ({measurement.figure:.3g} here)" if figure != measurement.figure else ""
     mark = "" if measurement.holds else "  ← does not hold"
-    return f"  {measurement.what:<{width}}  {shown:>9}   {measurement.side} {measurement.bound:g} {unit}{mark}"
+    return f"  {measurement.what:<{width}}  {shown:>9}   {measurement.side} {measurement.bound:g} {unit}{raw}{mark}"

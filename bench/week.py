@@ -26,7 +26,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     figures = {"cpu_s": taken.cpu_s, "ports": PORTS, "scans": SCANS}
     what = f"assay fabric evaluate, {SCANS} scans of {PORTS:,} ports with telemetry"
     rate, bound = taken.cpu_s / (PORTS * SCANS), FULL_CPU_S / (FULL_PORTS * SCANS)
-    yield Measurement(f"{what}: a port and scan", 1e6 * rate, "µs", "at most", round(1e6 * bound, 1), figures)
+    yield Measurement(f"{what}: a port and scan", 1e6 * rate, "CPU µs", "at most", round(1e6 * bound, 1), figures)
     share = taken.peak_mb / PORTS, FULL_MB / FULL_PORTS
     yield Measurement(
         f"{what}: peak memory a port", 1000 * share[0], "kB", "at most", round(1000 * share[1], 1),
