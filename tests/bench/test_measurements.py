@@ -9,9 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # bench/ is no part of the package
 
-from bench.measurement import Measurement  # noqa: E402 — see above
-from bench.pace import measure_pace  # noqa: E402
-from bench.table import format_table  # noqa: E402
+from bench.measurement import Measurement
+from bench.pace import measure_pace
+from bench.table import format_table
 
 
 @pytest.mark.parametrize(

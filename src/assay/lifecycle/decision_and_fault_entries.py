@@ -5,7 +5,7 @@ Their ids follow from their contents. So an entry that is appended twice is in t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from assay.lifecycle.decisions.evidence_validity import find_proof_number, is_unproved
@@ -98,19 +98,21 @@ def make_fault_entries(
     evidence: EvidenceDocument | None = None,
     latest: Sequence[RecordedOutcome] = (),
     scheduled: Sequence[RecordedOutcome] | None = None,
+    last_gpus: Mapping[str, str] | None = None,
 ) -> list[LedgerEntry]:
     """Return the entries of the faults that evidence and outcomes add to a node, and of those that they end.
 
     `latest` are the node's newest outcomes; they count in states that watch their phase. The outcomes of a `scheduled`
     run count in any state. Failures that a known issue excuses, or of checks that only observe, are no faults. Outcomes
-    with a date in the future do not count.
+    with a date in the future do not count. `last_gpus` says in which GPU each serial number was seen last.
     """
     node, catalog = fleet.nodes[node_state.node], fleet.fault_catalog
     latest, scheduled = _drop_future(latest, now), None if scheduled is None else _drop_future(scheduled, now)
     judged = latest if scheduled is None else scheduled
     counting = drop_excused_outcomes(judged, node, fleet.known_issues, fleet.observed_checks, now)
     if scheduled is None:
-        faults = detect_faults(catalog, fleet.policy, node, fleet.spec_of(node.name), node_state, evidence, counting)
+        spec = fleet.spec_of(node.name)
+        faults = detect_faults(catalog, fleet.policy, node, spec, node_state, evidence, counting, last_gpus)
     else:
         most = fleet.policy.intake.node.open_faults
         faults = count_sightings(catalog, node, node_state, find_check_sightings(catalog, counting), most)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.lifecycle.faults.bmc_part_names import map_bmc_gpus, name_own_parts
+from assay.lifecycle.faults.bmc_part_names import lacks_host_serials, map_bmc_gpus, name_own_parts
 from assay.lifecycle.faults.sightings import FaultSighting
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import failed, unsupported, value
@@ -38,6 +38,25 @@ def test_names_are_joined_by_serial_number_in_whatever_order() -> None:
         "GPU_SXM_2": "gpu2",
     }
     assert found["HGX_GPU_SXM_3"] == "gpu0"
+
+
+LAST_SEEN = {"1650000000001": "gpu0", "1650000000002": "gpu1", "1650000000003": "gpu2"}
+
+
+def test_with_a_dead_host_a_gpu_is_where_its_serial_number_was_last_seen() -> None:
+    silent = evidence(failed("no answer"), BMC)
+    assert lacks_host_serials(silent)
+    assert not lacks_host_serials(evidence(HOST, BMC))
+    found = map_bmc_gpus(silent, PARTS, LAST_SEEN)
+    assert (found["GPU_SXM_3"], found["GPU_SXM_1"], found["GPU_SXM_2"]) == ("gpu0", "gpu1", "gpu2")
+
+
+def test_what_the_host_tells_now_overrides_where_a_serial_number_was_last_seen() -> None:
+    moved = {"0000:1b:00.0": "1650000000002", "0000:43:00.0": "9"}  # 1 and 3 are not told; 2 moved to the place of 1
+    found = map_bmc_gpus(evidence(moved, BMC), PARTS, LAST_SEEN)
+    assert (found["GPU_SXM_1"], found["GPU_SXM_2"]) == ("gpu0", "gpu2")
+    assert "GPU_SXM_3" not in found, "where it was last seen there is another one now"
+    assert map_bmc_gpus(evidence({}, BMC), PARTS, {"1650000000001": "gpu7"}) == {}, "the spec has no such GPU"
 
 
 def test_a_sighting_names_the_gpu_of_the_node_and_other_parts_stay_as_they_are() -> None:

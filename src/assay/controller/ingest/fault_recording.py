@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from assay.controller.cache.node_state_and_outcome_cache import read_latest_outcomes, read_node_states
 from assay.controller.context import ControllerContext
 from assay.ledger.interned_texts import split_batches
+from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, GPU, project_node_assets
 from assay.lifecycle.decision_and_fault_entries import make_fault_entries, make_fault_entry
+from assay.lifecycle.faults.bmc_part_names import lacks_host_serials
 from assay.lifecycle.faults.detection import count_sightings
 from assay.lifecycle.faults.flooding import make_flood_sighting
 from assay.lifecycle.faults.sightings import FaultSighting
@@ -30,6 +32,7 @@ def record_faults(context: ControllerContext, evidence: Mapping[str, EvidenceDoc
     for names in split_batches(evidence, NODES_PER_TRANSACTION):
         documents = _leave_out_future(context, [evidence[name] for name in names])
         latest = read_latest_outcomes(context.ledger, [document.node for document in documents])
+        gpus = _read_last_gpus(context, documents)
         with context.hold_fault_lock():
             states, now = read_node_states(context.ledger), context.clock.now()
             context.ledger.append(
@@ -37,9 +40,21 @@ def record_faults(context: ControllerContext, evidence: Mapping[str, EvidenceDoc
                     entry
                     for document in documents
                     if (name := document.node) in states
-                    for entry in make_fault_entries(context.fleet, states[name], now, document, latest[name])
+                    for entry in make_fault_entries(
+                        context.fleet, states[name], now, document, latest[name], last_gpus=gpus.get(name)
+                    )
                 )
             )
+
+
+def _read_last_gpus(context: ControllerContext, documents: Iterable[EvidenceDocument]) -> dict[str, dict[str, str]]:
+    """Return, of each node whose BMC tells more serial numbers than its host, in which GPU each was seen last."""
+    nodes = [document.node for document in documents if lacks_host_serials(document)]
+    known = context.ledger.entries_by_node(nodes, ASSET_ENTRY_KINDS) if nodes else {}
+    return {
+        node: {part.serial: place for place, part in project_node_assets(entries).parts.items() if part.kind == GPU}
+        for node, entries in known.items()
+    }
 
 
 def _leave_out_future(context: ControllerContext, documents: Iterable[EvidenceDocument]) -> list[EvidenceDocument]:

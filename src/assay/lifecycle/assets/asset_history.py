@@ -20,7 +20,7 @@ from assay.model.timestamps import format_time
 
 ASSET_ENTRY_KINDS = ("parts.seen", "part.replaced", "part.returned", "transition", "effect.intent")
 INVENTORY = "inventory"
-DOSSIER, DRIVE = "dossier", "nvme"
+DOSSIER, DRIVE, GPU = "dossier", "nvme", "gpu"
 
 
 @dataclass(frozen=True, slots=True)

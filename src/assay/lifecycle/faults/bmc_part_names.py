@@ -2,8 +2,9 @@
 
 A BMC that names a GPU by its UUID means the one that has it.
 
-No public document maps the names of HGX boards to PCI addresses. A lost GPU tells the host no serial number: if it is
-the only one left on both sides, it is that one. Otherwise, its position stays unknown, and it keeps the BMC's name.
+No public document maps the names of HGX boards to PCI addresses. A lost GPU, or a dead host, tells no serial number:
+then the GPU is where its serial number was last seen. If that is not known and it is the only one left on both sides,
+it is that one. Otherwise, its position stays unknown, and it keeps the BMC's name.
 """
 
 from __future__ import annotations
@@ -21,17 +22,26 @@ CHASSIS_PREFIX = "HGX_"
 """The chassis `HGX_GPU_SXM_4` holds the processor `GPU_SXM_4` (recorded Redfish tree of a DGX H100)."""
 
 
-def map_bmc_gpus(evidence: EvidenceDocument, parts: Mapping[str, str]) -> dict[str, str]:
-    """Return the GPU of the node for each of the BMC's names that can be told. `parts` are the parts by PCI address."""
-    at_address = {serial: address.lower() for serial, address in _list_told(evidence, "serial", *HOST_GPUS)}
-    found = {
-        name: parts[at_address[serial]]
-        for serial, name in _list_told(evidence, "serial", *BMC_GPUS)
-        if at_address.get(serial) in parts
+def map_bmc_gpus(
+    evidence: EvidenceDocument, parts: Mapping[str, str], last_seen: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the GPU of the node for each of the BMC's names that can be told.
+
+    `parts` are the parts by PCI address. `last_seen` says in which GPU of the node a serial number was seen last: it
+    counts where the host does not tell that number now, nor another one for that GPU.
+    """
+    own = {
+        serial: parts[address.lower()]
+        for serial, address in _list_told(evidence, "serial", *HOST_GPUS)
+        if address.lower() in parts
     }
+    now_told, known = set(own.values()), set(parts.values())
+    own = {one: part for one, part in (last_seen or {}).items() if part in known - now_told} | own
+    by_bmc = {name: serial for serial, name in _list_told(evidence, "serial", *BMC_GPUS)}
+    found = {name: own[serial] for name, serial in by_bmc.items() if serial in own}
     left_names = _list_names(evidence, *BMC_GPUS) - found.keys()
     left_gpus = {part for part in parts.values() if part.startswith("gpu")} - set(found.values())
-    if found and len(left_names) == len(left_gpus) == 1:
+    if found and len(left_names) == len(left_gpus) == 1 and not (left_names & by_bmc.keys() and left_gpus & now_told):
         found[left_names.pop()] = left_gpus.pop()
     by_uuid = {
         uuid.removeprefix(UUID_PREFIX).lower(): parts[address.lower()]
@@ -39,6 +49,12 @@ def map_bmc_gpus(evidence: EvidenceDocument, parts: Mapping[str, str]) -> dict[s
         if address.lower() in parts
     }
     return found | {f"{CHASSIS_PREFIX}{name}": part for name, part in found.items()} | by_uuid
+
+
+def lacks_host_serials(evidence: EvidenceDocument) -> bool:
+    """Whether the BMC tells the serial number of a GPU that the host does not tell."""
+    told = {serial for serial, _ in _list_told(evidence, "serial", *HOST_GPUS)}
+    return any(serial not in told for serial, _ in _list_told(evidence, "serial", *BMC_GPUS))
 
 
 def name_own_parts(

@@ -62,11 +62,13 @@ def detect_faults(
     node_state: NodeState,
     evidence: EvidenceDocument | None = None,
     outcomes: Iterable[RecordedOutcome] = (),
+    last_gpus: Mapping[str, str] | None = None,
 ) -> list[FaultObservation]:
     """Return the faults that this evidence and these outcomes add to the known faults of the node.
 
     Outcomes count in states that watch their phase; in other states, the state's own requirements judge them. The same
-    evidence adds nothing a second time. Neither does an event log that is delivered whole each time.
+    evidence adds nothing a second time. Neither does an event log that is delivered whole each time. `last_gpus` says
+    in which GPU of the node each serial number was seen last.
     """
     watched = set(policy.states[node_state.state].watch)
     counting = [
@@ -79,7 +81,7 @@ def detect_faults(
         parts = map_parts_by_pci(spec)
         kernel = list(find_kernel_sightings(catalog, evidence, parts, spec.nvme.count))
         sightings += discount_overridden(catalog, drop_secondary_sightings(catalog, node, node_state, kernel))
-        gpus = map_bmc_gpus(evidence, parts)
+        gpus = map_bmc_gpus(evidence, parts, last_gpus)
         named = name_own_parts(find_sel_sightings(catalog, evidence), gpus, node_state.faults)
         by_bmc = _drop_before_boot(named, evidence, node_state)
         sightings += drop_told_by_host(by_bmc, kernel, node_state.faults, parts.values())
