@@ -12,6 +12,11 @@ LEAST_RECENT, LEAST_OWN = 4, 14
 """Days with values that a series needs in each window."""
 DAYS_SEEN = 3
 """The last days are looked at as of a day and of the two days before."""
+OWN_AGO = [*range(OWN_FROM - 1, OWN_TO - 1, -1)]
+"""How many days ago the days were with which the last ones are compared, the longest ago first."""
+RECENT_AGO = [[*range(seen + RECENT_DAYS - 1, seen - 1, -1)] for seen in range(DAYS_SEEN)]
+"""The same of the last days, as of the day itself and of the days before it."""
+COMPARED_AGO = [*OWN_AGO, *range(RECENT_AGO[-1][0], -1, -1)]
 HORIZON_DAYS = 30
 """A warning is right if a limit is crossed, or the part fails, within so many days."""
 LOOK_BACK_WEEKS = 8
@@ -19,19 +24,9 @@ LAST_WEEK, WEEKDAY = 7, 4
 """The newest past day is at least so many days ago. All are Mondays: what they say stays the same for a week."""
 
 
-def list_own_days(day: int) -> range:
-    """Return the days with which the last ones are compared."""
-    return range(day - OWN_FROM + 1, day - OWN_TO + 1)
-
-
-def list_recent_days(day: int, ago: int = 0) -> range:
-    """Return the last days as of a day, or as of some days before."""
-    return range(day - ago - RECENT_DAYS + 1, day - ago + 1)
-
-
 def list_compared_days(day: int) -> list[int]:
     """Return all days that are read to judge a day."""
-    return [*list_own_days(day), *range(list_recent_days(day, DAYS_SEEN - 1)[0], day + 1)]
+    return [day - ago for ago in COMPARED_AGO]
 
 
 def list_weeks(today: int, first_day: int) -> list[int]:

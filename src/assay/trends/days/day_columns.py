@@ -1,14 +1,16 @@
-"""Measurements as columns: one table of each day, with a value for each series in the order of the list of series.
+"""Measurements as columns: sheets of days, with a value for each series in the order of the list of series.
 
 A day is read once and folded; to compare days is then to put columns beside each other. Series are split into blocks by
 their node, so that the memory of a comparison is bounded. The first blocks hold the nodes of which past weeks are read.
+A sheet is a table of a block. Days of many values have one each; the days of a small fleet share one, which is cheaper.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.trends.days.day_queries import make_dates, run
 
@@ -17,27 +19,31 @@ if TYPE_CHECKING:
 
 VALUES_AT_ONCE = 3_000_000
 """Values that are folded at once: more cost memory, fewer read a day several times."""
+VALUES_OF_SHEET = 100_000
+"""Fewer values that are folded at once come into one sheet."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS {schema}.series (block INT, number INT, place UBIGINT, measure UBIGINT);
 CREATE TABLE IF NOT EXISTS {schema}.raws (raw UBIGINT, block INT, number INT);
 CREATE TABLE IF NOT EXISTS {schema}.places (place UBIGINT, node VARCHAR, subject VARCHAR);
 CREATE TABLE IF NOT EXISTS {schema}.measures (measure UBIGINT, name VARCHAR, unit VARCHAR);
-CREATE TABLE IF NOT EXISTS {schema}.days (day INT, block INT, key VARCHAR, is_empty BOOL);
+CREATE TABLE IF NOT EXISTS {schema}.days (day INT, block INT, key VARCHAR, sheet INT);
 """
 """`series`: in the order of `number` in each block. `raws`: which series a row of measurements belongs to; several may
-belong to one, as a node that changed pools has other subjects. `days`: which tables there are, and from what."""
+belong to one, as a node that changed pools has other subjects. `days`: which sheet they are in (NULL: no values), and
+from what they were made."""
 _NUMBERED = """
 CREATE OR REPLACE TEMP TABLE numbered AS
 SELECT day, block, number, value, side_of(at_least, at_most) AS side
 FROM {source} LEFT JOIN {schema}.raws USING (raw)
 WHERE list_contains($dates, date) AND isfinite(value) AND (hash(node) >> $shift)::INT BETWEEN $low AND $high
+ORDER BY day, block, number
 """
 _FOLDED = """
 CREATE OR REPLACE TEMP TABLE numbered AS
 SELECT day, block, number, of_day(value) AS value, arg_max(side_of(at_least, at_most), time_s) AS side
 FROM {source} JOIN {schema}.raws USING (raw)
 WHERE list_contains($dates, date) AND isfinite(value) AND (hash(node) >> $shift)::INT BETWEEN $low AND $high
-GROUP BY day, block, number
+GROUP BY day, block, number ORDER BY day, block, number
 """
 """Only where series have several values on a day: it costs as much as all else."""
 _HAS_UNKNOWN = "SELECT count(*) > 0 FROM numbered WHERE number IS NULL"
@@ -78,27 +84,50 @@ INSERT INTO {schema}.raws SELECT raw, block, number FROM named_raws JOIN {schema
 )
 """Series of the same measurement stand together: they are much alike, so their days take little room.
 A row is known only when all else about it is written."""
-_DAY = """
-CREATE OR REPLACE TEMP TABLE day_of_block AS
-SELECT number, value, side FROM numbered WHERE day = $day AND block = $block ORDER BY number
+_HAS_SEVERAL = """
+SELECT coalesce(bool_or(number = number_before AND block = block_before AND day = day_before), false)
+FROM (
+  SELECT *, lag(number) OVER () AS number_before, lag(block) OVER () AS block_before, lag(day) OVER () AS day_before
+  FROM numbered
+)
 """
-_COUNTS = """
-SELECT count(*), coalesce(max(number), 0), coalesce(bool_and(number = place), true)
-FROM (SELECT number, row_number() OVER () - 1 AS place FROM day_of_block)
+_SIZES = """
+SELECT day, block, max(number) + 1, count(*) <= max(number) FROM numbered GROUP BY day, block ORDER BY day, block
 """
-_HAS_SEVERAL = "SELECT count(*) > count(DISTINCT number) FROM day_of_block"
-_WHOLE = "CREATE OR REPLACE TABLE {table} AS SELECT value, side FROM day_of_block"
+_WHOLE = """
+CREATE OR REPLACE TABLE {sheet} AS
+SELECT value AS v{day}, side AS s{day} FROM numbered WHERE day = {day} AND block = {block}
+"""
 _WITH_GAPS = """
-CREATE OR REPLACE TABLE {table} AS
-SELECT value, side FROM range($size) AS wanted(number) LEFT JOIN day_of_block USING (number) ORDER BY number
+CREATE OR REPLACE TABLE {sheet} AS
+SELECT value AS v{day}, side AS s{day}
+FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE day = {day} AND block = {block}) USING (number)
+ORDER BY number
 """
+_OF_SEVERAL_DAYS = """
+CREATE OR REPLACE TABLE {sheet} AS
+SELECT {columns} FROM range({size}) AS wanted(number) LEFT JOIN (FROM numbered WHERE block = {block}) USING (number)
+GROUP BY number ORDER BY number
+"""
+_COLUMN = "max(CASE WHEN day = {day} THEN value END) AS v{day}, max(CASE WHEN day = {day} THEN side END) AS s{day}"
 """A table keeps the order of its rows."""
-_FORGET = "DELETE FROM {schema}.days WHERE list_contains($days, day) AND block BETWEEN $low AND $high"
-_NOTE = "INSERT INTO {schema}.days SELECT unnest($days), unnest($blocks), unnest($keys), unnest($empty)"
-
-
+_FORGET = """
+DELETE FROM {schema}.days WHERE list_contains($days, day) AND block BETWEEN $low AND $high RETURNING sheet, block
+"""
+_OLD = "DELETE FROM {schema}.days WHERE day < $before RETURNING sheet, block"
+_NOTE = "INSERT INTO {schema}.days SELECT unnest($days), unnest($blocks), unnest($keys), unnest($sheets)"
+_SHEETS = "SELECT DISTINCT sheet, block FROM {schema}.days"
+_NEXT_SHEET = "SELECT coalesce(max(sheet), 0) + 1 FROM {schema}.days"
 _SERIES = "(SELECT place, measure FROM {schema}.series WHERE block = {block}) s"
-_OLD = "DELETE FROM {schema}.days WHERE day < $before RETURNING day, block"
+
+
+class _FoldedDay(NamedTuple):
+    """A day of a block. `size`: one more than the number of its last series with a value."""
+
+    day: int
+    block: int
+    size: int
+    has_gaps: bool
 
 
 @dataclass(slots=True)
@@ -115,37 +144,46 @@ class DayColumns:
     keys: Mapping[int, str]
     bits: int
     values: float
-    filled: dict[tuple[int, int], bool] = field(default_factory=dict)
+    sheets: dict[tuple[int, int], int | None] = field(default_factory=dict)
+    """The sheet of a day and block."""
 
     def __post_init__(self) -> None:
         """Make what is missing, and read which days there are."""
         self.database.execute(_TABLES.format(schema=self.schema))
-        for day, block, key, is_empty in self.database.execute(f"FROM {self.schema}.days").fetchall():
+        for day, block, key, sheet in self.database.execute(f"FROM {self.schema}.days").fetchall():
             if self.keys.get(day) == key:
-                self.filled[day, block] = not is_empty
+                self.sheets[day, block] = sheet
 
     @property
     def blocks(self) -> int:
         """How many blocks there are."""
         return 1 << self.bits
 
+    @property
+    def shift(self) -> int:
+        """By how many bits the hash of a node is shifted to give its block."""
+        return 64 - self.bits
+
     def fold(self, days: Iterable[int], blocks: int) -> None:
         """Fold those of the days that are missing in the first blocks."""
         known = sorted({*days} & self.keys.keys())
-        missing = [day for day in known if any((day, block) not in self.filled for block in range(blocks))]
+        missing = [day for day in known if any((day, block) not in self.sheets for block in range(blocks))]
         for some, low, high in self._cut(missing, blocks):
             self._fold(some, low, high)
 
-    def write_source(self, block: int, days: Sequence[int]) -> tuple[str, list[int]]:
-        """Return the columns of a block as a FROM clause (`s`, and `t20440` for a day), and the days that it has."""
-        found = [day for day in days if self.filled.get((day, block))]
-        series = _SERIES.format(schema=self.schema, block=block)
-        return " POSITIONAL JOIN ".join([series, *(f"{self._name(day, block)} t{day}" for day in found)]), found
+    def write_source(self, block: int, days: Iterable[int]) -> tuple[str, dict[int, str]]:
+        """Return the columns of a block as a FROM clause, its series as `s`, and the name of each day's sheet.
+
+        Day 20440 of the sheet `t3` has its values in `t3.v20440`, and their sides in `t3.s20440`.
+        """
+        found = {day: sheet for day in days if (sheet := self.sheets.get((day, block))) is not None}
+        tables = [_SERIES.format(schema=self.schema, block=block)]
+        tables += [f"{self._name(sheet, block)} t{sheet}" for sheet in sorted({*found.values()})]
+        return " POSITIONAL JOIN ".join(tables), {day: f"t{sheet}" for day, sheet in found.items()}
 
     def drop_days(self, before: int) -> None:
-        """Forget the days before a day."""
-        for day, block in self._ask(_OLD, {"before": before}):
-            self.database.execute(f"DROP TABLE IF EXISTS {self._name(day, block)}")
+        """Forget the days before a day, and sheets that have none left."""
+        self._forget(_OLD, {"before": before})
 
     def _cut(self, days: Sequence[int], blocks: int) -> Iterator[tuple[Sequence[int], int, int]]:
         """Yield days and the first and the last of the blocks that are folded at once."""
@@ -157,39 +195,53 @@ class DayColumns:
                 yield days[start : start + at_once], low, min(low + step, blocks) - 1
 
     def _fold(self, days: Sequence[int], low: int, high: int) -> None:
-        asked: dict[str, object] = {"dates": make_dates(days), "low": low, "high": high, "shift": 64 - self.bits}
+        asked: dict[str, object] = {"dates": make_dates(days), "low": low, "high": high, "shift": self.shift}
         self._run(_NUMBERED, asked)
         if self._ask(_HAS_UNKNOWN)[0][0]:
             for step in (_UNKNOWN, _NAMED, *_LIST, _NUMBERED):
                 self._run(step, asked)
-        self._run(_FORGET, {**asked, "days": [*days]})
-        at = [(day, block) for day in days for block in range(low, high + 1)]
-        if not all(self._keep(day, block) for day, block in at):
+        if self._ask(_HAS_SEVERAL)[0][0]:
             self._run(_FOLDED, asked)
-            for day, block in at:
-                self._keep(day, block)
-        noted = {"days": [day for day, _ in at], "blocks": [block for _, block in at]}
-        told = {"keys": [self.keys[day] for day, _ in at], "empty": [not self.filled[one] for one in at]}
-        self._run(_NOTE, noted | told)
+        at = [(day, block) for day in days for block in range(low, high + 1)]
+        self.sheets |= dict.fromkeys(at) | self._make_sheets()
         self.database.execute("DROP TABLE numbered")
+        self._forget(_FORGET, {"days": [*days], "low": low, "high": high})
+        noted = {"days": [day for day, _ in at], "blocks": [block for _, block in at]}
+        told = {"keys": [self.keys[day] for day, _ in at], "sheets": [self.sheets[one] for one in at]}
+        self._run(_NOTE, noted | told)
 
-    def _keep(self, day: int, block: int) -> bool:
-        """Make the table of a day and block, if each series has one value at most; return whether it is so."""
-        self._run(_DAY, {"day": day, "block": block})
-        count, last, is_whole = self._ask(_COUNTS)[0]
-        if not is_whole and self._ask(_HAS_SEVERAL)[0][0]:
-            return False
-        if count:
-            query = (_WHOLE if is_whole else _WITH_GAPS).replace("{table}", self._name(day, block))
-            self._run(query, {"size": last + 1})
-        self.filled[day, block] = count > 0
-        return True
+    def _make_sheets(self) -> dict[tuple[int, int], int]:
+        """Make sheets of the rows of `numbered`, and return which one each day and block is in."""
+        found = [_FoldedDay._make(row) for row in self._ask(_SIZES)]
+        first = self._ask(_NEXT_SHEET)[0][0]
+        is_small = sum(one.size for one in found) <= VALUES_OF_SHEET
+        numbers = {day: first + (0 if is_small else at) for at, day in enumerate(sorted({one.day for one in found}))}
+        together = defaultdict[tuple[int, int], list[_FoldedDay]](list)
+        for one in found:
+            together[numbers[one.day], one.block].append(one)
+        for (sheet, block), days in together.items():
+            self.database.execute(_write_sheet(self._name(sheet, block), days))
+        return {(one.day, one.block): numbers[one.day] for one in found}
 
-    def _name(self, day: int, block: int) -> str:
-        return f"{self.schema}.day_{day}_{block}"
+    def _forget(self, query: str, values: Mapping[str, object]) -> None:
+        """Delete rows of `days`, and the sheets of which no day is left."""
+        there = self._ask(query, values)
+        for sheet, block in {*there} - {*self._ask(_SHEETS)} if there else ():
+            self.database.execute(f"DROP TABLE IF EXISTS {self._name(sheet, block)}")
+
+    def _name(self, sheet: int, block: int) -> str:
+        return f"{self.schema}.sheet_{sheet}_{block}"
 
     def _run(self, query: str, values: Mapping[str, object]) -> None:
         run(self.database, query.format(schema=self.schema, source=self.source), {**values})
 
     def _ask(self, query: str, values: Mapping[str, object] | None = None) -> list[Any]:
         return self.database.execute(query.format(schema=self.schema), values).fetchall()
+
+
+def _write_sheet(name: str, days: Sequence[_FoldedDay]) -> str:
+    """Return the statement that makes the table of a sheet."""
+    first, size = days[0], max(one.size for one in days)
+    columns = ", ".join(_COLUMN.format(day=one.day) for one in days)
+    query = _OF_SEVERAL_DAYS if len(days) > 1 else _WITH_GAPS if first.has_gaps else _WHOLE
+    return query.format(sheet=name, size=size, block=first.block, day=first.day, columns=columns)

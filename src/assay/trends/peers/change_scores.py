@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _HELD_AT = """
 CREATE OR REPLACE TEMP TABLE held_at AS
 SELECT anchor, place, segment, alike, serial, rack, position, pdu, switch, batch, sku, firmware, driver
-FROM (SELECT DISTINCT anchor FROM changes) JOIN intervals ON first_day <= anchor + 1 AND last_day >= anchor
+FROM placed JOIN intervals USING (place, segment) WHERE first_day <= anchor + 1 AND last_day >= anchor
 UNION ALL
-SELECT anchor, place, 0, hash('', ''), '', '', '', '', '', '', '', '', ''
-FROM (SELECT DISTINCT anchor FROM changes) CROSS JOIN (FROM places ANTI JOIN intervals USING (place))
+SELECT anchor, place, segment, hash('', ''), '', '', '', '', '', '', '', '', ''
+FROM placed ANTI JOIN intervals USING (place)
 """
 """Who held each place at the end of a day."""
 _SCORES = """
@@ -138,6 +138,6 @@ class ChangeScores:
 
 
 def score_changes(database: DuckDBPyConnection) -> None:
-    """Make the tables `scores` and `held_at` of the table `changes`."""
+    """Make the tables `scores` and `held_at` of the tables `changes` and `placed`."""
     for step in (_MACROS, _HELD_AT, _SCORES):
         database.execute(step)

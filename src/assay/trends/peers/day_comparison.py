@@ -133,7 +133,7 @@ def _read_days(
     keep_values(database, make_later_keys(database, history, keys, today), today)
     beyond = range(min(asked.weeks, default=today) - BEYOND_OF, today)
     keep_days_beyond(database, {day: digest(size.thinning, history[day]) for day in beyond if day in history})
-    measure_changes(database, today, columns, blocks)
+    measure_changes(database, [today], columns, blocks)
     score_changes(database)
 
 

@@ -28,11 +28,12 @@ WITH found AS (
   FROM scores s JOIN held_at h USING (anchor, place, segment) JOIN places p USING (place)
     JOIN measures m USING (measure)
   WHERE greatest(worse, worse_before, worse_two) >= $least
-), racks AS (SELECT DISTINCT measure, rack FROM found WHERE rack <> ''), moved AS (
-  SELECT measure, rack FROM scores JOIN held_at USING (anchor, place, segment) SEMI JOIN racks USING (measure, rack)
+), racks AS (SELECT DISTINCT anchor, measure, rack FROM found WHERE rack <> ''), moved AS (
+  SELECT anchor, measure, rack FROM scores JOIN held_at USING (anchor, place, segment)
+    SEMI JOIN racks USING (anchor, measure, rack)
   GROUP BY ALL HAVING count(*) > 4 AND median(worse) >= $least / 2
 )
-SELECT found.*, moved.rack IS NOT NULL AS is_of_rack FROM found LEFT JOIN moved USING (measure, rack)
+SELECT found.*, moved.rack IS NOT NULL AS is_of_rack FROM found LEFT JOIN moved USING (anchor, measure, rack)
 """
 """`is_of_rack`: its whole rack moved."""
 _PARTS = """node VARCHAR, subject VARCHAR, name VARCHAR, unit VARCHAR, anchor INT, place UBIGINT, segment INT,
@@ -59,12 +60,13 @@ def keep_high_scores(
     database: DuckDBPyConnection, columns: Sequence[DayColumns], blocks: int, keys: Mapping[int, str]
 ) -> None:
     """Have `kept.high` of the past days of these keys, from the first blocks."""
-    for anchor in find_missing(database, "high", _PARTS, keys):
-        measure_changes(database, anchor, columns, blocks)
+    missing = find_missing(database, "high", _PARTS, keys)
+    if missing:
+        measure_changes(database, missing, columns, blocks)
         score_changes(database)
         run(database, _HIGH, {"least": LEAST_KEPT})
         database.execute("INSERT INTO kept.high BY NAME FROM high")
-        note_keys(database, "high", {anchor: keys[anchor]})
+        note_keys(database, "high", {anchor: keys[anchor] for anchor in missing})
 
 
 def keep_values(database: DuckDBPyConnection, keys: Mapping[int, str], today: int) -> None:

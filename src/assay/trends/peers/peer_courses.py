@@ -6,10 +6,11 @@ days that belong to nobody, or to an earlier part, there is nothing to compare.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.trends.days.compared_days import OWN_TO
+from assay.trends.days.compared_days import COMPARED_AGO, OWN_TO
+from assay.trends.days.day_columns import DayColumns
 from assay.trends.days.day_queries import run
 
 if TYPE_CHECKING:
@@ -17,45 +18,53 @@ if TYPE_CHECKING:
 
 _PLACED = """
 CREATE OR REPLACE TEMP TABLE placed AS
-WITH held AS (
-  SELECT place, segment, greatest(first_day, $first) AS first_day, least(last_day, $anchor) AS last_day, alike
-  FROM intervals SEMI JOIN (
-    SELECT place, max(segment) AS segment FROM intervals
-    WHERE first_day <= $anchor - $own_to AND first_day <= last_day GROUP BY place
-  ) USING (place, segment)
+WITH anchors AS (SELECT unnest($anchors)::INT AS anchor), held AS (
+  SELECT anchor, place, max(segment) AS segment FROM intervals JOIN anchors ON first_day <= anchor - $own_to
+  WHERE first_day <= last_day AND (hash(node) >> $shift)::INT < $blocks GROUP BY anchor, place
+), cut AS (
+  SELECT anchor, place, segment, alike, greatest(first_day, anchor - $longest) AS first_day,
+    least(last_day, anchor) AS last_day
+  FROM intervals JOIN held USING (place, segment)
 ), spans AS (
-  SELECT place, any_value(segment) AS segment,
+  SELECT anchor, place, any_value(segment) AS segment,
     list({'first_day': first_day, 'last_day': last_day, 'alike': alike} ORDER BY first_day) AS spans
-  FROM held WHERE first_day <= last_day GROUP BY place
+  FROM cut WHERE first_day <= last_day GROUP BY anchor, place
 )
-SELECT place, segment, hash(spans) AS pattern, spans FROM spans
+SELECT anchor, place, segment, hash(spans) AS pattern, spans FROM spans
 UNION ALL
-SELECT place, 0, 0::UBIGINT, [{'first_day': $first, 'last_day': $anchor, 'alike': hash('', '')}]
-FROM places ANTI JOIN intervals USING (place)
+SELECT anchor, place, 0, 0::UBIGINT, [{'first_day': anchor - $longest, 'last_day': anchor, 'alike': hash('', '')}]
+FROM places CROSS JOIN anchors ANTI JOIN intervals USING (place) WHERE (hash(node) >> $shift)::INT < $blocks
 """
 """Only one part of a place can have been there for both windows. Of a place of which nobody knows who held it, the part
 is thought to be the same. `pattern`: places with the same one have the same peers on the same days."""
 _COURSES = """
 CREATE OR REPLACE TEMP TABLE courses AS
-WITH patterns AS (SELECT pattern, any_value(spans) AS spans FROM placed GROUP BY pattern), alikes AS (
-  SELECT pattern, day, span.alike AS alike
-  FROM (SELECT pattern, unnest(spans) AS span FROM patterns) JOIN (SELECT unnest($days) AS day)
-    ON day BETWEEN span.first_day AND span.last_day
-), used AS ({used})
-SELECT used.pattern, used.measure, {columns}
-FROM used JOIN alikes USING (pattern) JOIN middles ON kind = hash(used.measure, alike) AND middles.day = alikes.day
-GROUP BY ALL
+WITH patterns AS (SELECT anchor, pattern, any_value(spans) AS spans FROM placed GROUP BY anchor, pattern), alikes AS (
+  SELECT anchor, pattern, ago, any_value(span.alike) AS alike
+  FROM (SELECT anchor, pattern, unnest(spans) AS span FROM patterns) JOIN (SELECT unnest($ago) AS ago)
+    ON anchor - ago BETWEEN span.first_day AND span.last_day
+  GROUP BY anchor, pattern, ago
+), used AS ({used}), collected AS (
+  SELECT anchor, pattern, measure, map(list(ago), list(middle)) AS course
+  FROM used JOIN alikes USING (anchor, pattern) JOIN middles ON kind = hash(measure, alike) AND day = anchor - ago
+  GROUP BY anchor, pattern, measure
+)
+SELECT anchor, pattern, measure, {columns} FROM collected
 """
-_USED = "SELECT DISTINCT pattern, measure FROM {table} JOIN placed USING (place)"
+"""A map costs less to plan than a column of its own for each day."""
+_USED = "SELECT DISTINCT anchor, pattern, measure FROM {table} JOIN placed USING (place) WHERE block < $blocks"
 
 
-def make_courses(database: DuckDBPyConnection, anchor: int, days: Sequence[int], series: Iterable[str]) -> None:
-    """Make `placed` (place, segment, pattern) and `courses` (pattern, measure, `m20440` for a day) as of a day.
+def make_courses(
+    database: DuckDBPyConnection, anchors: Sequence[int], columns: Sequence[DayColumns], blocks: int
+) -> None:
+    """Make `placed` (anchor, place, segment, pattern) and `courses` (anchor, pattern, measure, `m7` for 7 days before).
 
-    `series`: the tables of series. The tables `places`, `intervals` and `middles` are there.
+    The tables `places`, `intervals` and `middles` are there.
     """
-    asked: dict[str, object] = {"anchor": anchor, "first": min(days), "own_to": OWN_TO, "days": list(days)}
+    asked: dict[str, object] = {"anchors": [*anchors], "blocks": blocks, "shift": columns[0].shift}
+    asked |= {"own_to": OWN_TO, "longest": COMPARED_AGO[0], "ago": COMPARED_AGO}
     run(database, _PLACED, asked)
-    columns = ", ".join(f"any_value(middle) FILTER (middles.day = {day}) AS m{day}" for day in days)
-    used = " UNION ".join(_USED.format(table=table) for table in series)
-    run(database, _COURSES.replace("{used}", used).replace("{columns}", columns), asked)
+    middles = ", ".join(f"course[{ago}] AS m{ago}" for ago in COMPARED_AGO)
+    used = " UNION ".join(_USED.format(table=f"{one.schema}.series") for one in columns)
+    run(database, _COURSES.replace("{used}", used).replace("{columns}", middles), asked)
