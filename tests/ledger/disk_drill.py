@@ -29,7 +29,7 @@ READING = {
     "history n1": "first seen",
     "history --outcomes": "",
     "tickets": "no open tickets",
-    "ledger verify": "the ledger is unchanged: 2 entries, 1 runs",
+    "ledger verify": "the ledger is unchanged: 2 entries, 1 run",
     "results": "2 outcomes on 2 nodes",
     "schedules": "",
     "show n1": "node_spec",
@@ -132,4 +132,4 @@ def check_writing_goes_on(root: Path) -> None:
     code, out, err = ask(root, "hold n1 --reason fan --who ann")
     assert code == 0, (out, err)
     assert err == "", err
-    assert "the ledger is unchanged: 3 entries, 1 runs" in ask(root, "ledger verify")[1]
+    assert "the ledger is unchanged: 3 entries, 1 run" in ask(root, "ledger verify")[1]

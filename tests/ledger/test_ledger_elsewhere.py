@@ -61,7 +61,7 @@ def test_the_verbs_find_a_ledger_on_postgresql(ask, fleet, postgres_place, monke
     assert "a new fan" in ask("history", "n0001").stdout
     assert "n0001" in ask("explain", "n0001").stdout
     assert "no open tickets" in ask("tickets").stdout
-    assert "ledger is unchanged: 3 entries, 1 runs" in ask("ledger", "verify").stdout
+    assert "ledger is unchanged: 3 entries, 1 run" in ask("ledger", "verify").stdout
     assert not (fleet / ".assay" / "ledger.sqlite").exists()
 
 

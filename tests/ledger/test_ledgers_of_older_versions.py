@@ -6,13 +6,15 @@ import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forked_assay import run_assay
-from sqlalchemy import create_engine, text
+from real_postgres import new_database
+from sqlalchemy import Connection, create_engine, inspect, text
 
-from assay.ledger.errors import SCHEMA_VERSION, LedgerError
-from assay.ledger.location import read_all_entries, read_sqlite_entries
+from assay.ledger.errors import SCHEMA_VERSION, UPGRADED_VERSIONS, LedgerReadWarning
+from assay.ledger.location import read_all_entries
 from assay.ledger.store import Ledger
 from assay.model.evidence import UNKNOWN_BASIS, EvidenceBasis
 from assay.model.ledger_entry import LedgerEntry
@@ -117,12 +119,59 @@ def test_the_ledger_stays_append_only_after_the_upgrade(old):
     ledger.close()
 
 
-def test_reading_an_old_ledger_says_what_to_do_and_changes_nothing(old):
-    with pytest.raises(LedgerError, match="an older assay wrote this ledger") as caught:
-        Ledger.open_for_reading(old)
-    assert "assay ledger upgrade" in caught.value.fix
-    if isinstance(old, Path):
-        assert [entry.id for entry in read_sqlite_entries(old)] == ["e1", "e2"], "entries have the form of then"
+@pytest.mark.parametrize("schema", UPGRADED_VERSIONS)
+def test_an_old_ledger_is_read_as_it_is_and_stays_so(place, schema):
+    make_old(place, schema)
+    with pytest.warns(LedgerReadWarning, match="an older assay wrote this ledger; it was read from a copy"):
+        reader = Ledger.open_for_reading(place)
+    told = reader.entries(), reader.runs(), reader.latest(), reader.chain_ends()
+    assert reader.verify() == []
+    reader.close()
+    assert read_version(place) == schema
+    upgraded = Ledger.open(place)
+    assert (upgraded.entries(), upgraded.runs(), upgraded.latest(), upgraded.chain_ends()) == told
+    assert told[0]
+    assert told[2]
+    upgraded.close()
+
+
+def read_version(place: Path | str) -> int:
+    engine = create_engine(f"sqlite:///{place}" if isinstance(place, Path) else place.replace(":", "+psycopg:", 1))
+    with engine.connect() as connection:
+        version: int = connection.execute(text("SELECT version FROM assay_ledger")).scalar_one()
+    engine.dispose()
+    return version
+
+
+@pytest.mark.parametrize("schema", UPGRADED_VERSIONS)
+def test_an_upgraded_ledger_has_the_tables_and_triggers_of_a_new_one(place, schema, request):
+    other = (
+        place.parent / "new.sqlite" if isinstance(place, Path) else new_database(request.getfixturevalue("postgres"))
+    )
+    found = []
+    for where in (make_old(place, schema), other):
+        ledger = Ledger.open(where)
+        with ledger._engine.connect() as connection:
+            found.append(describe_schema(connection))
+        ledger.close()
+    assert found[0] == found[1]
+
+
+def describe_schema(connection: Connection) -> Any:
+    """Return columns, indexes and triggers of each table."""
+    seen = inspect(connection)
+    if connection.dialect.name == "sqlite":
+        triggers = "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'"
+    else:
+        triggers = "SELECT trigger_name, event_object_table, action_statement FROM information_schema.triggers"
+    tables = {
+        table: (
+            sorted((one["name"], str(one["type"]), one["nullable"]) for one in seen.get_columns(table)),
+            sorted((str(one["name"]), one["column_names"]) for one in seen.get_indexes(table)),
+        )
+        for table in seen.get_table_names()
+    }
+    return tables, {tuple(row) for row in connection.execute(text(triggers))}
 
 
 def test_a_second_process_finds_the_ledger_upgraded(old):
@@ -148,16 +197,15 @@ def test_a_schema_4_ledger_of_a_later_commit_that_has_the_columns_is_upgraded_to
     database.close()
 
 
-def test_verbs_on_an_old_ledger_say_what_to_do_until_it_is_upgraded(tmp_path, old_file):
+def test_verbs_read_an_old_ledger_and_say_how_it_is_upgraded(tmp_path, old_file):
     (tmp_path / ".assay").mkdir()
     shutil.copy(old_file, tmp_path / ".assay/ledger.sqlite")
     done = run_assay("ledger", "verify", "--fleet", tmp_path, cwd=tmp_path)
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout[:35]) == (0, "the ledger is unchanged: 2 entries,")
     assert "assay ledger upgrade" in done.stderr
-    assert "Traceback" not in done.stderr
     upgraded = run_assay("ledger", "upgrade", "--fleet", tmp_path, cwd=tmp_path)
     assert (upgraded.returncode, upgraded.stdout[:27]) == (0, "the ledger has schema versi")
-    assert run_assay("ledger", "verify", "--fleet", tmp_path, cwd=tmp_path).returncode == 0
+    assert run_assay("ledger", "verify", "--fleet", tmp_path, cwd=tmp_path).stderr == ""
 
 
 @pytest.fixture

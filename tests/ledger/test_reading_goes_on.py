@@ -17,9 +17,8 @@ from small_disk import run_on_small_disk
 from sqlalchemy import text
 
 from assay.ledger import sqlite_source
-from assay.ledger.errors import LedgerError
+from assay.ledger.errors import LedgerError, LedgerReadWarning
 from assay.ledger.location import read_all_entries
-from assay.ledger.sqlite_source import LedgerReadWarning
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry

@@ -12,6 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from assay.ledger import tables
+from assay.ledger.copies.older_ledger import open_upgraded_copy
 from assay.ledger.errors import (
     LEDGER_VARIABLE,
     SCHEMA_VERSION,
@@ -67,7 +68,21 @@ def open_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
 
 
 def open_reading_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
-    """Return an engine that only reads the ledger at `url`, wherever it can be read. Raises AssayError."""
+    """Return an engine that only reads the ledger at `url`, wherever it can be read. Raises AssayError.
+
+    An older ledger is read from an upgraded copy.
+    """
+    engine = open_source_engine(url, patience_s)
+    with open_snapshot(engine) as connection:
+        if _version(connection) == SCHEMA_VERSION:
+            return engine
+        copy = open_upgraded_copy(connection, name_ledger(engine))
+    engine.dispose()
+    return copy
+
+
+def open_source_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
+    """Return an engine that only reads the ledger at `url`, in the schema that it has. Raises AssayError."""
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database))
         _require_file(file)
@@ -79,9 +94,9 @@ def open_reading_engine(url: URL, patience_s: float = LOCK_TIMEOUT_S) -> Engine:
     with open_reader(engine) as connection:
         version = _version(connection)
     if version is None:
-        raise make_not_a_ledger_error([], _display_name(engine))
-    if version != SCHEMA_VERSION:
-        raise make_schema_version_error(version, _display_name(engine))
+        raise make_not_a_ledger_error([], name_ledger(engine))
+    if version not in (SCHEMA_VERSION, *UPGRADED_VERSIONS):
+        raise make_schema_version_error(version, name_ledger(engine))
     return engine
 
 
@@ -187,7 +202,7 @@ def _check_schema(engine: Engine) -> None:
     if version is None or version in UPGRADED_VERSIONS:
         _create_or_upgrade_schema(engine)
     elif version != SCHEMA_VERSION:
-        raise make_schema_version_error(version, _display_name(engine))
+        raise make_schema_version_error(version, name_ledger(engine))
 
 
 def _create_or_upgrade_schema(engine: Engine) -> None:
@@ -208,9 +223,9 @@ def _version(connection: Connection) -> int | None:
         version: int = connection.execute(select(tables.schema_info.c.version)).scalar_one()
         return version
     if names and connection.dialect.name == "sqlite":
-        raise make_not_a_ledger_error(names, _display_name(connection.engine))
+        raise make_not_a_ledger_error(names, name_ledger(connection.engine))
     if taken := sorted(set(names) & set(tables.metadata.tables)):
-        raise make_not_a_ledger_error(taken, _display_name(connection.engine))
+        raise make_not_a_ledger_error(taken, name_ledger(connection.engine))
     return None
 
 
@@ -220,12 +235,13 @@ def translate_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise make_database_error(str(error.orig), _display_name(engine)) from error
+        raise make_database_error(str(error.orig), name_ledger(engine)) from error
     except SQLAlchemyError as error:
-        raise LedgerError(f"the ledger failed: {error}", where=_display_name(engine)) from error
+        raise LedgerError(f"the ledger failed: {error}", where=name_ledger(engine)) from error
 
 
-def _display_name(engine: Engine) -> str:
+def name_ledger(engine: Engine) -> str:
+    """Return the path or URL of a ledger as people see it, without its password."""
     if engine.dialect.name == "sqlite":
         return str(engine.url.database)
     return (

@@ -15,9 +15,23 @@ UPGRADED_VERSIONS = (4, 5)
 FULL_BELOW_BYTES = 128 * 1024
 """A disk with less than this free is full: SQLite writes a log of some pages even for one entry."""
 
+BROKEN_LEDGER_FIX = "keep this ledger as it is, find out who changed it, and continue with the last copy that verifies"
+
 
 class LedgerError(AssayError):
     """A ledger that cannot be read or written, whatever the reason. Verbs that only read go on without it."""
+
+
+class LedgerReadWarning(UserWarning):
+    """Something that people should know about a ledger that was read nevertheless."""
+
+
+class BrokenLedgerError(LedgerError):
+    """A ledger that somebody changed, as its hash chains show."""
+
+    def __init__(self, problems: list[str], where: str) -> None:
+        super().__init__(f"this ledger cannot be verified: {problems[0]}", where=where, fix=BROKEN_LEDGER_FIX)
+        self.problems = problems
 
 
 _DATABASE_ERRORS = (
@@ -85,10 +99,5 @@ def make_not_a_ledger_error(tables: list[str], where: str) -> LedgerError:
 
 def make_schema_version_error(version: int, where: str) -> LedgerError:
     """Return the error for a ledger that another version of assay wrote."""
-    if version in UPGRADED_VERSIONS:
-        what = f"an older assay wrote this ledger (schema version {version}); this one reads version {SCHEMA_VERSION}"
-        return LedgerError(
-            what, where=where, fix="call `assay ledger upgrade`: it keeps everything, and can be repeated"
-        )
     what = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
     return LedgerError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")

@@ -19,19 +19,17 @@ from assay.ledger.errors import SCHEMA_VERSION
 from assay.ledger.hash_chain import HASHED_OUTCOME_FIELDS
 from assay.ledger.interned_texts import NO_TEXT
 
-ADDED_COLUMNS = ("basis", "judged_by")
-_ADDED_PLACES = tuple(HASHED_OUTCOME_FIELDS.index(name) for name in ADDED_COLUMNS)
+ADDED_COLUMNS: dict[str, int | str] = {"basis": NO_TEXT, "judged_by": NO_TEXT, "numbers": ""}
+"""The columns of `outcome` that schema 4 did not have, and what they hold in its outcomes."""
+_ADDED_PLACES = tuple(HASHED_OUTCOME_FIELDS.index(name) for name in ADDED_COLUMNS if name in HASHED_OUTCOME_FIELDS)
 
 
 def upgrade_schema(connection: Connection) -> None:
     """Bring a ledger of schema 4 or 5 to the present schema, inside the writing transaction of `connection`."""
     name, seen = tables.outcomes.name, inspect(connection)
     known = {column["name"] for column in seen.get_columns(name)}
-    kinds = {
-        **dict.fromkeys(ADDED_COLUMNS, f"INTEGER NOT NULL DEFAULT {NO_TEXT}"),
-        "numbers": "TEXT NOT NULL DEFAULT ''",
-    }
-    for column, kind in kinds.items():
+    for column, content in ADDED_COLUMNS.items():
+        kind = f"INTEGER NOT NULL DEFAULT {content}" if isinstance(content, int) else "TEXT NOT NULL DEFAULT ''"
         if column not in known:
             connection.execute(text(f"ALTER TABLE {name} ADD COLUMN {column} {kind}"))
     connection.execute(text("DROP INDEX IF EXISTS outcome_by_run"))  # the numbers of a run's outcomes have no gaps
@@ -42,13 +40,17 @@ def upgrade_schema(connection: Connection) -> None:
 
 
 def _make_members(connection: Connection, members: Table) -> None:
-    """Make the table of subjects: each stands alone in all that there is."""
     connection.execute(CreateTable(members))
     for index in members.indexes:
         connection.execute(CreateIndex(index))
+    fill_members(connection)
+
+
+def fill_members(connection: Connection) -> None:
+    """Fill the table of subjects in a ledger of schema 4 or 5, whose subjects all stand alone."""
     subject = tables.outcomes.c.subject
     alone = select(subject, literal(0), subject).distinct()
-    connection.execute(members.insert().from_select(["list", "place", "subject"], alone))
+    connection.execute(tables.members.insert().from_select(["list", "place", "subject"], alone))
 
 
 def select_hashed_columns(lines: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.ledger.errors import LedgerError, describe_storage, make_no_read_error
+from assay.ledger.errors import LedgerError, LedgerReadWarning, describe_storage, make_no_read_error
 
 COPIED = ("", "-wal", "-journal")
 """Endings of the files that make up a ledger; SQLite makes `-shm` anew."""
@@ -34,10 +34,6 @@ FileStamps = tuple[tuple[int, int] | None, ...]
 
 _held_files: set[str] = set()
 """The files on whose lock this process has waited in vain."""
-
-
-class LedgerReadWarning(UserWarning):
-    """Something that people should know about a ledger that was read nevertheless."""
 
 
 class SqliteSource:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.ledger.errors import BROKEN_LEDGER_FIX
 from assay.ledger.seals.seal import HASH_OF_NOTHING, LedgerSeal
 from assay.ledger.seals.seal_comparison import AnchorReport, count_unproven, format_contradictions, format_extent
 from assay.ledger.seals.sealing import SealedAnchor
 from assay.model.text_lists import format_count
 
-BROKEN_FIX = "keep this ledger as it is, find out who changed it, and continue with the last copy that verifies"
 UNANCHORED = "nothing outside of the ledger proves it; to change that: assay ledger seal --anchor ANCHOR"
 OLD_SEAL = "this seal of an older assay covers the entries only, no runs and no outcomes: keep the new one"
 
@@ -61,17 +61,26 @@ class LedgerVerification:
                 lines.append(f"  {UNANCHORED}")
             lines.append(f"  its seal is {self.ends}")
         if self.contradictions:
-            lines.append(f"  → {BROKEN_FIX}")
+            lines.append(f"  → {BROKEN_LEDGER_FIX}")
         return "\n".join(lines)
 
     def _headline(self) -> list[str]:
         if self.contradictions:
             return ["the ledger is broken", *(_indent(line) for line in self.problems)]
-        runs = self.ends.run.seq if self.ends.run else 0
-        size = f"the ledger is unchanged: {self.ends.entry.seq:,} entries, {runs:,} runs"
+        size = f"the ledger is unchanged: {count_lines(self.ends)}"
         if not self.problems:
             return [size]
         return [f"{size}; but not every anchor says so", *(_indent(line) for line in self.problems)]
+
+
+def count_lines(ends: LedgerSeal) -> str:
+    """Return how many entries and runs a ledger with these ends has, in words."""
+    return f"{_count_entries(ends.entry.seq)}, {format_count(ends.run.seq if ends.run else 0, 'run')}"
+
+
+def format_broken(what: str, problems: Sequence[str]) -> str:
+    """Return that a ledger is broken: `what` was not done with it, and why."""
+    return "\n".join([f"the ledger is broken: {what}", *map(_indent, problems), f"  → {BROKEN_LEDGER_FIX}"])
 
 
 def format_proof(report: AnchorReport, ends: LedgerSeal) -> str:
@@ -85,7 +94,7 @@ def format_proof(report: AnchorReport, ends: LedgerSeal) -> str:
 def format_sealing(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> str:
     """Return in which anchors a ledger was sealed, or why not."""
     if problems:
-        return "\n".join(["the ledger is broken: nothing was sealed", *map(_indent, problems), f"  → {BROKEN_FIX}"])
+        return format_broken("nothing was sealed", problems)
     done = [f"{one.anchor} keeps the seal" for one in sealed if not one.refusal]
     failed = [f"not sealed: {one.refusal}" for one in sealed if one.refusal]
     pushed = [

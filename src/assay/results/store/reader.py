@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from assay.results.store.schema import (
     UPGRADED_VERSION,
     deciding_condition,
     upgrade_run_file,
+    upgrade_run_tables,
 )
 
 _OUTCOMES = """
@@ -55,7 +57,7 @@ class StoredRun:
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:
-        """Open a run's file for reading, and upgrade an older one first. Raises AssayError for any other file."""
+        """Open a run's file for reading, an older one upgraded. Raises AssayError for any other file."""
         try:
             connection, version = _open_readable(path)
             if version == UPGRADED_VERSION:
@@ -201,13 +203,15 @@ class StoredRun:
 
 
 def _open_upgraded(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Upgrade a file and open it; where it cannot be written, open an upgraded copy of it in memory."""
     try:
         upgrade_run_file(path)
-    except sqlite3.OperationalError as error:
-        what = f"an older assay wrote this run, and the file cannot be upgraded: {error}"
-        raise AssayError(
-            what, where=str(path), fix="let its owner open it once, or copy it to where you may write"
-        ) from None
+    except sqlite3.OperationalError:
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        with closing(_open_readable(path)[0]) as stored:
+            stored.backup(copy)
+        upgrade_run_tables(copy)
+        return copy, RUN_FILE_VERSION
     return _open_readable(path)
 
 

@@ -77,11 +77,17 @@ def open_writable(path: Path) -> sqlite3.Connection:
 
 
 def upgrade_run_file(path: Path) -> None:
-    """Bring a file of version 1 to the present version. Raises sqlite3.Error where it cannot be written.
+    """Bring a file of version 1 to the present version. Raises sqlite3.Error where it cannot be written."""
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as connection:
+        upgrade_run_tables(connection)
+
+
+def upgrade_run_tables(connection: sqlite3.Connection) -> None:
+    """Bring the tables of version 1 to the present version.
 
     Version 2 says what each document rests on; of an older one, nothing is known.
     """
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as connection, transaction(connection):
+    with transaction(connection):
         if connection.execute("PRAGMA user_version").fetchone()[0] == UPGRADED_VERSION:
             connection.execute("ALTER TABLE document ADD COLUMN basis TEXT NOT NULL DEFAULT ''")
             connection.execute(f"PRAGMA user_version = {RUN_FILE_VERSION}")

@@ -1,4 +1,4 @@
-"""`assay ledger`: verifies the hash chains of the ledger, and seals them in places outside of it."""
+"""`assay ledger`: verifies the ledger, seals it in places outside of it, copies and upgrades it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.verbs.operate.ledger_copies import backup, open_ledger_workspace, restore
 from assay.cli.workspace import Workspace
-from assay.ledger.location import locate_existing_ledger
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ Anchors = Annotated[
 
 @ledger_app.callback()
 def _ledger() -> None:
-    """Verify the ledger, and seal it outside."""
+    """Verify the ledger, seal it outside, and copy it."""
+
+
+ledger_app.command()(backup)
+ledger_app.command()(restore)
 
 
 @ledger_app.command()
@@ -63,7 +67,7 @@ def verify(
     from assay.ledger.seals.seal import make_seal, parse_seal
     from assay.ledger.seals.seal_comparison import check_anchor, find_contradictions
 
-    workspace = _open_workspace(fleet)
+    workspace = open_ledger_workspace(fleet)
     given = parse_seal(seal) if seal else None
     ledger, (anchors, lost) = workspace.ledger_for_reading, _find_anchors(workspace, anchor)
     told = LedgerVerification(
@@ -91,7 +95,7 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     from assay.ledger.seals.seal import make_seal
     from assay.ledger.seals.sealing import seal_ledger
 
-    workspace = _open_workspace(fleet)
+    workspace = open_ledger_workspace(fleet)
     anchors, lost = _find_anchors(workspace, anchor)
     if lost:
         raise AssayError(lost[0].unreadable)
@@ -121,17 +125,9 @@ def upgrade(fleet: FleetDir = Path()) -> None:
     """
     from assay.ledger.errors import SCHEMA_VERSION
 
-    workspace = _open_workspace(fleet)
+    workspace = open_ledger_workspace(fleet)
     workspace.ledger.close()
     typer.echo(f"the ledger has schema version {SCHEMA_VERSION}: {workspace.ledger_location}")
-
-
-def _open_workspace(fleet: Path) -> Workspace:
-    workspace = Workspace(fleet.resolve())
-    if not locate_existing_ledger(workspace.data_dir):
-        where = str(workspace.ledger_location)
-        raise AssayError("there is no ledger yet", where=where, fix="run: assay reconcile --once")
-    return workspace
 
 
 def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor], list[AnchorReport]]:
