@@ -54,7 +54,19 @@ READS = [
 ]
 """Every read-only verb that shows what is in the ledger."""
 ELSEWHERE = {
-    *("init", "check", "doctor", "plan", "show", "specs", "policy", "images", "boot", "replay"),  # read files
+    *(
+        "init",
+        "upgrade",
+        "check",
+        "doctor",
+        "plan",
+        "show",
+        "specs",
+        "policy",
+        "images",
+        "boot",
+        "replay",
+    ),  # read files
     *("observe", "faults", "agent", "slurm", "lab", "fabric"),  # read nodes, logs, fabrics
     *("suites", "validate", "results", "collectives", "rejudge", "gate", "report", "prune"),  # read runs
     *("serve", "reconcile", "hold", "release", "move", "zap", "wipe", "certify"),  # act

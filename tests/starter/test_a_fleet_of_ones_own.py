@@ -21,6 +21,7 @@ from assay.fleet.json_schemas import build_schemas, format_schema
 from assay.fleet.repository_check import check_repository
 from assay.harness.suite_verification.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
 from assay.starter.new_repository import EXCLUDED_PATHS, OWN_FILES, SHARED_PATHS
+from assay.starter.starter_record import read_record
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ("pull-request.yml", "merge.yml", "scheduled.yml")
@@ -93,6 +94,17 @@ def test_it_is_a_git_repository_whose_first_commit_is_its_owners(made: Path) -> 
         check=False,
     )
     assert ignored.stdout.split() == [".assay/ledger.sqlite", "reports/runs", ".venv/bin"]
+
+
+def test_it_knows_what_was_copied_and_what_is_the_sites_own(made: Path) -> None:
+    record = read_record(made)
+    assert record
+    assert (record.version, record.ci) == (version("assay-fleet"), "github")
+    files = {file.relative_to(made) for file in made.rglob("*") if file.is_file()}
+    own = {file.as_posix() for file in files if file.parts[0] not in (".git", ".assay-starter")} - set(record.hashes)
+    assert own == {"CODEOWNERS", "inventory/h100-a.yml", "specs/fabrics/compute.yaml", "specs/owners.yaml"}
+    for path, text in record.texts.items():
+        assert (made / path).read_bytes() == text
 
 
 def test_it_pins_this_version_of_assay(made: Path) -> None:

@@ -56,6 +56,7 @@ ORDERS = "Give orders"
 FABRIC_AND_LAB = "Fabric and virtual fleet"
 VERBS = {
     "init": Verb("verbs.declare.init", DECLARE, "Create a fleet repository."),
+    "upgrade": Verb("verbs.declare.upgrade", DECLARE, "Bring a fleet repository to this version of assay."),
     "check": Verb("verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
     "doctor": Verb("verbs.declare.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
     "plan": Verb("verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from assay.fleet.json_schemas import write_schemas
@@ -13,7 +15,8 @@ from assay.fleet.rules.code_owners import FILE as CODE_OWNERS
 from assay.fleet.rules.code_owners import format_code_owners
 from assay.fleet.spec_reader import read_specs
 from assay.model.errors import AssayError
-from assay.starter.own_requirement import make_requirement
+from assay.starter.own_requirement import NAME, make_requirement
+from assay.starter.starter_record import StarterRecord, format_record, make_record
 
 HERE = Path(__file__).parent
 OWN_FILES = HERE / "own"
@@ -42,6 +45,9 @@ stay out."""
 CI_PATHS = {"github": ".github", "gitlab": ".gitlab-ci.yml"}
 """What each forge reads. `both` copies the paths of all."""
 
+SITE_PATHS = ("inventory", "specs/fabrics", "specs/owners.yaml", CODE_OWNERS)
+"""Examples that a site replaces by its own. No later version of assay touches them."""
+
 RENAMED_FILES = {"gitignore": ".gitignore"}
 """Name in the package → name in the repository, for files that would have an effect inside the package."""
 
@@ -53,12 +59,22 @@ def create_repository(folder: Path, ci: str = "github") -> None:
     """
     _require_empty(folder)
     try:
-        _fill(folder, [path for forge, path in CI_PATHS.items() if ci not in (forge, "both")])
+        _fill(folder, ci)
+        for path, content in format_record(_make_record(folder, ci)).items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(content)
     except OSError as error:
         raise AssayError(
             f"cannot be written: {error.strerror or error}", where=str(error.filename or folder)
         ) from error
     _init_git(folder)
+
+
+def render_starter(ci: str) -> tuple[str, dict[str, bytes]]:
+    """Return this version of assay, and the files that it copies into a fleet repository, but for the site's own."""
+    with tempfile.TemporaryDirectory(prefix="assay-upgrade-") as folder:
+        _fill(Path(folder), ci)
+        return version(NAME), _read_shared_files(Path(folder))
 
 
 def find_example() -> Path:
@@ -78,7 +94,23 @@ def _require_empty(folder: Path) -> None:
         raise AssayError(f"{folder} is not empty: it holds {names[0]}{more}", fix=fix)
 
 
-def _fill(folder: Path, left_out: Sequence[str]) -> None:
+def _make_record(folder: Path, ci: str) -> StarterRecord:
+    return make_record(version(NAME), ci, _read_shared_files(folder))
+
+
+def _read_shared_files(folder: Path) -> dict[str, bytes]:
+    """Return what was copied into a folder and may change in a later version."""
+    files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {path.as_posix(): file.read_bytes() for path, file in files.items() if not is_of_site(path.as_posix())}
+
+
+def is_of_site(path: str) -> bool:
+    """Return whether no version of assay touches a path of a fleet repository."""
+    return any(Path(path).is_relative_to(other) for other in (*SITE_PATHS, ".git"))
+
+
+def _fill(folder: Path, ci: str) -> None:
+    left_out = [path for forge, path in CI_PATHS.items() if ci not in (forge, "both")]
     for name in SHARED_PATHS:
         _copy(find_example(), find_example() / name, folder, left_out)
     _copy(OWN_FILES, OWN_FILES, folder, left_out)

@@ -53,7 +53,7 @@ def parts(
     The share that still works is the estimate of Kaplan and Meier, with a band of 95 % confidence. Groups are compared
     by the log-rank test. Days count since a part was first seen here. Exit codes: 0 shown; 2 a file is wrong.
     """
-    from assay.cli.render.part_lines import format_survival
+    from assay.cli.render.trends.part_lines import format_survival
 
     workspace = _find_fleet(context, fleet)
     moment = parse_moment(as_of, workspace)
@@ -78,7 +78,7 @@ def soak(
 
     Exit codes: 0 shown; 2 a file is wrong.
     """
-    from assay.cli.render.part_lines import format_soaks
+    from assay.cli.render.trends.part_lines import format_soaks
     from assay.trends.parts.soak_costs import measure_soaks
 
     workspace = _find_fleet(context, fleet)
@@ -95,7 +95,7 @@ def burn_in(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", 
 
     The parts of each delivery are ranked by what they read. Exit codes: 0 shown; 2 the ledger cannot be read.
     """
-    from assay.cli.render.part_lines import format_acceptances
+    from assay.cli.render.trends.part_lines import format_acceptances
     from assay.trends.parts.acceptance_ranks import judge_acceptances
     from assay.trends.parts.ledger_stays import make_failures, make_stays, read_acceptances
     from assay.trends.parts.part_stays import FailureTimes, days_of

@@ -25,7 +25,7 @@ def missed(
     Those that cost most node-hours stand first. Then come the checks worth writing. Exit codes: 0 shown; 2 there is no
     history.
     """
-    from assay.cli.render.missed_lines import format_missed
+    from assay.cli.render.trends.missed_lines import format_missed
     from assay.results.history.outcome_and_pool_queries import OutcomeHistory
     from assay.results.history.parquet_files import OUTCOMES_TABLE, history_folder, list_day_folders
     from assay.trends.missed.missed_failures import find_missed_failures
@@ -50,7 +50,7 @@ def limits(
     A better limit comes with what it would have shown: the failures foreseen, and the alarms that nothing followed. No
     file is changed. Exit codes: 0 shown; 2 there is no history.
     """
-    from assay.cli.render.limit_lines import format_limits
+    from assay.cli.render.trends.limit_lines import format_limits
     from assay.controller.tuning.limit_reviews import review_fleet_limits
     from assay.results.history.parquet_files import history_folder
 

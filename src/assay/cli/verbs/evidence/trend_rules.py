@@ -26,7 +26,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     A rule that does not earn its keep only observes from then on. A reviewed change of the rule begins its record
     anew. Exit codes: 0 shown; 2 there is no ledger.
     """
-    from assay.cli.render.rule_record_lines import format_records
+    from assay.cli.render.trends.rule_record_lines import format_records
 
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
     moment = parse_moment(as_of, workspace)

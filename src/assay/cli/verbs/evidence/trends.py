@@ -98,9 +98,9 @@ def trends(
 
 
 def _format(report: TrendReport) -> Iterator[str]:
-    from assay.cli.render.part_lines import format_risks
-    from assay.cli.render.rule_record_lines import format_records
-    from assay.cli.render.trend_lines import format_answer
+    from assay.cli.render.trends.part_lines import format_risks
+    from assay.cli.render.trends.rule_record_lines import format_records
+    from assay.cli.render.trends.trend_lines import format_answer
 
     yield from format_answer(report.answer, report.advised)
     yield from format_risks(report.risks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from assay.cli.render.missed_lines import shorten_check
+from assay.cli.render.trends.missed_lines import shorten_check
 from assay.model.backtest_report import describe_record
 from assay.model.text_lists import format_count, format_list
 
