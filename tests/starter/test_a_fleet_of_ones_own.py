@@ -21,7 +21,7 @@ from assay.fleet.json_schemas import build_schemas, format_schema
 from assay.fleet.repository_check import check_repository
 from assay.harness.suite_verification.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
 from assay.starter.new_repository import EXCLUDED_PATHS, OWN_FILES, SHARED_PATHS
-from assay.starter.starter_record import read_record
+from assay.starter.starter_record import TEXTS, read_record
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ("pull-request.yml", "merge.yml", "scheduled.yml")
@@ -103,6 +103,8 @@ def test_it_knows_what_was_copied_and_what_is_the_sites_own(made: Path) -> None:
     files = {file.relative_to(made) for file in made.rglob("*") if file.is_file()}
     own = {file.as_posix() for file in files if file.parts[0] not in (".git", ".assay-starter")} - set(record.hashes)
     assert own == {"CODEOWNERS", "inventory/h100-a.yml", "specs/fabrics/compute.yaml", "specs/owners.yaml"}
+    assert set(record.hashes) - set(record.texts) > {"specs/schemas/gates.json", "docs/commands.md", "README.md"}
+    assert (made / TEXTS).stat().st_size < 500_000, "hooks that refuse large files begin there"
     for path, text in record.texts.items():
         assert (made / path).read_bytes() == text
 

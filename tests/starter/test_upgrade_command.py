@@ -75,9 +75,10 @@ def test_a_conflict_is_exit_code_1_shown_and_written(copied: CopiedFleet, upgrad
         assert done.exit_code == 1
         assert "conflict  suites/a.py: 1 place that both sides changed\n" in done.stdout
     assert "`git status` lists them" in done.stdout
-    refused = upgrade("--apply", theirs={**MERGED, A: "newest\n"})
-    assert isinstance(refused.exception, AssayError)
-    assert "not committed: " in str(refused.exception)
+    for words in ((), ("--apply",)):
+        refused = upgrade(*words, theirs={**MERGED, A: "newest\n"})
+        assert isinstance(refused.exception, AssayError)
+        assert "conflicts are open: suites/a.py" in str(refused.exception)
 
 
 def test_machines_get_every_file(copied: CopiedFleet, upgrade: Upgrade) -> None:

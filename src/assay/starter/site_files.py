@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from assay.fleet.git import read_git_error, run_git
 from assay.model.errors import AssayError
+from assay.model.text_lists import format_list
 from assay.starter.starter_record import FOLDER
 
 MOST_BYTES = 4 * 2**20
@@ -57,6 +58,13 @@ class SiteFiles:
         prefix = self.run_git("rev-parse", "--show-prefix").strip("\n")
         told = self.run_git("status", *options, "--", *wanted).split("\0")
         return sorted({line[3:].removeprefix(prefix) for line in told if line})
+
+    def require_no_conflicts(self) -> None:
+        """Raise AssayError while conflicts of a merge, or of an earlier upgrade, are open."""
+        found = self.run_git("diff", "--name-only", "--diff-filter=U", "--relative", "-z").split("\0")
+        if paths := sorted({path for path in found if path}):
+            fix = "choose between the marked lines, `git add` the files, commit, then again"
+            raise AssayError(f"conflicts are open: {format_list(paths)}", where=str(self.root), fix=fix)
 
     def run_git(self, *command: str, stdin: bytes = b"") -> str:
         """Return what a git command prints. Raises AssayError if git refuses."""

@@ -19,6 +19,17 @@ from assay.model.errors import AssayError
 
 FOLDER = ".assay-starter"
 RECORD, TEXTS = f"{FOLDER}/record.json", f"{FOLDER}/texts.tar.gz"
+KEPT_ONCE_CHANGED = (
+    "README.md",
+    "requirements.txt",
+    "suites/recordings/fabric-compute.json",
+    "suites/recordings/week-compute.json",
+)
+"""A site that changed one of these wrote its own: a merge would mix two things that have nothing in common."""
+
+GENERATED = ("specs/schemas", "docs/reference", "docs/commands.md", "docs/checks.md", "docs/metrics.md")
+"""Each version writes these anew. Their texts would be a third of the record, for merges that nobody wants."""
+
 FORGES = ("github", "gitlab", "both")
 TAKE_IT_BACK = f"take it from a commit in which it was whole: `git checkout COMMIT -- {FOLDER}`"
 
@@ -34,12 +45,12 @@ class StarterRecord:
 
 
 def make_record(version: str, ci: str, files: Mapping[str, bytes]) -> StarterRecord:
-    """Return the record of these files. Of a binary file only the hash is kept: nothing can be merged into it."""
+    """Return the record of these files. Of a file into which nothing will be merged, only the hash is kept."""
     return StarterRecord(
         version,
         ci,
         {path: hash_content(content) for path, content in sorted(files.items())},
-        {path: content for path, content in sorted(files.items()) if is_text(content)},
+        {path: content for path, content in sorted(files.items()) if _is_mergeable(path, content)},
     )
 
 
@@ -85,6 +96,10 @@ def is_text(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _is_mergeable(path: str, content: bytes) -> bool:
+    return is_text(content) and not any(PurePosixPath(path).is_relative_to(x) for x in (*KEPT_ONCE_CHANGED, *GENERATED))
 
 
 def _is_inside(path: str) -> bool:

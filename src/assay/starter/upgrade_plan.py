@@ -10,25 +10,24 @@ from typing import Literal, NamedTuple
 from assay.model.text_lists import format_count
 from assay.starter.new_repository import is_of_site
 from assay.starter.site_files import SiteFiles
-from assay.starter.starter_record import StarterRecord, format_record, hash_content, is_text, make_record
+from assay.starter.starter_record import (
+    KEPT_ONCE_CHANGED,
+    StarterRecord,
+    format_record,
+    hash_content,
+    is_text,
+    make_record,
+)
 from assay.starter.text_merge import Labels, find_moved, merge_texts
 
 Status = Literal["unchanged", "updated", "merged", "kept", "conflict", "new", "removed"]
-KEPT_ONCE_CHANGED = (
-    "README.md",
-    "requirements.txt",
-    "suites/recordings/fabric-compute.json",
-    "suites/recordings/week-compute.json",
-)
-"""A site that changed one of these wrote its own: a merge would mix two things that have nothing in common."""
-
 MOVED_STATUS: dict[Status, Status] = {"unchanged": "updated", "kept": "merged"}
 DELETED = "you deleted it"
 GONE = "assay no longer has it, and you never changed it"
 YOURS = "you changed it, and assay did not"
 REPLACED = "you wrote your own; assay's changes to it stay out"
 CONTAINED = "it has assay's changes already"
-BINARY = "both sides changed it, and it is no text; yours stays"
+UNMERGEABLE = "both sides changed it, and it is binary or generated; yours stays"
 OWN_NOW = "assay no longer has it; you changed it, so it is your own now"
 OWN_FILE = "assay has a file of this name too; yours stays"
 
@@ -152,7 +151,7 @@ def _make_change(trio: _Trio, verdict: _Verdict, source: str) -> FileChange:
 
 
 class _Trio(NamedTuple):
-    """One file on three sides: `path` once, `here` now. Of a binary file, `base` is not known, only its hash."""
+    """One file on three sides: `path` once, `here` now. `base` is None if the record has only its hash."""
 
     path: str
     here: str
@@ -190,7 +189,7 @@ def _decide(sides: _Sides, trio: _Trio) -> _Verdict:
 def _merge(sides: _Sides, trio: _Trio, theirs: bytes) -> _Verdict:
     """Merge what both sides changed."""
     if trio.base is None or not is_text(trio.ours) or not is_text(theirs):
-        return _Verdict("conflict", trio.ours, BINARY)
+        return _Verdict("conflict", trio.ours, UNMERGEABLE)
     merged = merge_texts(sides.site.root, trio.ours, trio.base, theirs, sides.labels)
     if merged.conflicts:
         return _Verdict("conflict", merged.text, f"{format_count(merged.conflicts, 'place')} that both sides changed")

@@ -101,6 +101,7 @@ def _make_plan(site: SiteFiles, base: str) -> UpgradePlan:
     if version := find_broken_off(site.root):
         what = f"an upgrade to {version} was broken off while it wrote"
         raise AssayError(what, where=str(site.root), fix="`assay upgrade --apply` finishes it")
+    site.require_no_conflicts()
     record = read_record(site.root)
     if record and base:
         raise AssayError("the record says what was copied: --base would contradict it", fix="leave --base out")
