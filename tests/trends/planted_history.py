@@ -78,6 +78,15 @@ def keep_planted(home: Path, readings: Iterable[PlantedReading]) -> None:
         database.execute(f"COPY ({by_day}) TO '{home / table}' (FORMAT parquet, PARTITION_BY day, OVERWRITE_OR_IGNORE)")
 
 
+def damage_file(day: Path, is_cut: bool) -> Path:
+    """Cut the file of a day in two, or spoil values in the middle of it; return the file."""
+    (file,) = day.glob("*.parquet")
+    content = bytearray(file.read_bytes())
+    half = len(content) // 2
+    file.write_bytes(content[:half] if is_cut else content[:4] + bytes(half) + content[4 + half :])
+    return file
+
+
 @dataclass
 class PlantedLedger:
     """Entries of nodes that served since `start`."""

@@ -22,6 +22,7 @@ from assay.lifecycle.assets.node_setup import NodeSetup, make_setup_entry
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
+from assay.results.history.parquet_files import history_folder
 
 BEGIN, DAYS = datetime(2026, 6, 1, 6, tzinfo=UTC), 150
 WARM, ONSET = NODES[7], 85
@@ -141,6 +142,17 @@ def test_an_exchanged_part_overtakes_it(warm: Site) -> None:
     reading = AssetReading(WARM, {}, {"gpu1": InstalledPart("gpu", "NEW")})
     warm.ledger.append(*make_asset_entries(known, reading, warm.clock.now()))
     assert list_outcomes(evaluate_trends(warm.desk)) == ["overtaken"]
+
+
+def test_a_damaged_file_of_history_is_left_out_and_named(warm: Site) -> None:
+    day = f"day={(MOMENT - timedelta(days=9)).date()}"
+    damaged = history_folder(warm.desk.reports) / "measurements" / day / "x.parquet"
+    damaged.write_bytes(b"no parquet")
+    evaluation = evaluate_trends(warm.desk)
+    damaged.unlink()
+    assert len(evaluation.opened) == 1
+    assert f"left out: {damaged}: this file of history cannot be read" in evaluation.summary
+    assert str(damaged) in (warm.desk.reports / "trends" / "answer.json").read_text()
 
 
 def test_the_answer_is_kept_for_pages(warm: Site) -> None:

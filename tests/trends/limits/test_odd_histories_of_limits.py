@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from trends.planted_history import PlantedReading, keep_planted
+from trends.planted_history import PlantedReading, damage_file, keep_planted
 
+from assay.model.errors import AssayError
 from assay.trends.limits import limit_profiles
 from assay.trends.limits.limit_review import ReviewedLimit, review_limits
 from assay.trends.limits.limit_tables import LimitQuestion
@@ -43,10 +44,12 @@ def ask(home: Path, days: float = DAYS) -> ReviewedLimit:
     return one
 
 
-def ask_all(home: Path, days: float, losses: ServiceLosses) -> list[ReviewedLimit]:
+def ask_all(
+    home: Path, days: float, losses: ServiceLosses, skipped: Callable[[AssayError], None] = lambda _: None
+) -> list[ReviewedLimit]:
     specs = {f"n{node:02}": "hgx" for node in range(NODES)}
     as_of = START + timedelta(days=days - 1, hours=1)
-    return review_limits(LimitQuestion(home, as_of, 90, specs, losses))
+    return review_limits(LimitQuestion(home, as_of, 90, specs, losses), skipped)
 
 
 def test_readings_in_another_unit_are_left_out(tmp_path: Path) -> None:
@@ -146,3 +149,14 @@ def test_a_limit_that_the_sample_misses_is_judged_by_its_alarms(
     found = {one.profile.limit.name: one for one in ask_all(tmp_path, DAYS, NO_LOSSES)}
     assert (found["rare"].behaviour, found["rare"].profile.days, found["rare"].profile.record.alarms) == ("works", 0, 1)
     assert found["gpu_temperature"].profile.parts == 4, "the first two nodes, and two farther on"
+
+
+def test_damaged_files_are_left_out_and_named(tmp_path: Path) -> None:
+    keep_planted(tmp_path, list_readings(lambda number, node, one: one))
+    places = ("measurements/day=2026-03-05", "measurements/day=2026-03-06", "outcomes/day=2026-04-10")
+    damaged = [damage_file(tmp_path / place, is_cut=at > 0) for at, place in enumerate(places)]
+    told: list[AssayError] = []
+    (one,) = ask_all(tmp_path, DAYS, NO_LOSSES, told.append)
+    assert one.profile.days == (DAYS - 2) * NODES
+    assert {error.where for error in told} == {str(file) for file in damaged}
+    assert all("delete it" in error.fix for error in told)

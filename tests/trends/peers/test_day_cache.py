@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trends.peers.test_the_fleets_own_trends import DAYS, NODES, START, folder, note_node
+from trends.planted_history import damage_file
 
 from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
 from assay.model.specs.trend_rules import ChangeDetector
+from assay.results.history.damaged_files import read_without_damaged
 from assay.results.history.parquet_files import history_folder
 from assay.trends.days import day_columns
 from assay.trends.days.day_cache import KEPT_FILE
@@ -32,9 +35,15 @@ HEATS = st.lists(
 )
 
 
-def ask(home: Path, kept: Path | None, counters: Sequence[str] = (), at: datetime = LATE) -> str:
+def ask(
+    home: Path,
+    kept: Path | None,
+    counters: Sequence[str] = (),
+    at: datetime = LATE,
+    left_out: Collection[str] = (),
+) -> str:
     ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
-    with open_fleet_tables(history_folder(home / "reports"), ledger, at) as database:
+    with open_fleet_tables(history_folder(home / "reports"), ledger, at, left_out) as database:
         return json.dumps(find_trends(database, at, ChangeDetector(counters=list(counters)), kept).as_json())
 
 
@@ -86,14 +95,20 @@ def test_asked_again_it_says_what_a_whole_evaluation_says(
     assert ask(home, home / "reports" / KEPT_FILE) == ask(home, None)
 
 
-def test_only_days_that_changed_are_folded_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_again(home, [(3, 60.0, 85.0)])
-    ask(home, home / "reports" / KEPT_FILE)
+def note_folded_days(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets each day that is folded."""
     folded: list[int] = []
     fold = day_columns.DayColumns._fold
     monkeypatch.setattr(
         day_columns.DayColumns, "_fold", lambda self, days, *block: (folded.extend(days), fold(self, days, *block))
     )
+    return folded
+
+
+def test_only_days_that_changed_are_folded_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_again(home, [(3, 60.0, 85.0)])
+    ask(home, home / "reports" / KEPT_FILE)
+    folded = note_folded_days(monkeypatch)
     run_again(home, [(3, 70.0, 85.0)])
     ask(home, home / "reports" / KEPT_FILE)
     assert [(DAY_0 + timedelta(days=day)) for day in folded] == [LATE.date()]
@@ -144,6 +159,22 @@ def test_a_kept_file_that_is_damaged_is_made_anew(folder: Path, whole: str, tmp_
     kept = tmp_path / "kept.duckdb"
     kept.write_bytes(content)
     assert ask(folder, kept) == whole
+
+
+def test_damaged_files_are_left_out_and_named_and_what_is_kept_stays(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged_home = tmp_path / "fleet"
+    shutil.copytree(home, damaged_home)
+    kept, days = damaged_home / "reports" / KEPT_FILE, damaged_home / "reports" / "history" / "measurements"
+    damaged = [damage_file(days / f"day={(LATE - timedelta(days=ago)).date()}", is_cut=ago == 5) for ago in (5, 6)]
+    folded, told = note_folded_days(monkeypatch), list[AssayError]()
+    said = read_without_damaged(lambda left_out: ask(damaged_home, kept, left_out=left_out), told.append)
+    assert {error.where for error in told} == {str(file) for file in damaged}
+    assert len({*folded}) < DAYS / 2, "what was kept is not thrown away"
+    for file in damaged:
+        file.unlink()
+    assert said == ask(damaged_home, None)
 
 
 def test_an_older_day_that_comes_late_is_read(folder: Path, whole: str, tmp_path: Path) -> None:

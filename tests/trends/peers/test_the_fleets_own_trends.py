@@ -108,6 +108,17 @@ def test_what_the_ledger_says_later_changes_no_earlier_answer(folder: Path, tmp_
     assert ask("--fleet", str(folder), "--as-of", earlier, "--format", "json") == before
 
 
+def test_a_damaged_file_is_named_and_left_out(folder: Path) -> None:
+    damaged = folder / "reports" / "history" / "measurements" / "day=2026-04-01" / "r.parquet"
+    damaged.write_text("no parquet")
+    answer = CliRunner().invoke(trends_app, ["--fleet", str(folder), "--as-of", AS_OF, "--format", "json"])
+    damaged.unlink()
+    assert f"left out: {damaged}: this file of history cannot be read" in answer.stderr
+    found = json.loads(answer.stdout)
+    assert {one["node"] for one in found["warnings"]} == {"n07"}
+    assert str(damaged) in found["unread"][0]
+
+
 def test_a_fleet_without_a_history_says_so(tmp_path: Path) -> None:
     (tmp_path / ".assay").mkdir()
     Ledger.open(tmp_path / ".assay" / "ledger.sqlite").close()

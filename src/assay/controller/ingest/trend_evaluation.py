@@ -6,7 +6,7 @@ A warning of a rule that records is a fault too, which ends with it. Nothing els
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from assay.fabric.topology.node_leaves import find_node_leaves
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
 from assay.model.specs.trend_rules import TrendRules
 from assay.observe.evidence_store import write_atomically
+from assay.results.history.damaged_files import read_without_damaged
 from assay.results.history.parquet_files import MEASUREMENTS_TABLE, history_folder, list_day_folders
 from assay.starter.shipped_specs import find_trend_rules
 from assay.trends.days.day_cache import KEPT_FILE
@@ -31,11 +32,12 @@ from assay.trends.parts.part_risks import (
     rank_table_positions,
     read_ledger_history,
 )
+from assay.trends.parts.position_hazard import PositionHazards
 from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.measurement_tables import DAY_S
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
-from assay.trends.peers.warning_courses import read_courses
+from assay.trends.peers.warning_courses import WarningCourse, read_courses
 from assay.trends.warnings.rule_record import RuleRecord, describe_unearned_stage, make_rule_records
 from assay.trends.warnings.trend_report import TrendReport
 from assay.trends.warnings.warning_advice import advise
@@ -54,6 +56,8 @@ class TrendEvaluation(NamedTuple):
     closed: tuple[TrendClosedEntry, ...]
     opened: tuple[tuple[str, TrendWarnedEntry], ...]
     demoted: tuple[TrendDemotedEntry, ...]
+    unread: tuple[str, ...] = ()
+    """The damaged files of history that were left out."""
 
     @property
     def summary(self) -> str:
@@ -62,8 +66,19 @@ class TrendEvaluation(NamedTuple):
         parts = [f"{len(self.opened)} new warnings"]
         parts += [f"{count} {outcome}" for outcome, count in ended.items() if count]
         parts += [f"rule {one.rule} only observes from now on: {one.reason}" for one in self.demoted]
+        parts += [f"left out: {file}" for file in self.unread]
         count = self.answer.findings.series
         return f"{count.judged} series compared, {count.cannot_tell} with too few peers; {', '.join(parts)}"
+
+
+class _HistoryAnswer(NamedTuple):
+    """What history and ledger say, before anything is recorded."""
+
+    answer: TrendAnswer
+    courses: list[WarningCourse]
+    fates: PartFates
+    positions: PositionHazards
+    risky: Mapping[str, float]
 
 
 def has_history(reports: Path) -> bool:
@@ -72,9 +87,27 @@ def has_history(reports: Path) -> bool:
 
 
 def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
-    """Evaluate the fleet's trends as of now. The same again adds nothing. Raises AssayError without a history."""
+    """Evaluate the fleet's trends as of now. The same again adds nothing. Raises AssayError without a history.
+
+    Damaged files of history are left out and named.
+    """
     now, rules = context.clock.now(), find_trend_rules(context.fleet)
-    with open_fleet_tables(history_folder(context.reports), context.ledger, now) as database:
+    unread: list[str] = []
+    read = read_without_damaged(lambda left_out: _read(context, rules, now, left_out), lambda e: unread.append(str(e)))
+    with context.hold_fault_lock():
+        evaluation = _record(context, rules, read.answer, read.fates, now)._replace(unread=tuple(unread))
+    in_service = context.policy.states_in_service
+    risks = join_risks(read_ledger_history(context.ledger, in_service, now), read.positions, rules)
+    advised = advise(rules, evaluation.records, read.answer.warnings)
+    report = TrendReport(now, read.answer, advised, risks, evaluation.records, read.courses, unread)
+    plain = {**report.as_page_json(), POSITION_TIMES: read.risky}
+    write_atomically(context.reports / ANSWER_FILE, json.dumps(plain).encode())
+    return evaluation
+
+
+def _read(context: ControllerContext, rules: TrendRules, now: datetime, left_out: Collection[str]) -> _HistoryAnswer:
+    home = history_folder(context.reports)
+    with open_fleet_tables(home, context.ledger, now, left_out) as database:
         name_feeds_and_switches(database, context.fleet.nodes.values(), find_node_leaves(context.fleet))
         history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
         answer = find_trends(database, now, rules.change, context.reports / KEPT_FILE, history.ended)
@@ -83,15 +116,7 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
         odd = dict.fromkeys(list_odd_nodes(database, context.ledger, context.fleet.burn_ins, now), 1.0)
         positions = rank_table_positions(database, now, rules)
         risky = odd | rank_risky_nodes(database, positions, now)
-    with context.hold_fault_lock():
-        evaluation = _record(context, rules, answer, fates, now)
-    in_service = context.policy.states_in_service
-    risks = join_risks(read_ledger_history(context.ledger, in_service, now), positions, rules)
-    advised = advise(rules, evaluation.records, answer.warnings)
-    report = TrendReport(now, answer, advised, risks, evaluation.records, courses)
-    plain = {**report.as_page_json(), POSITION_TIMES: risky}
-    write_atomically(context.reports / ANSWER_FILE, json.dumps(plain).encode())
-    return evaluation
+    return _HistoryAnswer(answer, courses, fates, positions, risky)
 
 
 def _record(

@@ -5,6 +5,7 @@ It changes no file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -37,12 +38,17 @@ class LimitProposal:
         return {**self.reviewed.as_json(), "diff": self.diff, "why_no_diff": self.why_no_diff}
 
 
-def review_fleet_limits(fleet: Fleet, ledger: Ledger, home: Path, as_of: datetime, days: int) -> list[LimitProposal]:
-    """Return every limit in the history in `home`, as of a moment. Raises AssayError without a history."""
+def review_fleet_limits(
+    fleet: Fleet, ledger: Ledger, home: Path, as_of: datetime, days: int, skipped: Callable[[AssayError], None]
+) -> list[LimitProposal]:
+    """Return every limit in the history in `home`, as of a moment. Raises AssayError without a history.
+
+    `skipped` receives the error of each damaged file, which is left out.
+    """
     in_service = fleet.policy.states_in_service
     losses = read_service_losses(ledger, in_service, as_of - timedelta(days=days), as_of)
     specs = {node.name: node.spec for node in fleet.nodes.values()}
-    reviewed = review_limits(LimitQuestion(home, as_of, days, specs, losses))
+    reviewed = review_limits(LimitQuestion(home, as_of, days, specs, losses), skipped)
     declared = DeclaredLimits(fleet, read_check_inputs(WorkingFolder(fleet.root)))
     period = f"{days} days to {as_of:%Y-%m-%d}"
     return [_propose(one, declared, period) for one in reviewed]

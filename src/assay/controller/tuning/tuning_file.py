@@ -10,6 +10,7 @@ from typing import Any
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.dated_answer import read_dated_answer
 from assay.controller.tuning.limit_reviews import review_fleet_limits
+from assay.model.errors import AssayError
 from assay.model.timestamps import format_time, parse_time
 from assay.observe.evidence_store import write_atomically
 from assay.results.history.outcome_and_pool_queries import OutcomeHistory
@@ -48,9 +49,14 @@ def _review(context: ControllerContext, now: datetime) -> dict[str, Any]:
     home = history_folder(context.reports)
     in_service = context.policy.states_in_service
     unread: list[str] = []
-    with OutcomeHistory(home, now, lambda error: unread.append(str(error))) as history:
+
+    def skip(error: AssayError) -> None:
+        if str(error) not in unread:
+            unread.append(str(error))
+
+    with OutcomeHistory(home, now, skip) as history:
         missed = find_missed_failures(context.ledger, history, in_service, REVIEWED_DAYS)
-    limits = review_fleet_limits(context.fleet, context.ledger, home, now, REVIEWED_DAYS)
+    limits = review_fleet_limits(context.fleet, context.ledger, home, now, REVIEWED_DAYS, skip)
     return {
         "at": format_time(now),
         "missed": missed.as_json(),

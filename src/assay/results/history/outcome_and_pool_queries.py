@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from assay.model.errors import AssayError
 from assay.model.outcome import CheckVerdict, FailureArtefact, Measurement, Outcome, RecordedOutcome
 from assay.results.history import parquet_files
+from assay.results.history.damaged_files import MAX_TRIES, DamagedFilesError, is_readable
 from assay.results.history.duckdb_memory import connect_duckdb
 from assay.results.history.parquet_files import ARTEFACTS_TABLE, MEASUREMENTS_TABLE, OUTCOMES_TABLE
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 HistoryRow = tuple[Any, ...]
-MAX_TRIES = 3
-"""Attempts of a query; files that were compacted in the meantime are listed again."""
 _FILTERED_ROWS = """
 CREATE MACRO among(files, nodes, subjects, checks, pattern) AS TABLE
 SELECT * FROM read_parquet(files, hive_partitioning = true)
@@ -147,26 +146,15 @@ class OutcomeHistory:
 
     def _leave_out_damaged(self, files: list[str], error: Exception) -> None:
         """Leave out the files that cannot be read by themselves. Raises AssayError where there is none."""
-        damaged = [file for file in files if not self._is_readable(file)]
+        damaged = [file for file in files if not is_readable(self._database, file)]
         if not damaged:
             raise AssayError(f"history cannot be queried: {error}", where=str(self.home)) from error
-        fix = "delete it: the next run writes it again from reports/runs, if the run is still there"
         for file in damaged:
-            problem = AssayError("this file of history cannot be read", where=file, fix=fix)
+            problem = DamagedFilesError([file])
             if self._skipped is None:
                 raise problem from error
             self._skipped(problem)
         self._damaged.update(damaged)
-
-    def _is_readable(self, file: str) -> bool:
-        """Return whether every value of a file can be decoded."""
-        import duckdb
-
-        try:
-            self._database.execute("SELECT max(hash(COLUMNS(*))) FROM read_parquet($file)", {"file": file}).fetchall()
-        except duckdb.Error:
-            return False
-        return True
 
 
 def query_outcomes(

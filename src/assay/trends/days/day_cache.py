@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.ledger.file_locks import hold_file_lock
+from assay.results.history.damaged_files import name_damaged_files
+from assay.trends.days.day_keys import list_history_files
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -32,7 +34,8 @@ _KEYS = "CREATE TABLE IF NOT EXISTS kept.keys (name VARCHAR, day INT, key VARCHA
 def open_kept(database: DuckDBPyConnection, path: Path | None, values: float) -> Iterator[None]:
     """Attach the file as `kept`; without one, what lasts as long as this. `values`: how many a day has.
 
-    Raises AssayError while another process has the file. A file with an error is removed.
+    Raises AssayError while another process has the file. A file with an error is removed, unless the error is of
+    history: then it raises DamagedFilesError.
     """
     import duckdb
 
@@ -42,7 +45,7 @@ def open_kept(database: DuckDBPyConnection, path: Path | None, values: float) ->
         return
     with hold_file_lock(path.with_suffix(".lock"), 0):
         try:
-            with _attach(database, str(path)):
+            with _attach(database, str(path)), name_damaged_files(list_history_files(database)):
                 yield
         except duckdb.Error:
             _remove(path)

@@ -32,6 +32,11 @@ def read_history_keys(database: DuckDBPyConnection) -> dict[int, str]:
     return dict(database.execute("SELECT day, key FROM history_days").fetchall())
 
 
+def list_history_files(database: DuckDBPyConnection) -> list[str]:
+    """Return the files of the fleet's history, by the tables of `open_fleet_tables`."""
+    return [row[0] for row in database.execute("SELECT path FROM history_files").fetchall()]
+
+
 def make_middle_keys(database: DuckDBPyConnection, history: Mapping[int, str], days: Iterable[int]) -> dict[int, str]:
     """Return what the middles of days depend on; the table `drawn` is there."""
     drawn = _digest_by_day(database, "drawn", _DRAWN, days)

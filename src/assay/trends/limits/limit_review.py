@@ -6,12 +6,14 @@ is learnt from days whose next 30 days are known, and judged on all days of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, exp, floor, lgamma, log, log1p, log10
 from typing import TYPE_CHECKING, Any, Literal
 
 from assay.model.backtest_report import LimitRecord
+from assay.model.errors import AssayError
+from assay.results.history.damaged_files import read_without_damaged
 from assay.trends.limits.known_limits import PRESENT, list_known_limits
 from assay.trends.limits.limit_alarms import count_alarms, declare_bounds
 from assay.trends.limits.limit_profiles import LimitProfile, profile_limits
@@ -87,14 +89,21 @@ class ReviewedLimit:
         }
 
 
-def review_limits(question: LimitQuestion) -> list[ReviewedLimit]:
-    """Return every limit in history: those that always fire first, then in vain, then never, the farthest first."""
-    with open_limit_tables(question) as database:
-        profiles = profile_limits(database, list_known_limits(database), question.today)
-        reviewed = [ReviewedLimit(one, find_behaviour(one)) for one in profiles]
-        found = _try_suggestions(database, question, reviewed)
+def review_limits(question: LimitQuestion, skipped: Callable[[AssayError], None]) -> list[ReviewedLimit]:
+    """Return every limit in history: those that always fire first, then in vain, then never, the farthest first.
+
+    `skipped` receives the error of each damaged file, which is left out.
+    """
+    found = read_without_damaged(lambda left_out: _review(question, left_out), skipped)
     order: Sequence[LimitBehaviour] = ("always", "in vain", "never", "works")
     return sorted(found, key=lambda one: (order.index(one.behaviour), -(one.nearest_noises or 0), one.profile.limit))
+
+
+def _review(question: LimitQuestion, left_out: Collection[str]) -> list[ReviewedLimit]:
+    with open_limit_tables(question, left_out) as database:
+        profiles = profile_limits(database, list_known_limits(database), question.today)
+        reviewed = [ReviewedLimit(one, find_behaviour(one)) for one in profiles]
+        return _try_suggestions(database, question, reviewed)
 
 
 def find_behaviour(profile: LimitProfile) -> LimitBehaviour:

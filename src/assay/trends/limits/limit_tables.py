@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.ledger.interned_texts import split_batches
 from assay.model.errors import AssayError
+from assay.results.history.damaged_files import name_damaged_files
 from assay.results.history.duckdb_memory import connect_duckdb
 from assay.results.history.parquet_files import (
     MEASUREMENTS_TABLE,
@@ -66,21 +68,28 @@ def count_days(at: datetime) -> int:
     return int(at.timestamp() // DAY_S)
 
 
-def open_limit_tables(question: LimitQuestion, memory: str = "1GB") -> DuckDBPyConnection:
-    """Return a database with the view `readings` and the tables that judge it. Raises AssayError without a history."""
-    files = _list_files(question, MEASUREMENTS_TABLE, question.days)
+@contextmanager
+def open_limit_tables(
+    question: LimitQuestion, left_out: Collection[str] = (), memory: str = "1GB"
+) -> Iterator[DuckDBPyConnection]:
+    """Have a database with the view `readings` and the tables that judge it. `left_out`: files that are not read.
+
+    Raises DamagedFilesError for those that cannot be, and AssayError without a history.
+    """
+    files = _list_files(question, MEASUREMENTS_TABLE, question.days, left_out)
     if not files:
         what = f"there is no history of measurements of the {question.days} days before {question.as_of.date()}"
         raise AssayError(what, where=str(question.home), fix="run `assay validate`, or say --as-of")
-    database = connect_duckdb(threads=1, memory_limit=memory)
-    database.execute("SET parquet_metadata_cache = true")  # each block opens every file again
-    database.execute(_TABLES)
-    rows = {"node_specs": question.specs.items(), **_list_losses(question.losses)}
-    for table, some in rows.items():
-        _insert(database, table, some)
-    _make_readings(database, files, question)
-    _make_meanings(database, question)
-    return database
+    outcomes = _list_files(question, OUTCOMES_TABLE, MEANING_DAYS, left_out)
+    with name_damaged_files([*files, *outcomes]), connect_duckdb(threads=1, memory_limit=memory) as database:
+        database.execute("SET parquet_metadata_cache = true")  # each block opens every file again
+        database.execute(_TABLES)
+        rows = {"node_specs": question.specs.items(), **_list_losses(question.losses)}
+        for table, some in rows.items():
+            _insert(database, table, some)
+        _make_readings(database, files, question)
+        _make_meanings(database, outcomes)
+        yield database
 
 
 def _list_losses(losses: ServiceLosses) -> dict[str, Iterable[tuple[object, ...]]]:
@@ -113,19 +122,19 @@ def _make_readings(database: DuckDBPyConnection, files: list[str], question: Lim
     database.execute(_READINGS)
 
 
-def _make_meanings(database: DuckDBPyConnection, question: LimitQuestion) -> None:
-    """Make the table `meanings`: the fault that each check means."""
-    files = _list_files(question, OUTCOMES_TABLE, MEANING_DAYS)
+def _make_meanings(database: DuckDBPyConnection, files: list[str]) -> None:
+    """Make the table `meanings`: the fault that each check means, by files of outcomes."""
     database.execute("CREATE TABLE meanings (check_ VARCHAR, fault VARCHAR)")
     if files:
         asked = "INSERT INTO meanings SELECT check_, max(fault) FROM read_parquet($files) GROUP BY check_"
         database.execute(asked, {"files": files})
 
 
-def _list_files(question: LimitQuestion, table: str, days: int) -> list[str]:
+def _list_files(question: LimitQuestion, table: str, days: int, left_out: Collection[str]) -> list[str]:
     since, last = (question.as_of - timedelta(days=days - 1)).date(), f"day={question.as_of.date()}"
     folders = [day for day in list_day_folders(question.home, table, since) if day.name <= last]
-    return [str(file.path) for day in folders for file in list_parquet_files(day)]
+    listed = (str(file.path) for day in folders for file in list_parquet_files(day))
+    return [file for file in listed if file not in left_out]
 
 
 def _insert(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[object, ...]]) -> None:

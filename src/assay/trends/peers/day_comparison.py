@@ -119,7 +119,7 @@ def _read_days(
     sampled = blocks >> size.thinning
     past = {day for week in asked.weeks for day in list_compared_days(week)}
     for one in columns:
-        one.fold(list_compared_days(today), blocks)
+        one.fold({*list_compared_days(today)} | (past if sampled == blocks else set()), blocks)
         one.fold(past, sampled)
         one.drop_days(min({today, *past}) - OWN_FROM)
     for table in ("places", "measures"):

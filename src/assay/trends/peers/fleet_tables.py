@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ from assay.lifecycle.node_state import FaultRecord
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.errors import AssayError
 from assay.model.timestamps import parse_epoch_seconds_cached, parse_time
+from assay.results.history.damaged_files import name_damaged_files
 from assay.results.history.duckdb_memory import connect_duckdb
 from assay.results.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
 from assay.trends.days.day_queries import DAY_0
@@ -38,6 +40,8 @@ _HAS_LATER = """
 SELECT coalesce(bool_or(epoch(run_at::TIMESTAMP) > $as_of), false)
 FROM (SELECT DISTINCT run_at FROM read_parquet($files))
 """
+_HISTORY_DAYS = "CREATE TABLE history_days AS SELECT unnest($days)::INT AS day, unnest($keys) AS key"
+_HISTORY_FILES = "CREATE TABLE history_files AS SELECT unnest($files) AS path"
 _SHARED_NAMES = """
 SELECT name FROM (SELECT DISTINCT name, check_ FROM read_parquet($files))
 GROUP BY name HAVING count(*) > 1 ORDER BY name
@@ -54,25 +58,31 @@ class PartFailure(NamedTuple):
     ident: str = ""
 
 
-def open_fleet_tables(home: Path, ledger: Ledger, as_of: datetime, memory: str = "1GB") -> DuckDBPyConnection:
-    """Return the tables of `open_tables` for the history in `home` and the ledger, as they were at a moment.
+@contextmanager
+def open_fleet_tables(
+    home: Path, ledger: Ledger, as_of: datetime, left_out: Collection[str] = (), memory: str = "1GB"
+) -> Iterator[DuckDBPyConnection]:
+    """Have the tables of `open_tables` for the history in `home` and the ledger, as they were at a moment.
 
     A subject is the place in its node (`gpu3`, "" for the node), as parts change nodes and nodes change pools. A
-    measurement that several checks take has the check in its name. Raises AssayError where there is no history.
+    measurement that several checks take has the check in its name. `left_out`: files that are not read. Raises
+    DamagedFilesError for those that cannot be, and AssayError where there is no history.
     """
-    days = _list_files(home, as_of)
+    days = _list_files(home, as_of, left_out)
     if not days:
         what = f"there is no history of measurements of the {HISTORY_DAYS} days before {as_of.date()}"
         raise AssayError(what, where=str(home), fix="run `assay validate`, or say --as-of")
-    database = connect_duckdb(threads=1, memory_limit=memory)
-    database.execute("SET parquet_metadata_cache = true")  # each block of nodes opens the same files
-    _make_measurements(database, days, as_of)
-    for table in (_HOLDERS, _FAILURES):
-        database.execute(table)
-    _insert(database, "holders", (_make_row(one) for one in list_fleet_holders(ledger, as_of)))
-    failures = list_failures(ledger, as_of)
-    _insert(database, "failures", ((one.at.timestamp(), one.node, one.place, one.fault) for one in failures))
-    return database
+    files = [file for day in days for file in day]
+    with name_damaged_files(files), connect_duckdb(threads=1, memory_limit=memory) as database:
+        database.execute("SET parquet_metadata_cache = true")  # each block of nodes opens the same files
+        database.execute(_HISTORY_FILES, {"files": files})
+        _make_measurements(database, days, as_of)
+        for table in (_HOLDERS, _FAILURES):
+            database.execute(table)
+        _insert(database, "holders", (_make_row(one) for one in list_fleet_holders(ledger, as_of)))
+        failures = list_failures(ledger, as_of)
+        _insert(database, "failures", ((one.at.timestamp(), one.node, one.place, one.fault) for one in failures))
+        yield database
 
 
 def list_fleet_holders(ledger: Ledger, as_of: datetime) -> Iterator[PartHolder]:
@@ -107,13 +117,14 @@ def is_hardware_failure(fault: FaultEntry | FaultRecord) -> bool:
     return is_bad and not fault.fault_class.startswith(TREND_CLASSES)
 
 
-def _list_files(home: Path, as_of: datetime) -> list[list[str]]:
+def _list_files(home: Path, as_of: datetime, left_out: Collection[str]) -> list[list[str]]:
     """Return the files of each day, oldest first."""
     since = (as_of - timedelta(days=HISTORY_DAYS)).date()
     days = list_day_folders(home, MEASUREMENTS_TABLE, since)
     upto = f"{DAY_PREFIX}{as_of.astimezone(UTC).date()}"
     listed = ([str(file.path) for file in list_parquet_files(day)] for day in days if day.name <= upto)
-    return [files for files in listed if files]
+    read = ([file for file in files if file not in left_out] for files in listed)
+    return [files for files in read if files]
 
 
 def _make_measurements(database: DuckDBPyConnection, days: Sequence[Sequence[str]], as_of: datetime) -> None:
@@ -140,10 +151,8 @@ def _describe_days(database: DuckDBPyConnection, days: Sequence[Sequence[str]], 
     """Make `history_days`: what tells the measurements of a day from others; `as_of` counts for the last day."""
     described = [(Path(files[0]).parent.name, repr((keys, [*map(_describe_file, files)]))) for files in days]
     described[-1] = described[-1][0], described[-1][1] + as_of
-    database.execute("CREATE TABLE history_days (day INT, key VARCHAR)")
-    for name, key in described:
-        day = (date.fromisoformat(name.removeprefix(DAY_PREFIX)) - DAY_0).days
-        database.execute("INSERT INTO history_days VALUES ($day, $key)", {"day": day, "key": key})
+    counted = [(date.fromisoformat(name.removeprefix(DAY_PREFIX)) - DAY_0).days for name, _ in described]
+    database.execute(_HISTORY_DAYS, {"days": counted, "keys": [key for _, key in described]})
 
 
 def _describe_file(path: str) -> tuple[str, int, int]:

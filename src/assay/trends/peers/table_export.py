@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.model.errors import AssayError
+from assay.results.history.damaged_files import name_damaged_files
+from assay.trends.days.day_keys import list_history_files
 from assay.trends.peers.measurement_tables import FAILURES, HOLDERS, MEASUREMENTS, OPTIONAL_HOLDERS, TIME
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ def export_tables(database: DuckDBPyConnection, folder: Path) -> Iterator[tuple[
         path = folder / f"{name}.parquet"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            rows.write_parquet(str(path), compression="zstd")
+            with name_damaged_files(list_history_files(database)):
+                rows.write_parquet(str(path), compression="zstd")
         except (OSError, duckdb.Error) as error:
             fix = "give a folder that can be written"
             raise AssayError(f"cannot be written: {error}", where=str(path), fix=fix) from None

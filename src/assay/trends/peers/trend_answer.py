@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.model.errors import AssayError
 from assay.model.specs.trend_rules import ChangeDetector
+from assay.results.history.damaged_files import DamagedFilesError
 from assay.trends.days.compared_days import list_weeks
 from assay.trends.days.day_queries import define_macros
 from assay.trends.peers import past_warnings
@@ -85,8 +85,13 @@ def find_trends(
     counters = judge_counters(database, today, chosen.counters, recognise_counters)
     question = DayQuestion(today, weeks, counters)
     if kept:
-        with suppress(AssayError, OSError, duckdb.Error), compare_days(database, question, kept):
-            return _conclude(database, question, chosen, ended)
+        try:
+            with compare_days(database, question, kept):
+                return _conclude(database, question, chosen, ended)
+        except DamagedFilesError:
+            raise
+        except (AssayError, OSError, duckdb.Error):
+            pass  # it costs more without the file
     with compare_days(database, question):
         return _conclude(database, question, chosen, ended)
 

@@ -17,7 +17,7 @@ from assay.trends.warnings.warning_advice import AdvisedWarning
 
 @dataclass(frozen=True, slots=True)
 class TrendReport:
-    """The answer at a moment. `courses` are those of the first warnings."""
+    """The answer at a moment. `courses` are those of the first warnings. `unread`: damaged files that were left out."""
 
     at: datetime
     answer: TrendAnswer
@@ -25,6 +25,7 @@ class TrendReport:
     risks: PartRisks
     records: Sequence[RuleRecord]
     courses: Sequence[WarningCourse] = ()
+    unread: Sequence[str] = ()
 
     @property
     def judged_records(self) -> list[RuleRecord]:
@@ -35,7 +36,8 @@ class TrendReport:
         """Return plain JSON data, as the edge has it."""
         advised = [one.as_json() for one in self.advised]
         records = [one.as_json() for one in self.judged_records]
-        return {**self.answer.as_json(), "warnings": advised, **self.risks.as_json(), "records": records}
+        plain = {**self.answer.as_json(), "warnings": advised, **self.risks.as_json(), "records": records}
+        return plain | ({"unread": [*self.unread]} if self.unread else {})
 
     def as_page_json(self) -> dict[str, Any]:
         """Return the same with its moment and the courses, for pages."""

@@ -37,7 +37,7 @@ def missed(
     policy = workspace.fleet.policy
     in_service = policy.states_in_service
     moment = parse_moment(as_of, workspace)
-    with OutcomeHistory(home, moment, lambda error: typer.echo(f"left out: {error}", err=True)) as history:
+    with OutcomeHistory(home, moment, tell_left_out) as history:
         report = find_missed_failures(workspace.ledger_for_reading, history, in_service, days)
     typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))
 
@@ -57,7 +57,8 @@ def limits(
     workspace = _open_workspace(context, fleet)
     home = history_folder(workspace.reports_dir)
     moment = parse_moment(as_of, workspace)
-    found = review_fleet_limits(workspace.fleet, workspace.ledger_for_reading, home, moment, days)
+    ledger = workspace.ledger_for_reading
+    found = review_fleet_limits(workspace.fleet, ledger, home, moment, days, tell_left_out)
     document = {"days": days, "limits": [one.as_json() for one in found]}
     typer.echo(json.dumps(document, indent=1) if form == "json" else "\n".join(format_limits(found, days)))
 
@@ -65,6 +66,11 @@ def limits(
 def _open_workspace(context: typer.Context, fleet: Path) -> Workspace:
     """Return the workspace of the fleet that the subcommand names, or else the command."""
     return Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
+
+
+def tell_left_out(error: AssayError) -> None:
+    """Name a damaged file of history on stderr."""
+    typer.echo(f"left out: {error}", err=True)
 
 
 def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +11,13 @@ import typer
 
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak, write_page
-from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment
+from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment, tell_left_out
 from assay.cli.verbs.evidence.trend_rules import read_history, read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from duckdb import DuckDBPyConnection
@@ -65,6 +66,7 @@ def trends(
     after `--as-of` is read. Exit codes: 0 nothing gets worse; 1 something does; 2 a file is wrong.
     """
     from assay.pages.worsening import render_worsening
+    from assay.results.history.damaged_files import read_without_damaged
     from assay.trends.days.day_cache import KEPT_FILE
     from assay.trends.peers.measurement_tables import DAY_S, TrendFiles, open_tables
     from assay.trends.peers.trend_answer import find_trends
@@ -80,21 +82,27 @@ def trends(
     own = None if measurements else Workspace(fleet.resolve())
     moment = parse_moment(as_of, own)
     kept = own.reports_dir / KEPT_FILE if own and not as_of else None
-    with (
-        open_tables(TrendFiles(measurements, holders, failures), moment)
-        if measurements
-        else _open(fleet, moment) as database
-    ):
-        history = read_history(own, moment)
-        known, records = read_rule_records(own, moment, history)
-        answer = find_trends(database, moment, known.change, kept, history.ended, recognise_counters=own is None)
-        courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
-        risks = _find_risks(database, own, moment)
-    report = TrendReport(moment, answer, advise(known, records, answer.warnings), risks, records, courses)
+    unread: list[str] = []
+
+    def read(left_out: Collection[str]) -> TrendReport:
+        files = TrendFiles(measurements, holders, failures)
+        with open_tables(files, moment) if measurements else _open(fleet, moment, left_out) as database:
+            history = read_history(own, moment)
+            known, records = read_rule_records(own, moment, history)
+            answer = find_trends(database, moment, known.change, kept, history.ended, recognise_counters=own is None)
+            courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
+            risks = _find_risks(database, own, moment)
+        return TrendReport(moment, answer, advise(known, records, answer.warnings), risks, records, courses, unread)
+
+    def skip(error: AssayError) -> None:
+        unread.append(str(error))
+        tell_left_out(error)
+
+    report = read_without_damaged(read, skip)
     if html:
         write_page(html, render_worsening(report.as_page_json()))
     typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(_format(report)))
-    raise typer.Exit(1 if answer.warnings else 0)
+    raise typer.Exit(1 if report.answer.warnings else 0)
 
 
 def _format(report: TrendReport) -> Iterator[str]:
@@ -130,23 +138,30 @@ def export(
 
     Exit codes: 0 written; 2 there is no history, or the folder cannot be written.
     """
+    from assay.results.history.damaged_files import read_without_damaged
     from assay.trends.peers.table_export import export_tables
 
     home = context.obj if fleet == Path() else fleet
     moment = parse_moment(as_of, Workspace(home.resolve()))
-    with _open(home, moment) as database:
-        for path, rows in export_tables(database, folder):
-            typer.echo(f"{path}: {rows} rows")
+
+    def write(left_out: Collection[str]) -> list[tuple[Path, int]]:
+        with _open(home, moment, left_out) as database:
+            return list(export_tables(database, folder))
+
+    for path, rows in read_without_damaged(write, tell_left_out):
+        typer.echo(f"{path}: {rows} rows")
 
 
-def _open(fleet: Path, as_of: datetime) -> DuckDBPyConnection:
-    """Return the tables of the fleet itself."""
+@contextmanager
+def _open(fleet: Path, as_of: datetime, left_out: Collection[str]) -> Iterator[DuckDBPyConnection]:
+    """Have the tables of the fleet itself."""
     from assay.fabric.topology.node_leaves import find_node_leaves
     from assay.results.history.parquet_files import history_folder
     from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
     from assay.trends.peers.fleet_tables import open_fleet_tables
 
     workspace = Workspace(fleet.resolve())
-    database = open_fleet_tables(history_folder(workspace.reports_dir), workspace.ledger_for_reading, as_of)
-    name_feeds_and_switches(database, workspace.fleet.nodes.values(), find_node_leaves(workspace.fleet))
-    return database
+    home, ledger = history_folder(workspace.reports_dir), workspace.ledger_for_reading
+    with open_fleet_tables(home, ledger, as_of, left_out) as database:
+        name_feeds_and_switches(database, workspace.fleet.nodes.values(), find_node_leaves(workspace.fleet))
+        yield database
