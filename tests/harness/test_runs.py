@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -176,6 +177,16 @@ def test_a_run_says_what_it_was_and_is_kept_whole(fleet_copy):
         (one.outcome.check, one.outcome.subject, one.outcome.verdict) for one in ledger.outcomes(result.run.id)
     ) == sorted((one.check, one.subject, one.verdict) for one in kept)
     assert len(kept) == ZAP
+
+
+def test_the_log_of_a_shard_repeats_no_outcomes_and_its_run_file_has_no_gaps(fleet_copy):
+    fleet_copy.collected("n0003")
+    result = run(fleet_copy, phases=["zap"])
+    home = result.stored.path.parent
+    (summary,) = [line for line in (home / "share-1.log").read_text().splitlines() if line]
+    assert re.fullmatch(r"(\d+ \w+, )*\d+ \w+ in [\d.]+s", summary)
+    with sqlite3.connect(result.stored.path) as connection:
+        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
 def test_the_suite_hash_follows_the_suites_and_nothing_else(fleet_copy):

@@ -17,7 +17,7 @@ import pytest
 
 from assay.harness.markers import CHECK_MARKERS
 from assay.harness.parent_process import PARENT_PID_VARIABLE, end_with_parent
-from assay.harness.pytest_internals import exempt_assay_from_rewriting
+from assay.harness.pytest_internals import IS_SILENT_KEY, exempt_assay_from_rewriting
 from assay.harness.selection.typed_selection import TYPED_SELECTION_KEY, TypedSelection
 from assay.model.gc_pause import collect_rarely
 
@@ -53,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if PARENT_PID_VARIABLE in os.environ:
         collect_rarely()
         end_with_parent()
+        config.stash[IS_SILENT_KEY] = config.option.verbose <= 0  # the run shows the progress, from what is stored
     for line in CHECK_MARKERS:
         config.addinivalue_line("markers", line)
     if config.getoption("--assay-store") and not hasattr(config, "workerinput"):
@@ -72,11 +73,15 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     config.pluginmanager.register(open_suites(config, *found), "assay-suites")
 
 
-def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+) -> tuple[str, str, str] | None:
     """Show a check's result as its verdict, also where a worker process judged it."""
     verdict = getattr(report, "verdict", None)
     if verdict is None:
         return None
+    if config.stash.get(IS_SILENT_KEY, False):
+        return VERDICT_WORDS[verdict], "", ""
     return VERDICT_WORDS[verdict], VERDICT_SIGNS[verdict], VERDICT_WORDS[verdict].upper()
 
 

@@ -20,6 +20,7 @@ from _pytest.nodeid import NodeId
 from assay.model.texts.printable_text import escape_all_but_styles, escape_controls
 
 __all__ = [
+    "IS_SILENT_KEY",
     "Expression",  # -k and -m before there are items; pytest applies them only to items that it has collected
     "KeywordMatcher",  # the names that -k matches, likewise
     "LazyItem",
@@ -155,14 +156,18 @@ def tear_down_until(session: pytest.Session, next_item: pytest.Item | None) -> N
     session._setupstate.teardown_exact(next_item)
 
 
+IS_SILENT_KEY = pytest.StashKey[bool]()
+"""Whether outcomes are not shown as they come."""
+
+
 class TerminalDots:
-    """Writes a dot for each pass, several in one write, where pytest's reporter would write.
+    """Writes a dot for each pass, several in one write, where pytest's reporter would write; if silent, only counts.
 
     The public way is one report an item, and costs more than judging it.
     """
 
-    def __init__(self, reporter: pytest.TerminalReporter) -> None:
-        self._reporter = reporter
+    def __init__(self, reporter: pytest.TerminalReporter, *, is_silent: bool = False) -> None:
+        self._reporter, self._is_silent = reporter, is_silent
 
     @staticmethod
     def is_possible(reporter: object) -> bool:
@@ -186,6 +191,8 @@ class TerminalDots:
             passes.extend(reporter.stats.get("passed", ()))
             reporter.stats["passed"] = passes
             reporter._set_main_color()
+        if self._is_silent:
+            return
         reporter.write("." * len(items), green=True)
         if reporter._show_progress_info and not reporter._is_last_item:
             reporter._write_progress_information_if_past_edge()

@@ -22,7 +22,7 @@ from assay.harness.judging.failure_excuses_and_artefacts import OutcomeAnnotator
 from assay.harness.judging.verdict import CheckContext
 from assay.harness.markers import CheckMarks
 from assay.harness.parent_process import RECEIVED_SIGNALS
-from assay.harness.pytest_internals import escape_terminal, fixture_order_only_of_ordinary_items
+from assay.harness.pytest_internals import IS_SILENT_KEY, escape_terminal, fixture_order_only_of_ordinary_items
 from assay.harness.selection.command_line_selection import (
     ANY_SUBJECT,
     ExpressionFilter,
@@ -85,6 +85,7 @@ class SuiteHooks:
         self._annotate = OutcomeAnnotator(self.fleet, self._delivery, self.evidence)
         escape_terminal(config)
         self.one_line_output = terminal_report.is_one_line_output(config)
+        self._is_silent = config.stash.get(IS_SILENT_KEY, False)
         ledger = option("--assay-ledger") or os.environ.get(LEDGER_VARIABLE, "")
         fixtures = CheckFixtures(self.fleet, ledger, CONTEXT_KEY, os.environ.get(REJUDGED_RUN_VARIABLE, ""))
         self._expressions, self._factory = (
@@ -197,9 +198,9 @@ class SuiteHooks:
             terminal_report.print_problems(terminalreporter, self.outcomes)
 
     def take_outcome(self, outcome: Outcome, context: CheckContext) -> None:
-        """Annotate an outcome, deliver it, and keep it for the summary unless it passed."""
+        """Annotate an outcome, deliver it, and keep it for the summary unless it passed or the run shows it."""
         outcome = self._annotate(outcome, context)
-        if outcome.verdict != "pass":
+        if outcome.verdict != "pass" and not self._is_silent:
             self.outcomes.append(outcome)
         if self._delivery is not None:
             self._delivery(outcome)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from assay.harness.items.slim_items import SlimItem
-from assay.harness.pytest_internals import TerminalDots, is_own_hook
+from assay.harness.pytest_internals import IS_SILENT_KEY, TerminalDots, is_own_hook
 from assay.model.outcome import CheckVerdict, Outcome
 
 ItemPhase = Literal["setup", "call", "teardown"]
@@ -208,7 +208,7 @@ class PassProgress:
         passive = [plugin for name in PASSIVE_PLUGINS if (plugin := manager.get_plugin(name)) is not None]
         others = manager.subset_hook_caller("pytest_runtest_logreport", passive)
         self._others = others if others.get_hookimpls() else None
-        self._dots, self._hook = TerminalDots(reporter), config.hook
+        self._dots, self._hook = TerminalDots(reporter, is_silent=config.stash.get(IS_SILENT_KEY, False)), config.hook
         self._passes = PassReports()
         self._waiting: list[SlimItem] = []
         self._columns_left, self._due = self._dots.count_columns_left(), 0.0

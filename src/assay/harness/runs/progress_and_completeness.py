@@ -27,7 +27,7 @@ from assay.model.specs.check_catalog_and_gates import CheckDeclaration
 from assay.results.store.reader import ENDED_IN_PART, ENDED_KEY, ENDED_WHOLE, INFLUENCES_KEY, StoredRun
 from assay.results.store.run_manifest import RunManifest
 from assay.results.store.schema import open_writable, transaction
-from assay.results.store.writer import OutcomeWriter, merge_run_files
+from assay.results.store.writer import OutcomeWriter, merge_run_files, pack_run_file
 
 NodeOfSubject = Mapping[str, str]
 """The node of each subject ("" for racks and fabrics), by the subject's id."""
@@ -172,7 +172,7 @@ def merge_shards(fleet: Fleet, manifest: RunManifest, ended: Sequence[EndedShard
     for shard in ended:
         selection = NodeSelection(fleet, manifest.run.nodes, shard.shard.number, manifest.shards)
         _write_gap_errors(new, manifest, DueOutcomes.of_selection(selection, manifest.run.phases), shard)
-    OutcomeWriter(new, manifest.run).close()  # which merges the write-ahead log into the file
+    pack_run_file(new)
     new.replace(file)
     if how == ENDED_WHOLE:
         delete_shard_files(file.parent)

@@ -98,6 +98,7 @@ NARROWING_OPTIONS = ("-k", "-m")
 PYTEST_ARGUMENTS = (
     *("-m", "pytest", "suites", "--import-mode=importlib", "-p", "no:cacheprovider", "-q"),
     *("--continue-on-collection-errors", "-o", "addopts="),  # only what a person typed may leave checks out
+    *("-o", "console_output_style=classic"),
 )
 """With captured output (no -s): without, a line of dots never ends, and pytest measures it again with each dot."""
 
