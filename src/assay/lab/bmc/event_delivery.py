@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,8 +28,29 @@ HEARTBEAT_EVERY_S = 5
 EventKey = tuple[str, str]
 
 
-async def new_events(machine: VirtualBmc, after: str | None = None) -> AsyncIterator[dict[str, Any]]:
-    """Yield each event logged from now on, or since the event with id `after`, at most `POLL_EVERY_S` late."""
+async def watch_states(machines: Sequence[VirtualBmc]) -> None:
+    """Say it to each BMC when its state has changed or may change with time, until cancelled.
+
+    One task looks at all: a task for each would take most of the CPU time of a lab that does nothing.
+    """
+    seen: dict[str, VirtualNodeState] = {}
+    while True:
+        for machine in machines:
+            with suppress(OSError, ValueError):  # it is looked at again
+                state = machine.stored_state()
+                if state is not seen.get(machine.node) or has_pending_changes(state):
+                    seen[machine.node] = state
+                    machine.may_have_changed.set()
+        await asyncio.sleep(POLL_EVERY_S)
+
+
+async def new_events(
+    machine: VirtualBmc, after: str | None = None, pause: Callable[[], Awaitable[Any]] | None = None
+) -> AsyncIterator[dict[str, Any]]:
+    """Yield each event logged from now on, or since the event with id `after`, at most `POLL_EVERY_S` late.
+
+    `pause` waits until it is worth to look again; without it, that is `POLL_EVERY_S`.
+    """
     delivered, last = _initially_delivered(machine, after), None
     while True:
         state = last if machine.is_silent() else await _latest(machine)
@@ -37,7 +59,7 @@ async def new_events(machine: VirtualBmc, after: str | None = None) -> AsyncIter
                 if _key(event) not in delivered:
                     yield event
             delivered, last = {_key(event) for event in state.get("events", [])}, state
-        await asyncio.sleep(POLL_EVERY_S)
+        await (pause() if pause else asyncio.sleep(POLL_EVERY_S))
 
 
 def open_event_stream(machine: VirtualBmc, headers: Mapping[str, str]) -> Response:
@@ -62,8 +84,16 @@ def open_event_stream(machine: VirtualBmc, headers: Mapping[str, str]) -> Respon
 
 
 async def deliver_events(machine: VirtualBmc) -> None:
-    """Send each new event to every subscriber of this BMC, until cancelled. There is one attempt an event."""
-    async for event in new_events(machine):
+    """Send each new event to every subscriber of this BMC, until cancelled. There is one attempt an event.
+
+    Needs `watch_states` beside it.
+    """
+
+    async def changed() -> None:
+        await machine.may_have_changed.wait()
+        machine.may_have_changed.clear()
+
+    async for event in new_events(machine, pause=changed):
         calls = []
         for entry in machine.stored_state().get("subscriptions", {}).values():
             if entry.get("protocol", "Redfish") != "Redfish":  # the lab sends no syslog

@@ -12,7 +12,7 @@ from pathlib import Path
 import trustme
 import uvicorn
 
-from assay.lab.bmc.event_delivery import deliver_events
+from assay.lab.bmc.event_delivery import deliver_events, watch_states
 from assay.lab.bmc.request_routing_and_login import BmcHttpService
 from assay.lab.bmc.virtual_bmc import VirtualBmc
 from assay.lab.world import LabWorld
@@ -57,6 +57,7 @@ class VirtualBmcs:
         self._server = _QuietUvicornServer(self._config(BmcHttpService(by_port)))
         self._running = [asyncio.create_task(self._server.serve(list(sockets.values())))]
         self._running += [asyncio.create_task(deliver_events(machine)) for machine in self.machines.values()]
+        self._running += [asyncio.create_task(watch_states([*self.machines.values()]))]
         while not self._server.started and not self._running[0].done():
             await asyncio.sleep(0.005)
         return self.ports

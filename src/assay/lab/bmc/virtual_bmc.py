@@ -30,6 +30,7 @@ class VirtualBmc:
         self.world, self.node, self.logins = world, node, BmcLogins(credentials)
         self.listeners: set[str] = set()
         self.writing = asyncio.Lock()
+        self.may_have_changed = asyncio.Event()
         self.starting: asyncio.Task[None] | None = None
         self._file = world.folder(node) / "state.json"
         self._read: tuple[tuple[int, ...], VirtualNodeState] | None = None
