@@ -25,7 +25,7 @@ test-slow: $(READY) $(NODE_READY) $(LOAD_READY) system ## the tests that take lo
 	@tools/kubernetes-server || echo "the tests against a real Kubernetes are skipped" >&2
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m slow $(ARGS)
 
-explore: $(READY) $(NODE_READY) system ## the property tests with other examples than `make test` has, and twenty times as many
+explore: $(READY) $(NODE_READY) system ## the property tests with other examples than `make test` has, and forty times as many
 	@$(BIN)/pytest -n auto -m hypothesis --hypothesis-profile=explore $(ARGS)
 
 lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, the fleet repository itself

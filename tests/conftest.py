@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,6 +26,7 @@ from collected_once import fork_workers
 from cpu_budget import CpuBudget
 from forked_assay import end_importer, lend_spawner
 from forked_python import PATHS_OF_TESTS, start_modules_by
+from shared_folders import SHARED_FOLDERS, FolderScheduling, find_work_unit
 from shared_reading import share_what_is_read
 
 from assay.fleet.yaml_document import ParseCache
@@ -56,7 +58,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts backgrou
 BY_THE_CLOCK = [HealthCheck.too_slow]
 settings.register_profile(
     "repeatable",
-    max_examples=50,
+    max_examples=25,
     derandomize=True,
     database=None,
     deadline=None,
@@ -93,7 +95,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     minutes = Counter[Path]()
     for item in items:
         minutes[item.path] = max(minutes[item.path], _minutes_of_file(item))
-    items.sort(key=lambda item: (-minutes[item.path], item.path.parent.name not in LONGEST_FIRST))
+    items.sort(key=lambda item: (-minutes[item.path], not _is_in_a_long_folder(item)))
+
+
+def _is_in_a_long_folder(item: pytest.Item) -> bool:
+    return item.path.parent.name in LONGEST_FIRST or find_work_unit(item.nodeid) in SHARED_FOLDERS
 
 
 def _minutes_of_file(item: pytest.Item) -> int:
@@ -103,9 +109,16 @@ def _minutes_of_file(item: pytest.Item) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch the CPU time of what `make test` runs."""
+    """Watch the CPU time of what `make test` runs, and keep together what shares something dear."""
     if config.option.markexpr == "not slow":
         config.pluginmanager.register(CpuBudget(), "cpu-budget")
+        config.pluginmanager.register(_FolderSchedule(), "folder-schedule")
+
+
+class _FolderSchedule:
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> FolderScheduling | None:
+        return FolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)
