@@ -26,7 +26,8 @@ def reserve_neighbours() -> int:
 
 
 def _reserve(count: int) -> int:
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+    first = random.SystemRandom().randrange(len(PORTS))
+    for port in (*PORTS[first:], *PORTS[:first]):
         marks = [_mark(port + offset) for offset in range(count)]
         if all(marks):
             _MARKS.extend(mark for mark in marks if mark)
