@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from forked_python import ForkedAssay
 from lab_room import Room, lab_room, lay_out, wish
 from reserved_ports import reserve_ports
 
@@ -87,7 +88,7 @@ class BootServer:
     def start(self, *more: str) -> None:
         words = ["serve", *more, "--boot", "--host", "127.0.0.1", "--port", str(self.port), "--fleet", str(self.root)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, "-m", "assay", *words], stdout=log, stderr=log)
+            self.process = ForkedAssay([sys.executable, "-m", "assay", *words], stdout=log, stderr=log)
         deadline = time.monotonic() + PATIENCE_S
         while "listens on" not in self.log.read_text():
             assert self.process.poll() is None, self.log.read_text()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from forked_assay import run_assay
+from typer.testing import CliRunner
 
 from assay.cli import app as cli
 from assay.cli.app import VERBS
@@ -25,13 +26,13 @@ def start_assay(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_explains_itself(verb: str) -> None:
-    answer = run_assay(verb, "--help")
-    assert answer.returncode == 0, answer.stderr
+    answer = CliRunner().invoke(cli.app, [verb, "--help"])
+    assert answer.exit_code == 0, answer.output
     assert "Usage" in answer.stdout
 
 
 def test_the_verbs_are_listed_in_the_order_of_the_loop() -> None:
-    listed = run_assay("--help").stdout
+    listed = CliRunner().invoke(cli.app, ["--help"]).stdout
     places = [listed.index(f" {verb} ") for verb in VERBS]
     assert places == sorted(places)
 
@@ -94,7 +95,8 @@ def test_a_small_verb_imports_nothing_large(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("words", [(), ("trends",), ("trends", "limits"), ("status",)], ids=" ".join)
 def test_the_short_word_for_help_is_taken_everywhere(words):
-    assert run_assay(*words, "-h").stdout == run_assay(*words, "--help").stdout
+    short, long = (CliRunner().invoke(cli.app, [*words, option]) for option in ("-h", "--help"))
+    assert (short.exit_code, short.stdout) == (0, long.stdout)
 
 
 def test_the_version_is_that_of_the_package():

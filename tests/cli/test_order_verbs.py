@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_assay import run_assay
 from typer.testing import CliRunner
 
 from assay.cli.app import app
@@ -263,8 +262,7 @@ def test_a_node_of_the_inventory_that_was_never_looked_at_is_said_to_be_that(ref
 
 
 def test_an_unknown_node_ends_with_exit_code_two_and_no_traceback(fleet):
-    words = [sys.executable, "-m", "assay", "explain", "nope", "--fleet", str(fleet)]
-    run = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "ASSAY_WHO": "ann"})
+    run = run_assay("explain", "nope", "--fleet", fleet, env={**os.environ, "ASSAY_WHO": "ann"})
     assert (run.returncode, run.stdout) == (2, "")
     assert "there is no node nope" in run.stderr
     assert "Traceback" not in run.stderr

@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from forked_assay import run_assay
+from forked_python import ForkedAssay
 from hypothesis import given
 from hypothesis import strategies as st
 from ticket_room import SMALLEST, Room, ticket
@@ -229,10 +231,11 @@ def test_work_that_was_over_before_a_sink_heard_of_it_is_not_told(room: Room, gi
 def test_a_kill_between_the_request_and_the_journal_leaves_one_issue(room: Room, github: GitHub) -> None:
     room.wants(ticket())
     command = [sys.executable, "-m", "assay", "tickets", "deliver", "--fleet", str(room.root)]
-    child: list[subprocess.Popen[bytes]] = []
-    github.troubles.append(Trouble("POST", after=True, cut=True, then=lambda: os.kill(child[0].pid, signal.SIGKILL)))
-    child.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    assert child[0].wait(60) == -signal.SIGKILL
+    pids: SimpleQueue[int] = SimpleQueue()  # the request may come before we know whose it is
+    github.troubles.append(Trouble("POST", after=True, cut=True, then=lambda: os.kill(pids.get(), signal.SIGKILL)))
+    child = ForkedAssay(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pids.put(child.pid)
+    assert child.wait(60) == -signal.SIGKILL
     assert (len(github.issues), room.delivered()) == (1, [])
     again = run_assay("tickets", "deliver", "--fleet", room.root)
     assert again.returncode == 0, again.stderr
