@@ -88,7 +88,7 @@ class Room:
 
     def _chief_says(self, account: str, *, enabled: bool) -> None:
         ca, chief = str(self.world.home / "ca.pem"), ("chief", "of-the-site")
-        answer = requests.patch(account, json={"Enabled": enabled}, auth=chief, verify=ca, timeout=10)
+        answer = requests.patch(account, json={"Enabled": enabled}, auth=chief, verify=ca, timeout=60)
         assert answer.ok, answer.text
 
     def flashes(self, node: str) -> list[str]:

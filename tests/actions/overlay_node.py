@@ -19,7 +19,7 @@ from pathlib import Path
 
 from reserved_ports import reserve_ports
 
-START_S = 20.0
+START_S = 60.0
 MOUNTS = """
 set -e
 mount --make-rprivate /

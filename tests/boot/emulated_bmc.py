@@ -126,7 +126,7 @@ def _start_emulator(root: Path, home: Path, address: str, port: int, processes: 
     def answers() -> bool:
         try:
             return requests.get(url, verify=authority_file, timeout=10).ok
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             return False
 
     _wait(answers)

@@ -265,10 +265,10 @@ def test_serving_shows_both_pages_until_the_user_ends_it(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:
         address = re.search(r"http://127\.0\.0\.1:\d+/", served.stderr.readline())[0]
         for page in ("", "allure/"):
-            with urlopen(address + page, timeout=30) as answer:
+            with urlopen(address + page, timeout=60) as answer:
                 assert b"<html" in answer.read()
         served.send_signal(signal.SIGINT)
-        assert served.wait(30) == 0
+        assert served.wait(60) == 0
 
 
 def test_plain_pytest_with_alluredir_carries_the_same_labels(fleet_copy, tmp_path):

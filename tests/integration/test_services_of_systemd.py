@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked_python import ForkedAssay
 
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_service_manager
 
@@ -54,7 +55,7 @@ def test_a_service_says_when_it_is_ready_and_when_it_stops(
 ) -> None:
     shutil.copytree(ROOT / "tests" / "fleet" / "smallest", tmp_path / "fleet")
     command = [sys.executable, "-m", "assay", *words, "--fleet", tmp_path / "fleet"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = ForkedAssay(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         wait_for(READY, manager, process)
         process.send_signal(signal.SIGTERM)

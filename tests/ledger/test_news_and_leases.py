@@ -87,7 +87,7 @@ def test_who_waits_is_told_as_soon_as_another_appends(ledger, place):
     told: list[tuple[int, float]] = []
 
     def wait() -> None:
-        told.append((ledger.wait(0, 30), time.monotonic()))
+        told.append((ledger.wait(0, 600), time.monotonic()))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
@@ -99,7 +99,7 @@ def test_who_waits_is_told_as_soon_as_another_appends(ledger, place):
     other.close()
     ((head, at),) = told
     assert head == 1
-    assert at - appended < 20, "long before the time to wait is over"
+    assert at - appended < 300, "long before the time to wait is over"
 
 
 def test_news_from_before_the_waiting_is_told_at_once(ledger):

@@ -75,7 +75,7 @@ def server(rehearsal: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     until(lambda: answers(address, port))
     yield Server(address, port, folder)
     process.terminate()
-    process.wait(10)
+    process.wait(60)
 
 
 def answers(address: str, port: int) -> bool:
@@ -86,7 +86,7 @@ def answers(address: str, port: int) -> bool:
         return False
 
 
-def until(true: Callable[[], bool], limit_s: float = 30.0) -> None:
+def until(true: Callable[[], bool], limit_s: float = 120.0) -> None:
     end = time.monotonic() + limit_s
     while not true():
         assert time.monotonic() < end, "it did not come true in time"

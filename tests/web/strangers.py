@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import resource
@@ -46,6 +47,15 @@ def is_closed(line: socket.socket) -> bool:
     except OSError:
         return True
     return True
+
+
+def read_to_the_end(line: socket.socket) -> bytes:
+    """Return what the other side says until it closes the connection, in whatever way."""
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := line.recv(4096):
+            said += piece
+    return said
 
 
 def count_open(lines: Iterable[socket.socket]) -> int:

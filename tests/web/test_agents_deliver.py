@@ -13,7 +13,7 @@ import time
 
 import pytest
 import trustme
-from site_of_agents import ASSAY, BOOT, TOKENS, Site, digest
+from site_of_agents import ASSAY, BOOT, PATIENCE_S, TOKENS, Site, digest
 
 from assay.observe.evidence_store import EvidenceStore
 from assay.observe.last_seen import LastSeen
@@ -201,7 +201,7 @@ def test_one_agent_works_in_a_state_folder(site):
     site.port = 1
     site.agent(node)
     site.wait_for(lambda: (node.state / "lock").exists() and "follows" in site.log("agent-n0003"), "one works")
-    assert site.agent(node).wait(30) == 2
+    assert site.agent(node).wait(PATIENCE_S) == 2
     assert "another agent" in site.log("agent-n0003")
 
 

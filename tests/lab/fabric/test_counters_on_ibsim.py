@@ -93,7 +93,7 @@ class Simulated:
         """End what was started."""
         for process in reversed(self.processes):
             process.terminate()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
         os.close(self.console)
 
     def _start(self, command, environment, stdin, log: Path) -> subprocess.Popen[bytes]:
@@ -101,7 +101,7 @@ class Simulated:
             return subprocess.Popen(command, cwd=self.home, env=environment, stdin=stdin, stdout=out, stderr=out)
 
     def _wait(self, log: Path, words: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while words not in (log.read_text(errors="replace") if log.exists() else ""):
             assert time.monotonic() < deadline, f"{log.name} never said {words!r}"
             time.sleep(0.02)

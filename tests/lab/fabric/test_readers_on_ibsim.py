@@ -64,7 +64,7 @@ def say(tmp_path_factory):
     def run(*command: str) -> tuple[str, str]:
         done = subprocess.run(
             command, check=False, cwd=home, env=preloaded, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=20,
+            timeout=120,
         )  # fmt: skip
         return done.stdout, done.stderr
 
@@ -72,13 +72,13 @@ def say(tmp_path_factory):
         manager = subnet_manager(home, environment, preloaded)
         yield run
         manager.terminate()
-        manager.wait(timeout=10)
+        manager.wait(timeout=60)
 
 
 def subnet_manager(home, environment, preloaded):
     """Start OpenSM and wait until it has given out the LIDs."""
     defaults = ["opensm", "-c", "opensm.conf"]
-    subprocess.run(defaults, check=False, cwd=home, env=environment, capture_output=True, timeout=20)
+    subprocess.run(defaults, check=False, cwd=home, env=environment, capture_output=True, timeout=120)
     settings = (home / "opensm.conf").read_text()
     for name, value in (("force_log_flush", "TRUE"), ("dump_files_dir", "./"), ("max_wire_smps", "16")):
         settings = re.sub(rf"(?m)^{name} .*", f"{name} {value}", settings)
@@ -89,7 +89,7 @@ def subnet_manager(home, environment, preloaded):
     manager = subprocess.Popen(
         command, cwd=home, env=preloaded, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while "SUBNET UP" not in ((home / "opensm.log").read_text() if (home / "opensm.log").exists() else ""):
         if time.monotonic() > deadline or manager.poll() is not None:
             manager.kill()

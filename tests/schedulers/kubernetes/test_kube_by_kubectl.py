@@ -62,7 +62,7 @@ def test_a_drain_by_kubectl_meets_the_same_budgets_as_ours(kube: KubeFake, adapt
     assert "PodDisruptionBudget shop/web allows no disruption since" in adapter.list_jobs("n1")[0].blocked_by
 
     kube.put("pods", "shop", pod("web-1", "n2", kind="ReplicaSet", owner="web"))
-    assert "node/n1 drained" in kubectl(kube, *words[:-1], "--timeout=20s").stdout
+    assert "node/n1 drained" in kubectl(kube, *words[:-1], "--timeout=50s").stdout
 
 
 def _proxy() -> dict[str, object]:

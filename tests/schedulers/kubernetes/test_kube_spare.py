@@ -290,18 +290,18 @@ class _running:  # noqa: N801 — reads as a phrase
         return self._kube.get("pods", "assay", OURS), self._ended
 
     def _ended(self) -> SpareRunResult:
-        self._thread.join(30)
+        self._thread.join(WITHIN_S)
         assert self._result, "it did not end"
         if isinstance(self._result[0], AssayError):
             raise self._result[0]
         return self._result[0]
 
     def __exit__(self, *_: object) -> None:
-        self._thread.join(30)
+        self._thread.join(WITHIN_S)
 
 
 def _wait(seen: Callable[[], object]) -> None:
-    ends_at = time.monotonic() + 30
+    ends_at = time.monotonic() + WITHIN_S
     while not seen():
         assert time.monotonic() < ends_at
         time.sleep(0.02)

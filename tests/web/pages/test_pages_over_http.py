@@ -45,7 +45,7 @@ def now() -> str:
 
 
 def get(site: Site, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
-    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=60)
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read().decode()
@@ -85,7 +85,7 @@ def test_scripts_are_the_published_ones(name: str) -> None:
 def test_an_open_page_hears_of_a_new_entry(site: Site) -> None:
     ledger = Ledger.open(site.fleet / ".assay/ledger.sqlite")
     head = ledger.head()
-    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=60)
     connection.request("GET", f"/live?after={head}")
     answer = connection.getresponse()
     assert answer.getheader("content-type", "").startswith("text/event-stream")
@@ -111,12 +111,12 @@ def test_a_page_in_a_browser_shows_a_new_entry_by_itself(site: Site) -> None:
         ledger = Ledger.open(site.fleet / ".assay/ledger.sqlite")
         ledger.append(LedgerEntry("hold-browser", now(), "hold", "n0011", HOLD))
         ledger.close()
-        expect(node).to_have_class("cell held", timeout=30_000)
+        expect(node).to_have_class("cell held", timeout=60_000)
         assert (said, page.evaluate("document.documentElement.scrollWidth")) == ([], 390)
 
 
 def test_a_server_with_open_streams_ends_when_it_is_told(tmp_path: Path, site: Site) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=60)
     connection.request("GET", "/live")
     assert connection.getresponse().status == 200
     assert site.server is not None
