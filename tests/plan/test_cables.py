@@ -143,3 +143,33 @@ def test_one_tier_may_change_its_rate(repository) -> None:
     file.write_text(f"{file.read_text()}rates: {{leaf_spine: 4xHDR}}\n")
     (job,) = repository.plan().cables
     assert (job.what, job.steps) == ("rate", ("256 cables between leaves and spines: 4xNDR → 4xHDR",))
+
+
+RACK = "specs/fabrics/rack.yaml"
+DOMAIN = """kind: FabricDesign
+name: rack
+rate: 2xXDR
+nvlink: {compute_trays: ["n0001..n0003"], switch_trays: 9}
+"""
+
+
+def test_the_trays_of_an_nvlink_domain_come_and_go_and_no_link_is_laid_by_hand(repository) -> None:
+    (repository.root / RACK).write_text(DOMAIN)
+    new = repository.plan()
+    (job,) = new.cables
+    assert (job.what, job.steps) == ("lay", ("a new NVLink domain: 3 compute trays, 9 switch trays",))
+    assert not new.reruns, "no check of a node's cables judges an NVLink domain"
+    repository.commit()
+    (job,) = repository.edit(RACK, '"n0001..n0003"', '"n0001..n0002", n0004').plan().cables
+    assert (job.what, job.nodes) == ("device-changes", ("n0003", "n0004"))
+    assert job.steps == ("other trays", "compute tray 2: n0003 → n0004")
+
+
+def test_a_switch_tray_that_goes_takes_links_of_every_gpu(repository) -> None:
+    (repository.root / RACK).write_text(DOMAIN)
+    repository.commit()
+    (job,) = repository.edit(RACK, "switch_trays: 9", "switch_trays: 8").plan().cables
+    assert (job.steps, job.nodes) == (("other trays", "switch trays: 9 → 8"), ("n0001", "n0002", "n0003"))
+    (repository.root / RACK).unlink()
+    (job,) = repository.plan().cables
+    assert job.steps == ("the NVLink domain is no longer designed: 3 compute trays, 9 switch trays",)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Literal
 
 from assay.fabric.topology.design_compiler import compile_topology
@@ -14,6 +15,7 @@ from assay.fabric.topology.designed_device import DesignedDevice
 from assay.fabric.topology.node_cables import digest_node_cables
 from assay.model.fabric.design_cables_and_partitions import ExplicitCable, ExplicitEnd
 from assay.model.fabric.fabric_design import FabricDesign
+from assay.model.fabric.nvlink_domain import NvlinkDomain
 from assay.model.fleet import Fleet
 from assay.plan.cable_moves_and_adapter_replacements import (
     CablingJob,
@@ -75,7 +77,10 @@ def plan_cabling_jobs(before: Fleet, after: Fleet) -> tuple[CablingJob, ...]:
     jobs = [*adapters]
     for name in sorted({*before.designs, *after.designs}):
         old, new = before.designs.get(name), after.designs.get(name)
-        if old is None or new is None:
+        was, will = (design.nvlink if design else None for design in (old, new))
+        if was or will:
+            jobs += _changed_domain(name, was, will)
+        elif old is None or new is None:
             jobs += _whole_fabric(before, old, "take-out") if old else _whole_fabric(after, new, "lay") if new else ()
         else:
             jobs += _changed_fabric(known, after, old, new)
@@ -116,6 +121,29 @@ def _whole_fabric(fleet: Fleet, design: FabricDesign, what: CablingJobKind) -> I
     why, done = {"lay": ("a new fabric", "lay")}.get(what, ("the fabric is no longer designed", "take out"))
     steps = [f"rack {rack}: {done} {count} cables" for rack, count in sorted(counts.items())]
     yield CablingJob(design.name, what, (f"{why}: {len(cables)} cables", *steps), tuple(sorted(design.node_names())))
+
+
+def _changed_domain(name: str, old: NvlinkDomain | None, new: NvlinkDomain | None) -> Iterator[CablingJob]:
+    """Yield the work on a rack's NVLink domain: trays that come or go. Nobody lays its links one by one."""
+    if not (old and new):
+        what: CablingJobKind = "lay" if new else "take-out"
+        why, domain = ("a new NVLink domain", new) if new else ("the NVLink domain is no longer designed", old)
+        if domain:
+            trays = f"{len(domain.node_names)} compute trays, {domain.switch_trays} switch trays"
+            yield CablingJob(name, what, (f"{why}: {trays}",), tuple(sorted(domain.node_names)))
+        return
+    places = enumerate(zip_longest(old.node_names, new.node_names, fillvalue=""))
+    steps = [f"compute tray {at}: {_format_change(*pair)}" for at, pair in places if pair[0] != pair[1]]
+    touched = {*old.node_names} ^ {*new.node_names}
+    if old.switch_trays != new.switch_trays:
+        steps.append(f"switch trays: {old.switch_trays} → {new.switch_trays}")
+        touched = {*old.node_names, *new.node_names}
+    if steps:
+        yield CablingJob(name, "device-changes", ("other trays", *steps), tuple(sorted(touched)))
+
+
+def _format_change(before: str, after: str) -> str:
+    return f"{before} → {after}" if before and after else f"insert {after}" if after else f"take out {before}"
 
 
 def _moved_switches(before: Fleet, after: Fleet, old: FabricDesign, new: FabricDesign) -> Iterator[CablingJob]:

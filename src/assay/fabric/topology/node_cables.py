@@ -15,11 +15,14 @@ from assay.model.fleet import Fleet
 def digest_node_cables(fleet: Fleet, designs: Collection[str] | None = None) -> dict[str, str]:
     """Return, by node, a digest of both ends and the rate of each of its designed cables. Lengths do not count.
 
-    `designs` names the fabrics that count, None for all. Nodes without a designed cable are left out. The cables of a
-    design that cannot be compiled are not known, which is a digest too; `assay check` says what is wrong.
+    `designs` names the fabrics that count, None for all; NVLink domains never do, since no check of a node's cables
+    judges them. Nodes without a designed cable are left out. The cables of a design that cannot be compiled are not
+    known, which is a digest too; `assay check` says what is wrong.
     """
     cables: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(fleet.designs if designs is None else fleet.designs.keys() & set(designs)):
+        if fleet.designs[name].nvlink:
+            continue
         try:
             ends = list(_list_ends(fleet.designs[name], fleet))
         except AssayError:

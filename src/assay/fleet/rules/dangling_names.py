@@ -86,6 +86,11 @@ def unknown_fabric_node(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             gaps = format_node_list(sorted({*design.gap_names, *unknown}))
             fix = f"{suggest_name(unknown[0], names)}; if a node is gone, write `gaps: {gaps}`: its ports stay free"
             yield RuleFinding(place, message, fix)
+        trays = [name for name in (design.nvlink.node_names if design.nvlink else ()) if name not in names]
+        if trays:
+            message = f"{design.name}: {format_few_names(trays)} not in the inventory"
+            place = draft.find_position(f"FabricDesign/{design.name}", "nvlink", "compute_trays")
+            yield RuleFinding(place, message, suggest_name(trays[0], names))
 
 
 @rule("ASY0026", "a scheduler that cannot be used", why="assay cannot find out whether the node is in use.")

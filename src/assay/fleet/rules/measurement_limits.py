@@ -217,10 +217,10 @@ def contradicted_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     severity="warning",
 )
 def missing_fabric_limit(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find limits that a suite uses and a fabric design lacks, once for each design."""
+    """Find limits that a suite uses and a fabric design lacks, once for each design. No suite judges NVLink domains."""
     for design in draft.specs_of_model(FabricDesign).values():
         lacking = sorted({limit.name for limit in draft.suites.fabric_limits} - design.limits.keys())
-        if lacking:
+        if lacking and not design.nvlink:
             message = f"{design.name} has no limit {', '.join(lacking)}, which checks of suites/ read"
             place = draft.find_position(f"FabricDesign/{design.name}", "limits")
             yield RuleFinding(place, message, "set it under `limits`, with value, unit and source")

@@ -92,6 +92,35 @@ def wrong_rack_total(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             yield RuleFinding(place, message, "correct one of the three")
 
 
+@rule(
+    "ASY0108",
+    "an NVLink domain that is not one rack",
+    why="Each GPU is linked to the switch trays of its own rack, so a compute tray in another place is never found.",
+)
+def scattered_nvlink_domain(draft: RepositoryDraft) -> Iterator[RuleFinding]:
+    """Find domains whose compute trays are in several racks, away from the switch trays, or in two domains."""
+    settings = {host.name: host.settings for host in draft.hosts if host.settings}
+    owners: dict[str, str] = {}
+    for design in draft.specs_of_model(FabricDesign).values():
+        if not (domain := design.nvlink):
+            continue
+        key = f"FabricDesign/{design.name}"
+        place = draft.find_position(key, "nvlink", "compute_trays")
+        found = {(settings[name].site, settings[name].rack) for name in domain.node_names if name in settings}
+        if len(found) > 1:
+            racks = format_few_names([f"{site} {rack}" for site, rack in sorted(found)])
+            yield RuleFinding(
+                place, f"the compute trays of {design.name} stand in {racks}", "name the nodes of one rack"
+            )
+        elif found and domain.rack and domain.rack not in {rack for _, rack in found}:
+            message = f"{design.name} is in {domain.rack}, but its compute trays stand in {found.pop()[1]}"
+            yield RuleFinding(draft.find_position(key, "nvlink", "rack"), message, "correct one of the two")
+        shared = [name for name in domain.node_names if owners.setdefault(name, design.name) != design.name]
+        if shared:
+            message = f"{format_few_names(shared)}: compute trays of {owners[shared[0]]} already"
+            yield RuleFinding(place, message, "a node is in one rack")
+
+
 def _list_devices(draft: RepositoryDraft) -> Mapping[RackKey, list[RackMount]]:
     """Return the devices in each rack."""
     heights = {spec.name: spec.height_u for spec in draft.specs_of_model(NodeSpec).values()}
