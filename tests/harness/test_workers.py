@@ -38,6 +38,18 @@ def test_slim(node, subject):
     note(subject)
     assert node.host.cpu_threads
 """
+KILLED_AT_THE_END = """
+import os
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure(config):
+    if hasattr(config, "workerinput"):
+        os._exit(0)
+"""
+"""xdist kills a worker that is not gone ten seconds after its last test, such as while a plugin imports much."""
 NODES = [f"n{number:04}" for number in range(1, 5)]
 EVERY = len(NODES) * 10
 
@@ -63,6 +75,7 @@ def judged(fleet) -> dict[str, list[str]]:
 
 
 def test_a_node_stays_with_one_worker_and_each_outcome_is_delivered_once(fleet):
+    (fleet.root / "suites/conftest.py").write_text(KILLED_AT_THE_END)
     assert spread(fleet).ret == pytest.ExitCode.TESTS_FAILED
     kept = fleet.kept()
     assert len(kept) == len({(one.check, one.subject) for one in kept}) == EVERY

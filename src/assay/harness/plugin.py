@@ -111,10 +111,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         gc.freeze()  # the process ends now, and pytest would look for garbage ten times on the way
     file = session.config.getoption("--assay-store")
     refused = session.exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
-    if not file or refused or hasattr(session.config, "workerinput"):
+    if not file or refused:
         return
     if suites := session.config.pluginmanager.get_plugin("assay-suites"):
-        suites.close_delivery()
+        suites.close_delivery()  # in a worker too: its session merges the files as soon as it hears that this one ended
+    if hasattr(session.config, "workerinput"):
+        return
     _merge_worker_files(session.config)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and Path(file).exists():
         from assay.harness.judging.session_outcome_file import has_deciding_outcomes
