@@ -26,7 +26,7 @@ NEXT = (
     "Next: `assay check`, `git commit`, and `assay plan --base HEAD~1` shows what the new version means for the nodes."
 )
 OWNERS = "Spec files came or went: `assay specs codeowners` makes CODEOWNERS again."
-UNDO = "To take it back before you commit: `git reset --hard && git clean -i`"
+UNDO = "To take it back, with all else that is not committed: `git reset --hard && git clean -i`"
 
 
 @upgrade_app.command()
