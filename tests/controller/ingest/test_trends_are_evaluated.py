@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from assay.model.entries.fault_entries import FaultEntry
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendWarnedEntry
 from assay.model.timestamps import format_time
 from assay.results.history.parquet_files import history_folder
+from assay.trends.days.day_cache import KEPT_FILE
 
 BEGIN, DAYS = datetime(2026, 6, 1, 6, tzinfo=UTC), 150
 WARM, ONSET = NODES[7], 85
@@ -48,12 +50,29 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, history: Path) -> Path:
+    """What an evaluation keeps of the days before."""
+    site = make_site(tmp_path_factory.mktemp("kept"), history)
+    evaluate_trends(site.desk)
+    site.ledger.close()
+    return site.desk.reports / KEPT_FILE
+
+
 @pytest.fixture
-def warm(tmp_path: Path, history: Path) -> Iterator[Site]:
+def warm(tmp_path: Path, history: Path, kept: Path) -> Iterator[Site]:
     """The example fleet, with months of history, on the day of the warning."""
-    (tmp_path / "home" / "reports").mkdir(parents=True)
-    (tmp_path / "home" / "reports" / "history").symlink_to(history / "history")
-    site = Site(tmp_path / "ledger.sqlite", tmp_path / "home")
+    site = make_site(tmp_path, history)
+    (site.desk.reports / KEPT_FILE).parent.mkdir()
+    shutil.copy(kept, site.desk.reports / KEPT_FILE)
+    yield site
+    site.ledger.close()
+
+
+def make_site(folder: Path, history: Path) -> Site:
+    (folder / "home" / "reports").mkdir(parents=True)
+    (folder / "home" / "reports" / "history").symlink_to(history / "history")
+    site = Site(folder / "ledger.sqlite", folder / "home")
     for index, node in enumerate(NODES):
         parts = {f"gpu{gpu}": InstalledPart("gpu", f"S{index}-{gpu}") for gpu in range(2)}
         at = BEGIN - timedelta(days=1)
@@ -61,8 +80,7 @@ def warm(tmp_path: Path, history: Path) -> Iterator[Site]:
         assert setup is not None
         site.ledger.append(*make_asset_entries(NodeAssets(), AssetReading(node, {}, parts), at), setup)
     site.clock.at = MOMENT
-    yield site
-    site.ledger.close()
+    return site
 
 
 def list_open_faults(site: Site) -> list[tuple[str, str, str]]:

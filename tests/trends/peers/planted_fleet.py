@@ -86,10 +86,9 @@ class PlantedFleet:
         path = self.folder / f"{name}.parquet"
         database.execute(f"CREATE OR REPLACE TABLE t ({columns})")
         plain = [tuple(one.replace(tzinfo=None) if isinstance(one, datetime) else one for one in row) for row in rows]
-        fields = len(plain[0])
-        arrays = {f"c{place}": [row[place] for row in plain] for place in range(fields)}
-        unnested = ", ".join(f"unnest(${key})" for key in arrays)
-        database.execute(f"INSERT INTO t SELECT {unnested}", arrays)
+        appender = database.appender("t")
+        appender.append_rows(plain)
+        appender.flush()
         database.execute(f"COPY t TO '{path}'")
         return [f"--{name}", str(path)]
 

@@ -22,6 +22,7 @@ from assay.model.specs.trend_rules import ChangeDetector
 from assay.results.history.damaged_files import read_without_damaged
 from assay.results.history.parquet_files import history_folder
 from assay.trends.days import day_columns
+from assay.trends.days.compared_days import OWN, list_compared_days, list_kept_days
 from assay.trends.days.day_cache import KEPT_FILE
 from assay.trends.days.day_queries import DAY_0
 from assay.trends.peers.fleet_tables import open_fleet_tables
@@ -81,11 +82,21 @@ def home(folder: Path, whole: str, tmp_path_factory: pytest.TempPathFactory) -> 
     return home
 
 
-@settings(max_examples=3, deadline=None)
+def test_asked_again_it_says_what_a_whole_evaluation_says(folder: Path, home: Path) -> None:
+    ask_both(folder, home, [(3, 110.0, 85.0), (3, 20.0, None), (9, 110.0, 60.0)], is_repaired=True)
+
+
+@pytest.mark.slow
+@settings(max_examples=5, deadline=None)
 @given(heats=HEATS, is_repaired=st.booleans())
-def test_asked_again_it_says_what_a_whole_evaluation_says(
+def test_whatever_is_read_again_it_says_what_a_whole_evaluation_says(
     folder: Path, home: Path, heats: list[Any], is_repaired: bool
 ) -> None:
+    ask_both(folder, home, heats, is_repaired)
+
+
+def ask_both(folder: Path, home: Path, heats: list[Any], is_repaired: bool) -> None:
+    """Hold that an answer with what was kept is that of a whole evaluation."""
     run_again(home, heats)
     shutil.copytree(folder / ".assay", home / ".assay", dirs_exist_ok=True)
     if is_repaired:
@@ -154,7 +165,7 @@ def change_run(day: Path, at_most: str, kept: str) -> None:
         database.execute(f"COPY t TO '{file}'")
 
 
-@pytest.mark.parametrize("content", [b"", b"no database"])
+@pytest.mark.parametrize("content", [pytest.param(b"", marks=pytest.mark.slow), b"no database"])
 def test_a_kept_file_that_is_damaged_is_made_anew(folder: Path, whole: str, tmp_path: Path, content: bytes) -> None:
     kept = tmp_path / "kept.duckdb"
     kept.write_bytes(content)
@@ -198,3 +209,12 @@ def test_counters_that_are_declared_meanwhile_are_read_anew(folder: Path, whole:
     kept = tmp_path / "kept.duckdb"
     assert ask(folder, kept) == whole
     assert ask(folder, kept, ["gpu_*"]) == ask(folder, None, ["gpu_*"]) != whole
+
+
+@given(st.integers(15_000, 25_000), st.integers(1, 60))
+def test_a_later_day_reads_no_older_day_anew(day: int, later: int) -> None:
+    kept = {*list_kept_days(day), *range(day + 1, day + later + 1)}
+    assert {*list_compared_days(day + later)} <= kept
+    own = list_compared_days(day)[: OWN.stop]
+    assert {one % 2 for one in own} == {0}
+    assert (day - own[0], day - own[-1]) in ((58, 20), (59, 21))

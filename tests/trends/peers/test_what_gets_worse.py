@@ -39,28 +39,6 @@ def step(on: int, by: float):
     return lambda day: by if day >= on else 0.0
 
 
-def test_a_part_that_gets_hotter_than_its_peers_is_named_with_its_reason(fleet: PlantedFleet) -> None:
-    fleet.courses[3] = drift(90, 0.6)
-    fleet.grow()
-    fleet.hold_all()
-    (warning,) = fleet.ask()["warnings"]
-    assert (warning["node"], warning["subject"], warning["name"]) == (node_name(3), "gpu0", "gpu_temperature")
-    assert warning["to"] - warning["from"] == pytest.approx(16, abs=2)
-    assert warning["limit"] == 85
-    assert "39 peers moved by" in warning["because"]
-    assert "at this rate it reaches 85 in" in warning["because"]
-    assert warning["days"] is None, "no range before warnings were closed"
-
-
-def test_it_is_compared_with_its_own_days_before_the_last_three_weeks(fleet: PlantedFleet) -> None:
-    fleet.courses[3] = drift(60, 0.3)
-    fleet.grow()
-    (warning,) = fleet.ask()["warnings"]
-    values = [row[4] for row in fleet.rows if row[1] == node_name(3)]
-    assert warning["from"] == pytest.approx(median(values[-60:-21]), abs=0.5)
-    assert warning["to"] == pytest.approx(median(values[-7:]))
-
-
 def test_what_comes_later_changes_nothing(fleet: PlantedFleet) -> None:
     fleet.courses[3] = drift(90, 0.6)
     fleet.courses[4] = drift(108, 9.0)
@@ -80,43 +58,6 @@ def test_what_comes_later_on_the_same_day_changes_nothing(fleet: PlantedFleet) -
     for number in range(NODES):
         fleet.say(number, 110.6, -1_000.0)
     assert fleet.ask(day=110) == seen
-
-
-def test_a_part_is_named_on_the_second_day_on_which_its_change_is_seen(fleet: PlantedFleet) -> None:
-    fleet.courses[3] = step(100, 12)
-    fleet.grow()
-    named = {day: name_nodes(fleet.ask(day=day)) for day in (102, 103, 104)}
-    assert named == {102: [], 103: [], 104: [node_name(3)]}, "four of seven days, and then two days of three"
-
-
-def test_a_part_with_gaps_in_a_season_is_no_warning(fleet: PlantedFleet) -> None:
-    fleet.courses = {number: drift(0, 2.0) for number in range(NODES)}
-    fleet.grow()
-    start = fleet.rows[0][0]
-    fleet.rows = [row for row in fleet.rows if row[1] != node_name(3) or not 78 <= (row[0] - start).days < 108]
-    assert fleet.ask()["warnings"] == []
-
-
-def test_fewer_than_twenty_peers_claim_nothing(fleet: PlantedFleet) -> None:
-    fleet.courses[3] = drift(90, 0.6)
-    fleet.grow()
-    for number in range(NODES):
-        fleet.hold(number, sku="h100" if number >= 20 else "a100" if number < 10 else "l40")
-    answer = fleet.ask()
-    assert answer["warnings"] == []
-    assert answer["cannot_tell"] == 20
-    assert answer["rules"][0]["series"] == 20
-
-
-def test_a_rack_that_warms_is_one_group(fleet: PlantedFleet) -> None:
-    fleet.courses = {number: drift(90, 0.6) for number in range(10, 16)}
-    fleet.grow()
-    fleet.hold_all()
-    groups = {warning["group"] for warning in fleet.ask()["warnings"]}
-    assert len(groups) == 1
-    assert groups.pop().startswith("rack r1: 6 of 10 (p ")
-    told = CliRunner().invoke(trends_app, fleet.write()).stdout
-    assert told.count("Look there first") == 1
 
 
 @pytest.mark.slow
@@ -148,6 +89,19 @@ def test_an_end_that_is_still_to_come_is_not_known_yet(fleet: PlantedFleet) -> N
     for holder in fleet.holders:
         holder["until"] = holder["until"] or START + timedelta(days=110, hours=14)
     assert fleet.ask(day=110) == seen
+
+
+def a_part_with_gaps_in_a_season(fleet: PlantedFleet) -> None:
+    fleet.courses = {number: drift(0, 2.0) for number in range(NODES)}
+    fleet.grow()
+    fleet.rows = [row for row in fleet.rows if row[1] != node_name(3) or not 78 <= day_of(row) < 108]
+
+
+def a_drift_with_fewer_than_twenty_peers(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, 0.6)
+    fleet.grow()
+    for number in range(NODES):
+        fleet.hold(number, sku="h100" if number >= 20 else "a100" if number < 10 else "l40")
 
 
 def new_firmware_on_a_wave(fleet: PlantedFleet) -> None:
@@ -296,9 +250,31 @@ NO_TREND = (
     a_clock_of_1970_and_one_that_is_ahead, a_clock_that_is_an_hour_and_a_clock_that_is_a_day_ahead,
     a_clock_that_is_put_right, a_part_that_comes_back_to_another_node, another_spec_with_another_unit_and_limit,
     a_limit_that_changes_sides, values_that_never_change, a_healthy_fleet, what_gets_better, a_season_of_all,
-    a_wild_half_of_the_recent_days,
+    a_wild_half_of_the_recent_days, a_part_with_gaps_in_a_season, a_drift_with_fewer_than_twenty_peers,
 )  # fmt: skip
 """Each of these moves a series, or looks like it. None is a warning, on many a day after it."""
+
+
+def what_gets_hotter(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(90, 0.6)
+    fleet.grow()
+    fleet.hold_all()
+
+
+def a_slow_drift(fleet: PlantedFleet) -> None:
+    fleet.courses[3] = drift(60, 0.3)
+    fleet.grow()
+
+
+def a_rack_that_warms(fleet: PlantedFleet) -> None:
+    fleet.courses = {number: drift(90, 0.6) for number in range(10, 16)}
+    fleet.grow()
+    fleet.hold_all()
+
+
+def two_steps_of_which_one_is_a_day_later(fleet: PlantedFleet) -> None:
+    fleet.courses = {3: step(100, 12), 4: step(101, 12)}
+    fleet.grow()
 
 
 def what_falls_towards_its_lower_limit(fleet: PlantedFleet) -> None:
@@ -332,6 +308,10 @@ def a_drift_after_new_firmware(fleet: PlantedFleet, wave_day: int) -> None:
 
 
 NAMED: dict[Scene, list[int]] = {
+    what_gets_hotter: [3],
+    a_slow_drift: [3],
+    a_rack_that_warms: [*range(10, 16)],
+    two_steps_of_which_one_is_a_day_later: [3, 4],
     what_falls_towards_its_lower_limit: [3],
     a_repair_that_nobody_knows_of: [3],
     one_counter_that_begins_to_count_where_all_others_rest: [3],
@@ -347,16 +327,22 @@ def name_scene(scene: Scene) -> str:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
-    """What is said on some days of one fleet, in which each scene has parts and a measurement of its own."""
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> PlantedFleet:
+    """One fleet in which each scene has parts and a measurement of its own."""
     together = PlantedFleet(tmp_path_factory.mktemp("scenes"))
     for scene in (*NO_TREND, *NAMED):
         alone = PlantedFleet(together.folder, subject=name_scene(scene), name=name_scene(scene))
         scene(alone)
         together.rows += alone.rows
         together.holders += alone.holders
-    files = together.write()
-    return {day: ask_files(files, day) for day in (*range(88, 106, 8), DAYS - 1)}
+    return together
+
+
+@pytest.fixture(scope="module")
+def answers(scenes: PlantedFleet) -> dict[int, dict[str, Any]]:
+    """What is said of them on some days."""
+    files = scenes.write()
+    return {day: ask_files(files, day) for day in (96, 104, DAYS - 1)}
 
 
 def list_named(answer: Mapping[str, Any], scene: Scene) -> list[str]:
@@ -372,6 +358,48 @@ def test_what_happens_to_healthy_parts_is_no_warning(answers: dict[int, dict[str
 @pytest.mark.parametrize("scene", NAMED, ids=name_scene)
 def test_what_gets_worse_is_named(answers: dict[int, dict[str, Any]], scene: Scene) -> None:
     assert list_named(answers[DAYS - 1], scene) == [node_name(number) for number in NAMED[scene]]
+
+
+def list_warnings(answer: Mapping[str, Any], scene: Scene) -> list[dict[str, Any]]:
+    return [one for one in answer["warnings"] if one["subject"] == name_scene(scene)]
+
+
+def test_a_part_that_gets_hotter_than_its_peers_is_named_with_its_reason(answers: dict[int, dict[str, Any]]) -> None:
+    (warning,) = list_warnings(answers[DAYS - 1], what_gets_hotter)
+    assert (warning["node"], warning["name"], warning["limit"]) == (node_name(3), name_scene(what_gets_hotter), 85)
+    assert warning["to"] - warning["from"] == pytest.approx(16, abs=2)
+    assert "39 peers moved by" in warning["because"]
+    assert "at this rate it reaches 85 in" in warning["because"]
+    assert warning["days"] is None, "no range before warnings were closed"
+
+
+def test_it_is_compared_with_its_own_days_before_the_last_three_weeks(
+    scenes: PlantedFleet, answers: dict[int, dict[str, Any]]
+) -> None:
+    (warning,) = list_warnings(answers[DAYS - 1], a_slow_drift)
+    values = [row[4] for row in scenes.rows if row[1:3] == (node_name(3), name_scene(a_slow_drift))]
+    assert warning["from"] == pytest.approx(median(values[-60:-21]), abs=0.5)
+    assert warning["to"] == pytest.approx(median(values[-7:]))
+
+
+def test_a_part_is_named_on_the_second_day_on_which_its_change_is_seen(answers: dict[int, dict[str, Any]]) -> None:
+    named = list_named(answers[104], two_steps_of_which_one_is_a_day_later)
+    assert named == [node_name(3)], "four of seven days, and then two days of three"
+
+
+def test_fewer_than_twenty_peers_claim_nothing(answers: dict[int, dict[str, Any]]) -> None:
+    assert answers[DAYS - 1]["cannot_tell"] == 20 + 1, "two small groups, and one part with a unit of its own"
+
+
+def test_a_rack_that_warms_is_one_group(answers: dict[int, dict[str, Any]]) -> None:
+    (group,) = {one["group"] for one in list_warnings(answers[DAYS - 1], a_rack_that_warms)}
+    assert group.startswith("rack r1: 6 of 10 (p ")
+
+
+@pytest.mark.slow
+def test_a_group_is_one_line(fleet: PlantedFleet) -> None:
+    a_rack_that_warms(fleet)
+    assert CliRunner().invoke(trends_app, fleet.write()).stdout.count("Look there first") == 1
 
 
 def test_so_many_scenes_in_one_fleet_leave_the_threshold_low(answers: dict[int, dict[str, Any]]) -> None:
@@ -421,11 +449,12 @@ def test_a_moment_that_is_none_is_said(fleet: PlantedFleet) -> None:
 
 def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
     fleet.say(0, 500, 1.0)
-    assert fleet.ask() == {
+    answer = fleet.ask()
+    assert answer == {
         "warnings": [],
         "groups": [],
         "cannot_tell": 0,
-        "rules": fleet.ask()["rules"],
+        "rules": answer["rules"],
         "probation": [],
         "positions": [],
         "records": [],

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.trends.days.compared_days import LEAST_RECENT, OWN_FROM, RECENT_DAYS, list_compared_days
+from assay.trends.days.compared_days import LEAST_RECENT, OWN_FROM, RECENT_DAYS, list_compared_days, list_kept_days
 from assay.trends.days.day_cache import choose_bits, find_missing, note_keys, open_kept
 from assay.trends.days.day_columns import DayColumns
 from assay.trends.days.day_keys import digest, make_later_keys, make_middle_keys, make_week_keys, read_history_keys
@@ -119,7 +119,7 @@ def _read_days(
     sampled = blocks >> size.thinning
     past = {day for week in asked.weeks for day in list_compared_days(week)}
     for one in columns:
-        one.fold({*list_compared_days(today)} | (past if sampled == blocks else set()), blocks)
+        one.fold({*list_kept_days(today)} | (past if sampled == blocks else set()), blocks)
         one.fold(past, sampled)
         one.drop_days(min({today, *past}) - OWN_FROM)
     for table in ("places", "measures"):

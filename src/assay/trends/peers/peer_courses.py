@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.trends.days.compared_days import COMPARED_AGO, OWN_TO
+from assay.trends.days.compared_days import COMPARED, OWN_FROM, OWN_TO, list_compared_days
 from assay.trends.days.day_columns import DayColumns
 from assay.trends.days.day_queries import run
 
@@ -39,14 +39,15 @@ FROM places CROSS JOIN anchors ANTI JOIN intervals USING (place) WHERE (hash(nod
 is thought to be the same. `pattern`: places with the same one have the same peers on the same days."""
 _COURSES = """
 CREATE OR REPLACE TEMP TABLE courses AS
-WITH patterns AS (SELECT anchor, pattern, any_value(spans) AS spans FROM placed GROUP BY anchor, pattern), alikes AS (
-  SELECT anchor, pattern, ago, any_value(span.alike) AS alike
-  FROM (SELECT anchor, pattern, unnest(spans) AS span FROM patterns) JOIN (SELECT unnest($ago) AS ago)
-    ON anchor - ago BETWEEN span.first_day AND span.last_day
-  GROUP BY anchor, pattern, ago
+WITH compared AS (SELECT unnest($anchors) AS anchor, unnest($nths) AS nth, unnest($days) AS day), patterns AS (
+  SELECT anchor, pattern, any_value(spans) AS spans FROM placed GROUP BY anchor, pattern
+), alikes AS (
+  SELECT anchor, pattern, nth, day, any_value(span.alike) AS alike
+  FROM (SELECT anchor, pattern, unnest(spans) AS span FROM patterns) JOIN compared USING (anchor)
+  WHERE day BETWEEN span.first_day AND span.last_day GROUP BY anchor, pattern, nth, day
 ), used AS ({used}), collected AS (
-  SELECT anchor, pattern, measure, map(list(ago), list(middle)) AS course
-  FROM used JOIN alikes USING (anchor, pattern) JOIN middles ON kind = hash(measure, alike) AND day = anchor - ago
+  SELECT anchor, pattern, measure, map(list(nth), list(middle)) AS course
+  FROM used JOIN alikes USING (anchor, pattern) JOIN middles ON kind = hash(measure, alike) AND middles.day = alikes.day
   GROUP BY anchor, pattern, measure
 )
 SELECT anchor, pattern, measure, {columns} FROM collected
@@ -58,13 +59,14 @@ _USED = "SELECT DISTINCT anchor, pattern, measure FROM {table} JOIN placed USING
 def make_courses(
     database: DuckDBPyConnection, anchors: Sequence[int], columns: Sequence[DayColumns], blocks: int
 ) -> None:
-    """Make `placed` (anchor, place, segment, pattern) and `courses` (anchor, pattern, measure, `m7` for 7 days before).
+    """Make `placed` (anchor, place, segment, pattern) and `courses` (anchor, pattern, measure, `m0` for the first day).
 
     The tables `places`, `intervals` and `middles` are there.
     """
     asked: dict[str, object] = {"anchors": [*anchors], "blocks": blocks, "shift": columns[0].shift}
-    asked |= {"own_to": OWN_TO, "longest": COMPARED_AGO[0], "ago": COMPARED_AGO}
-    run(database, _PLACED, asked)
-    middles = ", ".join(f"course[{ago}] AS m{ago}" for ago in COMPARED_AGO)
+    run(database, _PLACED, asked | {"own_to": OWN_TO, "longest": OWN_FROM})
+    days = [(anchor, at, day) for anchor in anchors for at, day in enumerate(list_compared_days(anchor))]
+    asked |= {name: [row[at] for row in days] for at, name in enumerate(("anchors", "nths", "days"))}
+    middles = ", ".join(f"course[{at}] AS m{at}" for at in COMPARED)
     used = " UNION ".join(_USED.format(table=f"{one.schema}.series") for one in columns)
     run(database, _COURSES.replace("{used}", used).replace("{columns}", middles), asked)

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from assay.trends.days.compared_days import (
-    COMPARED_AGO,
+    COMPARED,
     DAYS_SEEN,
     LEAST_OWN,
     LEAST_RECENT,
-    OWN_AGO,
-    RECENT_AGO,
+    OWN,
+    RECENT,
     list_compared_days,
 )
 from assay.trends.days.day_columns import DayColumns
@@ -38,7 +38,7 @@ WITH apart AS (
     JOIN courses c ON c.anchor = r.anchor AND c.pattern = p.pattern AND c.measure = r.measure
 ), enough AS (
   SELECT *, least({values}) = greatest({values}) AS rests FROM apart
-  WHERE list_count([{own}]) >= $least_own AND list_count([{recent_0}]) >= $least_recent
+  WHERE {own_count} >= $least_own AND {recent_count} >= $least_recent
 ), middles AS (
   SELECT anchor, place, measure, segment, side, rests,
     CASE WHEN NOT rests THEN list_median([{own}]) END AS own, {sorted}
@@ -90,14 +90,14 @@ def measure_changes(
 
 def _write_read(columns: DayColumns, block: int, anchor: int) -> str:
     """Return the query that reads the values of a block as of a day; "" if they cannot suffice."""
-    source, sheets = columns.write_source(block, list_compared_days(anchor))
-    recent = [day for ago in RECENT_AGO[0] if (day := anchor - ago) in sheets]
-    if not recent or not any(anchor - ago in sheets for ago in OWN_AGO):
+    days = list_compared_days(anchor)
+    source, sheets = columns.write_source(block, days)
+    recent = [days[at] for at in reversed(RECENT[0]) if days[at] in sheets]
+    if not recent or not any(days[at] in sheets for at in OWN):
         return ""
-    sides = ", ".join(f"{sheets[day]}.s{day}" for day in reversed(recent))
-    days = ((ago, anchor - ago) for ago in COMPARED_AGO)
-    values = (f"{sheets[day]}.v{day}" if day in sheets else "NULL::DOUBLE" for _, day in days)
-    named = ", ".join(f"{value} AS v{ago}" for value, ago in zip(values, COMPARED_AGO, strict=True))
+    sides = ", ".join(f"{sheets[day]}.s{day}" for day in recent)
+    values = (f"{sheets[day]}.v{day}" if day in sheets else "NULL::DOUBLE" for day in days)
+    named = ", ".join(f"{value} AS v{at}" for at, value in enumerate(values))
     return _READ.format(anchor=anchor, sides=sides, values=named, source=source)
 
 
@@ -105,15 +105,22 @@ def _write_query(read: Sequence[str]) -> str:
     """Return the query that judges what was read."""
     parts = {
         "read": " UNION ALL ".join(read),
-        "apart": ", ".join(f"v{ago} - m{ago} AS v{ago}" for ago in COMPARED_AGO),
-        "values": _list_values(COMPARED_AGO),
-        "own": _list_values(OWN_AGO),
-        "recent_0": _list_values(RECENT_AGO[0]),
-        "sorted": ", ".join(_SORTED.format(seen=seen, recent=_list_values(ago)) for seen, ago in enumerate(RECENT_AGO)),
+        "apart": ", ".join(f"v{at} - m{at} AS v{at}" for at in COMPARED),
+        "values": _list_values(COMPARED),
+        "own": _list_values(OWN),
+        "own_count": _count_values(OWN),
+        "recent_count": _count_values(RECENT[0]),
+        "sorted": ", ".join(
+            _SORTED.format(seen=seen, recent=_list_values(places)) for seen, places in enumerate(RECENT)
+        ),
         "changes": ", ".join(f"{_CHANGE.format(seen=seen)} AS change_{seen}" for seen in range(DAYS_SEEN)),
     }
     return _JUDGED.format(**parts)
 
 
-def _list_values(ago: Iterable[int]) -> str:
-    return ", ".join(f"v{one}" for one in ago)
+def _list_values(places: Iterable[int]) -> str:
+    return ", ".join(f"v{at}" for at in places)
+
+
+def _count_values(places: Iterable[int]) -> str:
+    return " + ".join(f"(v{at} IS NOT NULL)::TINYINT" for at in places)
