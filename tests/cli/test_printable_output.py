@@ -44,6 +44,7 @@ READS = [
     ("rollout",),
     ("breaker",),
     ("ledger", "verify"),
+    ("ledger", "archive", "old.gz", "--older-than", "1"),
     ("schedules",),
     ("schedules", "--format", "json"),
     ("metrics",),

@@ -81,6 +81,11 @@ LINES = [
     ),
     ("certified", {"who": "bob", "reason": "reseated"}, "certified by bob: reseated"),
     (
+        "entries.archived",
+        {"through": 9, "archived": 7, "digest": "ab", "file": "a.gz", "sha256": "cd", "who": "ann"},
+        "ann moved 7 old entries into the archive a.gz",
+    ),
+    (
         "outcomes.pruned",
         {"through": 3, "deleted": 1, "digest": "ab", "who": "ann"},
         "ann deleted 1 outcome of the runs up to number 3",

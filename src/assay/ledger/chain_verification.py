@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, except_, select
 
 from assay.ledger import tables
+from assay.ledger.copies.archived_bodies import ARCHIVE_MARK, RestDigest, list_archives
 from assay.ledger.grouped_outcomes import list_members
 from assay.ledger.hash_chain import HASHED_FIELDS, OUTCOME_COLUMNS, ChainName, RunDigest, hash_line
 from assay.ledger.outcome_insertions import NEWEST_COLUMNS
@@ -21,6 +22,8 @@ from assay.model.errors import AssayError
 
 ROWS_PER_FETCH = 2000
 """Rows that are read at a time: a ledger need not fit into memory."""
+ENTRY_LINE = (*(tables.entries.c[name] for name in ("seq", *HASHED_FIELDS["entry"], "hash")),)
+"""The columns of an entry in the order in which they are hashed, then the hash."""
 MAX_PROBLEMS = 100
 """Problems that are told; who finds so many knows enough."""
 ChainRow = Row[Any]
@@ -28,7 +31,8 @@ ChainRow = Row[Any]
 
 def find_chain_problems(connection: Connection) -> Iterator[str]:
     """Yield every problem in one snapshot of the ledger: entries, runs, outcomes, and the tables derived from them."""
-    yield from _check_chain(connection, "entry", _no_problems)
+    archived = _ArchivedEntries(connection)
+    yield from _check_chain(connection, "entry", archived.check_entry, archived.covers)
     parts = _open_contents(connection)
     parts.pruned = find_pruning(connection)
     yield from _check_chain(connection, "run", parts.check_run)
@@ -37,15 +41,23 @@ def find_chain_problems(connection: Connection) -> Iterator[str]:
     yield from _check_newest(connection)
 
 
-def _check_chain(connection: Connection, of: ChainName, inside: Callable[[ChainRow], Iterator[str]]) -> Iterator[str]:
-    """Yield the places where a chain is broken; `inside` yields other problems of a line whose hash is right."""
+def _check_chain(
+    connection: Connection,
+    of: ChainName,
+    inside: Callable[[ChainRow], Iterator[str]],
+    is_incomplete: Callable[[ChainRow], bool] = lambda _: False,
+) -> Iterator[str]:
+    """Yield the places where a chain is broken; `inside` yields other problems of a line.
+
+    The hash of a line that `is_incomplete` cannot be computed, and is taken as it is.
+    """
     table, end = {"entry": tables.entries, "run": tables.runs}[of].c, tables.chains.c
     columns = (table.seq, *(table[name] for name in HASHED_FIELDS[of]), table.hash)
     seq, before = 0, ""
     for row in _stream_rows(connection, select(*columns).order_by(table.seq)):
         if row[0] != seq + 1:
             yield f"{_missing(of, seq + 1, row[0] - 1)} before {_describe_row(of, row)}"
-        if row[-1] != hash_line(before, row[:-1]):
+        if row[-1] != hash_line(before, row[:-1]) and not is_incomplete(row):
             yield f"{_describe_row(of, row)} was changed, or is not the one that was written after {of} {seq}"
         yield from inside(row)
         seq, before = row[0], row[-1]
@@ -64,8 +76,26 @@ def _describe_row(of: ChainName, row: ChainRow) -> str:
     return f"{of} {row.seq} ({what}, {row.at})"
 
 
-def _no_problems(_: ChainRow) -> Iterator[str]:
-    return iter(())
+class _ArchivedEntries:
+    """Entries whose bodies stand in archives: what is left of them is compared with the digest of the newest archive.
+
+    Their own hash covers the body, so only the archive can prove it: see `copies.entry_archive.check_archives`.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._newest = next(reversed(list_archives(connection)), None)
+        self._left = RestDigest()
+
+    def covers(self, row: ChainRow) -> bool:
+        """Whether the body of this entry stands in an archive."""
+        return bool(self._newest and row.seq <= self._newest.through and row.body.startswith(ARCHIVE_MARK))
+
+    def check_entry(self, row: ChainRow) -> Iterator[str]:
+        if self._newest is None or row.seq > self._newest.through:
+            return
+        self._left.add(row)
+        if row.seq == self._newest.through and self._left.hexdigest() != self._newest.digest:
+            yield f"what was left of the entries up to {_describe_row('entry', row)} was changed"
 
 
 class _Rows:

@@ -24,6 +24,8 @@ from assay.ledger.sqlite_source import SqliteSource
 from assay.model.ledger_entry import LedgerEntry
 
 READ_TIMEOUT_S = 10.0
+_READ_ALL = "SELECT id, at, kind, node, body, seq FROM entry WHERE body NOT LIKE '@%' ORDER BY seq"
+"""Leaves out the entries whose body stands in an archive, see `copies.archived_bodies`."""
 
 
 def locate_ledger(home: Path) -> Path | str:
@@ -72,7 +74,7 @@ def read_sqlite_entries(file: Path, patience_s: float = READ_TIMEOUT_S) -> list[
     try:
         with closing(source.connect()) as database:
             _check_schema(database, str(file))
-            found = database.execute("SELECT id, at, kind, node, body, seq FROM entry ORDER BY seq")
+            found = database.execute(_READ_ALL)
             return [LedgerEntry(id_, at, kind, node, json.loads(body), seq) for id_, at, kind, node, body, seq in found]
     except sqlite3.Error as error:
         raise make_database_error(str(error), str(file)) from error

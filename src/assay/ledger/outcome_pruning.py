@@ -77,7 +77,7 @@ def _select_old(last: Row[Any]) -> Select[tuple[int]]:
 
 
 def _delete(connection: Connection, table: Table, condition: ColumnElement[bool]) -> None:
-    lifted, restored = tables.suspend_delete_guards(connection.dialect.name, table)
+    lifted, restored = tables.suspend_delete_guard(connection.dialect.name, table)
     connection.exec_driver_sql(lifted)
     connection.execute(delete(table).where(condition))
     connection.exec_driver_sql(restored)

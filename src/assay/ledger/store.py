@@ -24,6 +24,7 @@ from assay.ledger.connection import (
     parse_ledger_url,
     translate_errors,
 )
+from assay.ledger.copies.archived_bodies import is_in_ledger
 from assay.ledger.entry_insertion import find_known_ids, insert_entries
 from assay.ledger.hash_chain import ChainName, HashChain
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
@@ -98,7 +99,8 @@ class Ledger:
     ) -> list[LedgerEntry]:
         """Return entries in order: of one node, of some kinds, or with numbers above `after`; the first `most`."""
         table = tables.entries.c
-        query = select(*tables.ENTRY_COLUMNS).where(table.seq > after).order_by(table.seq).limit(most)
+        query = select(*tables.ENTRY_COLUMNS).where(table.seq > after, is_in_ledger(table.body))
+        query = query.order_by(table.seq).limit(most)
         if node is not None:
             query = query.where(table.node == node)
         if kinds:
@@ -109,7 +111,8 @@ class Ledger:
     def entries_by_node(self, nodes: Collection[str], kinds: Collection[str]) -> dict[str, list[LedgerEntry]]:
         """Return the entries of some kinds of each of these nodes, in order."""
         table, found = tables.entries.c, dict[str, list[LedgerEntry]]((name, []) for name in nodes)
-        query = select(*tables.ENTRY_COLUMNS).where(table.kind.in_(sorted(kinds))).order_by(table.seq)
+        wanted = table.kind.in_(sorted(kinds)), is_in_ledger(table.body)
+        query = select(*tables.ENTRY_COLUMNS).where(*wanted).order_by(table.seq)
         with open_reader(self._engine) as connection:
             for some in split_batches(found, BATCH_SIZE):
                 for row in connection.execute(query.where(table.node.in_(some))):

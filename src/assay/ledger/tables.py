@@ -190,18 +190,24 @@ _VERSION_UPDATE = "UPDATE assay_ledger SET version = {}"
 
 def make_version_update(dialect: str, version: int) -> list[str]:
     """Return the statements that change the version of a ledger, which its triggers otherwise forbid."""
-    name, change = schema_info.name, _VERSION_UPDATE.format(version)
-    if dialect == "postgresql":
-        return [f"ALTER TABLE {name} DISABLE TRIGGER USER", change, f"ALTER TABLE {name} ENABLE TRIGGER USER"]
-    return [f"DROP TRIGGER {name}_no_update", change, _SQLITE_GUARDS[0].format(t=name)]
+    lifted, restored = suspend_update_guard(dialect, schema_info)
+    return [lifted, _VERSION_UPDATE.format(version), restored]
 
 
-def suspend_delete_guards(dialect: str, table: Table) -> tuple[str, str]:
+def suspend_delete_guard(dialect: str, table: Table) -> tuple[str, str]:
     """Return the statements that let rows of a table be deleted, and that forbid it again, in one transaction."""
-    name = table.name
+    return _suspend_guard(dialect, table.name, "no_delete", _SQLITE_GUARDS[1])
+
+
+def suspend_update_guard(dialect: str, table: Table) -> tuple[str, str]:
+    """Return the same for rows that are changed."""
+    return _suspend_guard(dialect, table.name, "no_update", _SQLITE_GUARDS[0])
+
+
+def _suspend_guard(dialect: str, name: str, guard: str, statement: str) -> tuple[str, str]:
     if dialect == "postgresql":
         return f"ALTER TABLE {name} DISABLE TRIGGER USER", f"ALTER TABLE {name} ENABLE TRIGGER USER"
-    return f"DROP TRIGGER {name}_no_delete", _SQLITE_GUARDS[1].format(t=name)
+    return f"DROP TRIGGER {name}_{guard}", statement.format(t=name)
 
 
 def _guards(dialect: str) -> list[str]:

@@ -242,6 +242,9 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     rollout.RolloutSupersededEntry: lambda entry, _: f"a later merge takes the rollout over: {entry.reason}",
     rollout.NodeProvenEntry: lambda entry, _: f"has what the rollout brings: {entry.reason}",
     rollout.RolloutFinishedEntry: lambda entry, _: f"the rollout is finished: {entry.reason}",
+    operator.EntriesArchivedEntry: lambda entry, _: (
+        f"{entry.who} moved {entry.archived:,} old entries into the archive {entry.file}"
+    ),
     operator.OutcomesPrunedEntry: lambda entry, _: (
         f"{entry.who} deleted {format_count(entry.deleted, 'outcome')} of the runs up to number {entry.through}"
     ),

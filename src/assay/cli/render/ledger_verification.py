@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.ledger.copies.archive_comparison import CheckedArchive
 from assay.ledger.errors import BROKEN_LEDGER_FIX
 from assay.ledger.seals.seal import HASH_OF_NOTHING, LedgerSeal
 from assay.ledger.seals.seal_comparison import AnchorReport, count_unproven, format_contradictions, format_extent
@@ -25,12 +26,14 @@ class LedgerVerification:
     seal_problems: tuple[str, ...]
     anchors: tuple[AnchorReport, ...]
     ends: LedgerSeal
+    archives: tuple[CheckedArchive, ...] = ()
 
     @property
     def contradictions(self) -> list[str]:
         """What shows that the ledger was altered."""
         anchored = [format_contradictions(report) for report in self.anchors if report.contradictions]
-        return [*self.chain_problems, *self.seal_problems, *anchored]
+        archived = [problem for one in self.archives for problem in one.problems]
+        return [*self.chain_problems, *archived, *self.seal_problems, *anchored]
 
     @property
     def problems(self) -> list[str]:
@@ -47,6 +50,7 @@ class LedgerVerification:
             "entry": {"count": entry.seq, "hash": _hash_of(entry.hash)},
             "run": {"count": run.seq, "hash": _hash_of(run.hash)},
             "seal": str(self.ends),
+            "archives": [one._asdict() for one in self.archives],
             "anchors": [_report_as_json(report, self.ends) for report in self.anchors],
         }
 
@@ -55,6 +59,7 @@ class LedgerVerification:
         lines = self._headline()
         if self.given_seal and not self.given_seal.run:
             lines.append(f"  {OLD_SEAL}")
+        lines += [f"  {_format_archive(one)}" for one in self.archives if not one.problems]
         lines += [f"  {format_proof(report, self.ends)}" for report in self.anchors if _is_proof(report)]
         if not self.contradictions:
             if not self.anchors:
@@ -71,6 +76,13 @@ class LedgerVerification:
         if not self.problems:
             return [size]
         return [f"{size}; but not every anchor says so", *(_indent(line) for line in self.problems)]
+
+
+def _format_archive(archive: CheckedArchive) -> str:
+    entries = _count_entries(archive.entries)
+    if archive.is_here:
+        return f"{archive.file} holds {entries}, each of them the one that the ledger knows"
+    return f"{archive.file} is not here: nobody can verify {entries}. If it was moved: --archive FILE"
 
 
 def count_lines(ends: LedgerSeal) -> str:

@@ -6,11 +6,6 @@ one database to the other. What is not whole yet has no name: a kill leaves no h
 
 from __future__ import annotations
 
-import os
-import secrets
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -29,10 +24,10 @@ from assay.ledger.connection import (
     open_writer,
     parse_ledger_url,
 )
+from assay.ledger.copies.new_file import new_file
 from assay.ledger.copies.older_ledger import copy_file, copy_into_new_file
 from assay.ledger.copies.row_copy import copy_rows
-from assay.ledger.errors import BrokenLedgerError, LedgerError, make_database_error
-from assay.model.errors import AssayError
+from assay.ledger.errors import BrokenLedgerError, LedgerError
 from assay.model.text_lists import format_count
 
 ChainEnds = dict[str, tuple[int, str]]
@@ -51,7 +46,7 @@ def back_up(where: Path | str, file: Path) -> CopiedLedger:
     Raises BrokenLedgerError if the copy cannot be verified, and AssayError if there is such a file or no ledger.
     """
     engine = open_source_engine(parse_ledger_url(where))
-    with _new_file(file) as part, open_snapshot(engine) as source:
+    with new_file(file) as part, open_snapshot(engine) as source:
         if source.dialect.name == "postgresql":
             copy_into_new_file(source, part)
         else:
@@ -86,7 +81,7 @@ def _open_backup(file: Path) -> Engine:
 
 def _restore_file(backup: Engine, place: Path) -> CopiedLedger:
     place.parent.mkdir(parents=True, exist_ok=True)
-    with _new_file(place) as part:
+    with new_file(place) as part:
         with open_reader(backup) as source:
             copy_file(source, part)
         return _verify_file(part)
@@ -109,35 +104,6 @@ def _require_empty(target: Connection, name: str) -> None:
         held = f"{entries:,} {'entry' if entries == 1 else 'entries'} and {format_count(runs, 'run')}"
         fix = "name another place, which holds no ledger: ASSAY_LEDGER; or move this one away"
         raise LedgerError(f"this ledger holds {held}; a backup replaces none", where=name, fix=fix)
-
-
-@contextmanager
-def _new_file(file: Path) -> Iterator[Path]:
-    """Yield a file to write, which becomes `file` at the end, on the disk and at once. It never replaces one."""
-    if file.exists():
-        raise AssayError("there is such a file already", where=str(file), fix="name another one: none is overwritten")
-    if not file.parent.is_dir():
-        raise AssayError("there is no such folder", where=str(file.parent), fix="make it, or name another file")
-    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        _publish(part, file)
-    except (OSError, sqlite3.Error) as error:
-        raise make_database_error(str(error), str(file)) from error
-    finally:
-        for ending in ("", "-journal", "-wal", "-shm"):
-            Path(f"{part}{ending}").unlink(missing_ok=True)
-
-
-def _publish(part: Path, file: Path) -> None:
-    for path, to_name in ((part, True), (file.parent, False)):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            if to_name:
-                os.link(part, file)
-        finally:
-            os.close(descriptor)
 
 
 def _verify_file(file: Path) -> CopiedLedger:

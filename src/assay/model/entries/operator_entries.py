@@ -102,3 +102,19 @@ class OutcomesPrunedEntry(EntryContent):
     deleted: int
     digest: str
     who: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesArchivedEntry(EntryContent):
+    """A person moved the bodies of old entries into an archive: `file`, with its `sha256`; `archived` is their number.
+
+    `digest` covers what is left of the entries up to number `through`, so that the ledger can still be verified.
+    """
+
+    kind = "entries.archived"
+    through: int
+    archived: int
+    digest: str
+    file: str
+    sha256: str
+    who: str

@@ -130,11 +130,18 @@ def history(
 
 
 def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
+    from assay.ledger.copies.archive_comparison import find_archived_history
+
     state = find_node_state(workspace, node)
     entries = _describe_entries(workspace.ledger_for_reading.entries(node), moves=moves)
+    archived = find_archived_history(workspace.ledger_location, node)
     if form == "json":
-        typer.echo(json.dumps(_history_as_json(state, entries), indent=1, ensure_ascii=False))
+        plain = _history_as_json(state, entries) | {"archived": [one._asdict() for one in archived]}
+        typer.echo(json.dumps(plain, indent=1, ensure_ascii=False))
         return
+    for one in archived:
+        stand = "entry stands" if one.entries == 1 else "entries stand"
+        typer.echo(f"{one.entries:,} older {stand} in the archive {one.file}, until {format_second(one.until)}")
     for entry, text in entries:
         colour = {"fault": "red", "transition": "green", "hold": "yellow", "effect.failed": "red"}.get(entry.kind)
         at = typer.style(format_second(entry.at), dim=True)

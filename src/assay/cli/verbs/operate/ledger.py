@@ -10,7 +10,7 @@ import typer
 
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.operate.ledger_copies import backup, open_ledger_workspace, restore
+from assay.cli.verbs.operate.ledger_copies import archive, backup, open_ledger_workspace, restore
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
@@ -39,6 +39,7 @@ def _ledger() -> None:
 
 ledger_app.command()(backup)
 ledger_app.command()(restore)
+ledger_app.command()(archive)
 
 
 @ledger_app.command()
@@ -52,18 +53,28 @@ def verify(
         ),
     ] = "",
     anchor: Anchors = [],  # noqa: B006 — typer copies it
+    archived: Annotated[
+        list[Path],
+        typer.Option(
+            "--archive",
+            metavar="FILE",
+            help="An archive of this ledger that is not where it was written. May be repeated.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
     """Verify the hash of every entry, run and outcome, and its link to the one before. Print the seal of the ledger.
 
-    Then read the ledger's anchors and compare the ledger with every seal that they keep. Say up to where each proves
-    it, and how much came after that.
+    Then compare it with its archives, and with every seal that its anchors keep. Say up to where each proves it, and
+    how much came after that. An archive that is not here proves nothing, and is named.
 
     Exit codes: 0 unchanged; 1 something was changed, removed, reordered or inserted, or an anchor is lost; 2 the
     ledger cannot be read.
     """
     from assay.cli.render.ledger_verification import LedgerVerification
+    from assay.ledger.copies.archive_comparison import check_archives
     from assay.ledger.seals.seal import make_seal, parse_seal
     from assay.ledger.seals.seal_comparison import check_anchor, find_contradictions
 
@@ -76,6 +87,7 @@ def verify(
         seal_problems=tuple(find_contradictions(ledger, given)) if given else (),
         anchors=(*(check_anchor(ledger, one) for one in anchors), *lost),
         ends=make_seal(ledger.chain_ends()),
+        archives=tuple(check_archives(workspace.ledger_location, archived)),
     )
     typer.echo(json.dumps(told.to_json()) if form == "json" else told.to_text())
     raise typer.Exit(1 if told.problems else 0)

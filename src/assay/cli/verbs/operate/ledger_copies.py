@@ -1,20 +1,24 @@
-"""`assay ledger backup` and `restore`: the whole ledger in one file, and a ledger from such a file."""
+"""`assay ledger backup`, `restore`, `archive`: the whole ledger or old entries in a file, and a ledger from a file."""
 
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.ledger.location import locate_existing_ledger
 from assay.model.errors import AssayError
+from assay.model.timestamps import format_minute, parse_time
 
 if TYPE_CHECKING:
     from assay.ledger.copies.backup import CopiedLedger
+    from assay.ledger.copies.entry_archive import ArchivePlan
     from assay.ledger.errors import BrokenLedgerError
 
 
@@ -64,6 +68,74 @@ def restore(
     except BrokenLedgerError as error:
         raise _end_broken(error, "nothing was restored", form) from None
     _print_copy(copied, f"the ledger is restored from {file}", str(file), form)
+
+
+def archive(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new archive, such as 2025.gz.", show_default=False)],
+    before: Annotated[str, typer.Option("--before", metavar="DATE", help="Entries before this day (UTC).")] = "",
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", metavar="DAYS", min=1, help="Entries older than so many days.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Move them. Without it, only show what would be moved.")] = False,
+    who: Who = "",
+    fleet: FleetDir = Path(),
+    form: OutputFormat = "text",
+) -> None:
+    """Move old entries on which nothing rests any more into a compressed file.
+
+    These are slots of schedules (the newest of each stays), observations that failed, verifications that were missed.
+    What states, tickets, rollouts and parts follow from stays in the ledger. Number, time, kind, node and hash of each
+    moved entry stay too, and the ledger keeps the hash of the file, so `assay ledger verify` checks both.
+
+    Exit codes: 0 moved, or shown; 1 the ledger was changed by somebody, and nothing was moved; 2 it cannot be read or
+    written, or FILE exists already.
+    """
+    from assay.ledger.copies.entry_archive import archive_entries, plan_archive
+    from assay.ledger.errors import BrokenLedgerError
+
+    workspace = open_ledger_workspace(fleet)
+    now = workspace.clock.now()
+    until = _parse_cut(before, older_than, now)
+    try:
+        if yes:
+            moved = archive_entries(workspace.ledger_location, file.absolute(), until, find_operator_name(who), now)
+        else:
+            moved = plan_archive(workspace.ledger_location, until)
+    except BrokenLedgerError as error:
+        raise _end_broken(error, "nothing was moved", form) from None
+    _print_archive(moved, file, until, form, moved_now=yes)
+
+
+def _parse_cut(before: str, older_than: float | None, now: datetime) -> datetime:
+    if bool(before) == (older_than is not None):
+        raise AssayError("no day is given, or two are", fix="give one: --before 2026-01-01, or --older-than 365")
+    if older_than is not None:
+        return now - timedelta(days=older_than)
+    try:
+        until = parse_time(before)
+    except ValueError:
+        raise AssayError(f"{before!r} is no date", where="--before", fix="write it as 2026-01-01") from None
+    if until > now:
+        raise AssayError(f"{before} is in the future", where="--before", fix="name a day in the past")
+    return until
+
+
+def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *, moved_now: bool) -> None:
+    if form == "json":
+        plain = {"moved": moved_now and bool(moved.entries), "file": str(file), "before": until.isoformat()}
+        plain |= {"entries": moved.entries, "kinds": moved.kinds, "bytes": moved.size, "until": moved.until}
+        typer.echo(json.dumps(plain, ensure_ascii=False))
+        return
+    if not moved.entries:
+        typer.echo(f"no entry before {format_minute(until.isoformat())} can be moved; no archive was made")
+        return
+    for kind, count in sorted(moved.kinds.items()):
+        typer.echo(f"  {count:>9,} {kind}")
+    told = f"{moved.entries:,} entries until {format_minute(moved.until)}, {moved.size / 1e3:,.0f} kB"
+    if moved_now:
+        typer.echo(f"{told}, moved to {file}; keep this file: the ledger does not have them any more")
+    else:
+        typer.echo(f"{told}, would move to {file}; nothing is moved without --yes")
 
 
 def open_ledger_workspace(fleet: Path) -> Workspace:
