@@ -121,7 +121,9 @@ def test_what_is_not_committed_is_not_written_over(copied: CopiedFleet, upgrade:
 
 def test_changes_elsewhere_are_no_hindrance(copied: CopiedFleet, upgrade: Upgrade) -> None:
     copied.write({"inventory/pool.yml": "being edited\n", "suites/own.py": "being written\n"})
-    assert upgrade("--apply").exit_code == 0
+    done = upgrade("--apply")
+    assert done.exit_code == 0
+    assert "`git reset --hard` would also undo your other changes" in done.stdout
     assert copied.read()["inventory/pool.yml"] == "being edited\n"
 
 

@@ -59,6 +59,10 @@ class SiteFiles:
         told = self.run_git("status", *options, "--", *wanted).split("\0")
         return sorted({line[3:].removeprefix(prefix) for line in told if line})
 
+    def is_clean(self) -> bool:
+        """Return whether everything in the repository is committed, but for what git ignores."""
+        return not self.run_git("status", "--porcelain")
+
     def require_no_conflicts(self) -> None:
         """Raise AssayError while conflicts of a merge, or of an earlier upgrade, are open."""
         found = self.run_git("diff", "--name-only", "--diff-filter=U", "--relative", "-z").split("\0")

@@ -23,6 +23,7 @@ from assay.starter.upgrade_plan import UpgradePlan
 
 PLACE = ".assay/upgrade"
 JOURNAL = "journal.json"
+GIVE_UP = f"delete {PLACE}, and take back with `git checkout HEAD -- FILE` what it wrote"
 
 
 @contextmanager
@@ -116,9 +117,7 @@ def _list_record_steps(site: SiteFiles, plan: UpgradePlan) -> Iterator[_Step]:
 def _write_step(site: SiteFiles, number: int, step: dict[str, Any]) -> None:
     path, now = step["path"], _hash(site.read(step["path"]))
     if site.find_obstacle(path) or now not in (step["before"], step["after"]):
-        fix = (
-            f"`git checkout HEAD -- {path}`, then again; to give this upgrade up, delete {PLACE} and `git reset --hard`"
-        )
+        fix = f"`git checkout HEAD -- {path}`, then again; or give this upgrade up: {GIVE_UP}"
         raise AssayError("the file was changed while the upgrade was under way", where=path, fix=fix)
     kept = {side: site.root / PLACE / f"{number}.{side}" for side in ("after", "base", "ours", "theirs")}
     if now != step["after"]:
@@ -158,7 +157,7 @@ def _read_journal(root: Path) -> Any:
     try:
         return json.loads((root / PLACE / JOURNAL).read_bytes())
     except (OSError, ValueError) as error:
-        fix = f"`git reset --hard` and delete {PLACE}: the repository is then as it was committed"
+        fix = f"give this upgrade up: {GIVE_UP}"
         raise AssayError(f"the journal of an upgrade cannot be read: {error}", where=PLACE, fix=fix) from error
 
 

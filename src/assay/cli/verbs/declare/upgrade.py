@@ -26,7 +26,10 @@ NEXT = (
     "Next: `assay check`, `git commit`, and `assay plan --base HEAD~1` shows what the new version means for the nodes."
 )
 OWNERS = "Spec files came or went: `assay specs codeowners` makes CODEOWNERS again."
-UNDO = "To take it back, with all else that is not committed: `git reset --hard && git clean -i`"
+UNDO = "To take it back before you commit: `git reset --hard && git clean -i`"
+UNDO_BY_FILE = (
+    "To take a file back: `git checkout HEAD -- FILE`. `git reset --hard` would also undo your other changes."
+)
 
 
 @upgrade_app.command()
@@ -84,9 +87,10 @@ def _apply(site: SiteFiles, base: str, form: OutputFormat) -> int:
         if uncommitted:
             fix = "commit or stash it first, so that you can tell what the upgrade did; nothing was written"
             raise AssayError(f"not committed: {format_list(uncommitted)}", where=str(site.root), fix=fix)
+        undo = UNDO if site.is_clean() else UNDO_BY_FILE
         if plan.is_needed:
             apply_upgrade(site, plan)
-    _print(plan, form, _describe_next_steps(plan), [], is_applied=True)
+    _print(plan, form, _describe_next_steps(plan, undo), [], is_applied=True)
     return 1 if plan.select("conflict") else 0
 
 
@@ -127,12 +131,12 @@ def _describe_uncommitted(paths: list[str]) -> list[str]:
     return [f"Not committed: {format_list(paths)}. Commit or stash it before you apply."] if paths else []
 
 
-def _describe_next_steps(plan: UpgradePlan) -> list[str]:
+def _describe_next_steps(plan: UpgradePlan, undo: str) -> list[str]:
     if not plan.is_needed:
         return []
     came_or_went = [change for change in plan.select("new", "removed") if change.path.startswith("specs/")]
     owners = [OWNERS] if any(not change.path.startswith("specs/schemas/") for change in came_or_went) else []
-    return [*([CONFLICTS] if plan.select("conflict") else []), *owners, NEXT, UNDO]
+    return [*([CONFLICTS] if plan.select("conflict") else []), *owners, NEXT, undo]
 
 
 def _print(
@@ -153,5 +157,5 @@ def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
     else:
         lines = [f"conflict  {path}" for path in conflicts]
         marked = [CONFLICTS] if conflicts else []
-        typer.echo("\n".join(["Finished the upgrade that was broken off.", *lines, *marked, NEXT, UNDO]))
+        typer.echo("\n".join(["Finished the upgrade that was broken off.", *lines, *marked, NEXT, UNDO_BY_FILE]))
     return 1 if conflicts else 0
