@@ -98,6 +98,7 @@ def test_a_whole_ledger_is_said_to_be_with_its_seal(ask, fleet):
         "entry": {"count": 2, "hash": answer["entry"]["hash"]},
         "run": {"count": 1, "hash": answer["run"]["hash"]},
         "seal": seal,
+        "archives": [],
         "anchors": [],
     }
     assert seal == f"2:{answer['entry']['hash']},1:{answer['run']['hash']}"
