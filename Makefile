@@ -6,6 +6,7 @@ NODE_READY := node_modules/.ready
 LOAD_READY := .venv/.load-ready
 RELEASE_READY := .venv-release/.ready
 DOCS_READY := .venv-docs/.ready
+PLUGINS_READY := .venv-plugins/.ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
@@ -22,6 +23,7 @@ test: $(READY) $(NODE_READY) system ## all tests that finish in minutes; four at
 	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
 test-slow: $(READY) $(NODE_READY) $(LOAD_READY) system ## the tests that take longer, three at once; on Debian 12 they first build a kube-apiserver
+	@$(MAKE) --silent $(PLUGINS_READY) || echo "the tests beside other plugins of pytest are skipped" >&2
 	@tools/kubernetes-server || echo "the tests against a real Kubernetes are skipped" >&2
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m slow $(ARGS)
 
@@ -70,6 +72,8 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	  --python-version 3.11 --universal --group release --output-file requirements-release.lock
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --group docs --output-file requirements-docs.lock
+	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet --constraint requirements.lock \
+	  --python-version 3.11 --universal --group plugins --output-file requirements-plugins.lock
 
 schemas: $(READY) ## export the JSON Schemas of the specs, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
@@ -79,7 +83,7 @@ system: ## install the Debian packages that some tests and the lab use, where th
 	@sh tools/system-packages
 
 clean: ## remove everything that make made
-	rm -rf .venv .venv-release .venv-docs node_modules .assay .*_cache .hypothesis
+	rm -rf .venv .venv-release .venv-docs .venv-plugins node_modules .assay .*_cache .hypothesis
 	find reports -mindepth 1 ! -name README.md -delete
 
 $(READY): requirements.lock pyproject.toml
@@ -100,7 +104,7 @@ $(NODE_READY): package-lock.json $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm ci --silent --no-progress
 	@touch $@
 
-$(RELEASE_READY) $(DOCS_READY): .venv-%/.ready: requirements-%.lock
+$(RELEASE_READY) $(DOCS_READY) $(PLUGINS_READY): .venv-%/.ready: requirements-%.lock
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@
