@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.repository_check import list_problems
+from assay.fleet.repository_tree import WorkingFolder
 from assay.fleet.spec_inheritance import list_merged_entries, merge_specs
-from assay.fleet.yaml_document import YamlDocument, parse_yaml
+from assay.fleet.spec_reader import UNSHARED_KINDS, read_specs
+from assay.fleet.yaml_document import ParseCache, YamlDocument, parse_yaml
 
+ROOT = Path(__file__).parents[2]
 Write = Callable[[Mapping[str, "str | None"]], Path]
 LARGE = """kind: NodeSpec
 name: large
@@ -215,3 +218,11 @@ def _document(data: dict[str, Any], name: str) -> YamlDocument:
 def _paths(path: tuple[Any, ...], data: Any) -> list[tuple[Any, ...]]:
     steps = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
     return [path, *(below for step in steps for below in _paths((*path, step), data[step]))]
+
+
+def test_fleets_that_share_what_was_read_find_the_lines_of_a_spec_once() -> None:
+    shared = ParseCache()
+    first, second = (read_specs(WorkingFolder(ROOT), shared)[0] for _ in range(2))
+    kept = [(one, other) for one, other in zip(first, second, strict=True) if one.spec.kind not in UNSHARED_KINDS]
+    assert len(kept) > 20
+    assert all(one.lines is other.lines for one, other in kept)

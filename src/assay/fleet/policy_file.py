@@ -56,5 +56,5 @@ def read_policy(file: Path, root: Path) -> PolicyFile:
         raise AssayError("it cannot be read beside the other policies", where=str(file), fix="`assay check` says why")
     if not isinstance(found.spec, LifecyclePolicy):
         raise AssayError(f"a {found.spec.kind} is no LifecyclePolicy", where=str(file), fix="name the file of a policy")
-    lines = {(found.key, path): line.replace(own, str(file)) for path, line in found.list_lines()}
+    lines = {(found.key, path): line.replace(own, str(file)) for path, line in found.lines.items()}
     return PolicyFile(found.spec, lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +44,10 @@ class SpecFile:
         """Return file, line and column of the entry at `path`."""
         return find_entry_position((self.document, *self.bases), path)
 
-    def list_lines(self) -> Iterator[tuple[str, str]]:
-        """Yield dotted path and `file:line` of every entry; the path `""` is the document."""
-        for path, _, line in self.list_entries():
-            yield ".".join(map(str, path)), line
+    @cached_property
+    def lines(self) -> dict[str, str]:
+        """The `file:line` of every entry by its dotted path; the path `""` is the document. Fleets share it."""
+        return {".".join(map(str, path)): line for path, _, line in self.list_entries()}
 
     def list_entries(self) -> Iterator[tuple[tuple[Any, ...], Any, str]]:
         """Yield path, data and `file:line` of every entry."""
@@ -224,5 +225,5 @@ class SpecLineIndex(Mapping[SpecEntryKey, str]):
     def _lines(self, spec: str) -> dict[str, str]:
         if spec not in self._of:
             file = self._files.get(spec)
-            self._of[spec] = dict(file.list_lines()) if file else {}
+            self._of[spec] = file.lines if file else {}
         return self._of[spec]
