@@ -7,14 +7,16 @@ from contextlib import contextmanager
 import pytest
 
 CHROMIUM = shutil.which("chromium")
+PATIENCE_MS = 90_000  # others load this machine
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: `make system` installs it")
 
 
 @contextmanager
 def open_browser() -> Iterator:
     """Yield a Chromium of Playwright."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser

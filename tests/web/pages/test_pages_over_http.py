@@ -111,7 +111,7 @@ def test_a_page_in_a_browser_shows_a_new_entry_by_itself(site: Site) -> None:
         ledger = Ledger.open(site.fleet / ".assay/ledger.sqlite")
         ledger.append(LedgerEntry("hold-browser", now(), "hold", "n0011", HOLD))
         ledger.close()
-        expect(node).to_have_class("cell held", timeout=60_000)
+        expect(node).to_have_class("cell held")
         assert (said, page.evaluate("document.documentElement.scrollWidth")) == ([], 390)
 
 
