@@ -24,7 +24,7 @@ from assay.model.fleet import Fleet
 DEFAULT_CLOCK_RATE = 60.0
 """Lab seconds in a real second: a two-minute boot takes two seconds."""
 
-START_DEADLINE_S = 30.0
+START_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 10.0
 
 
