@@ -96,3 +96,16 @@ Pool = Annotated[
         rich_help_panel=WHICH,
     ),
 ]
+Racks = Annotated[
+    list[str] | None,
+    typer.Option("--rack", metavar="RACK", help="Only this rack; may be repeated.", rich_help_panel=WHICH),
+]
+States = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        help="Only nodes in this state, such as triage; may be repeated.",
+        rich_help_panel=WHICH,
+    ),
+]

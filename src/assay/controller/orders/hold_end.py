@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from assay.lifecycle.node_state import OperatorNote
 from assay.model.errors import AssayError
+from assay.model.texts.durations import parse_duration
 from assay.model.timestamps import format_duration, parse_time
-
-SPAN_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_SPAN = re.compile(r"(\d{1,4}(?:\.\d+)?)([mhdw])")
 
 
 def parse_hold_end(until: str, duration: str, start: datetime, now: datetime) -> str:
@@ -20,7 +17,7 @@ def parse_hold_end(until: str, duration: str, start: datetime, now: datetime) ->
     """
     if until and duration:
         raise AssayError("--until and --for are both given", fix="give one of them")
-    end = _parse_time(until) if until else start + _parse_duration(duration) if duration else None
+    end = _parse_time(until) if until else start + parse_duration(duration, "--for") if duration else None
     if end is None:
         return ""
     if end <= now:
@@ -52,10 +49,3 @@ def _parse_time(text: str) -> datetime:
             f"{text!r} is not a time", fix="use --until 2026-12-01 or 2026-12-01T18:00+01:00, or --for 3d"
         ) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def _parse_duration(text: str) -> timedelta:
-    match = _SPAN.fullmatch(text.strip().lower())
-    if not match or float(match[1]) == 0:
-        raise AssayError(f"{text!r} is not a duration", fix="use --for 90m, 12h, 3d or 2w")
-    return timedelta(**{SPAN_UNITS[match[2]]: float(match[1])})

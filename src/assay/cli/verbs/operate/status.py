@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.node_filter import NodeFilter, require_no_racks
+from assay.cli.options import WHICH, FleetDir, Nodes, OutputFormat, Pools, Racks, States
 from assay.cli.recorded_node_states import load_fleet_records
 from assay.cli.workspace import Workspace
-from assay.controller.orders.hold_end import format_hold_end
 from assay.ledger.errors import LedgerError
+from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.text_lists import fold_names, format_list
+from assay.model.texts.durations import parse_duration
 from assay.model.timestamps import format_ago
-from assay.views.burn_in_status import describe_burn_in_of_stay
-from assay.views.node.node_status import list_current_lost_cordons, node_status_as_json
+from assay.views.node.node_status import node_status_as_json
 from assay.views.open_breakers import breaker_as_json, format_breaker
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from rich.table import Table
 
     from assay.controller.cache.unknown_jobs import UnknownJobs
     from assay.lifecycle.decisions.held_answers import OpenBreaker
@@ -35,19 +38,39 @@ if TYPE_CHECKING:
 
 status_app = typer.Typer(add_completion=False)
 
-PIPE_WIDTH = 160
-"""Columns of the table when stdout is not a terminal."""
+LISTED = 100
+"""Of more nodes than this, only those that need a look are listed, after a summary."""
+WATCH_EVERY_S = 5.0
+CLEARED_SCREEN = b"\x1b[H\x1b[2J"
+"""What clears a terminal. It is written past the stream that escapes control characters."""
 
 
 @status_app.command()
 def status(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
+    nodes: Nodes = None,
+    pools: Pools = None,
+    racks: Racks = None,
+    states: States = None,
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="Only nodes that have come into their state within this time: 90m, 12h, 3d.",
+            rich_help_panel=WHICH,
+        ),
+    ] = "",
+    lists_all: Annotated[bool, typer.Option("--all", help="List every node, also of a large fleet.")] = False,
+    watches: Annotated[bool, typer.Option("--watch", help="Show it again every five seconds, until Ctrl-C.")] = False,
     server: Server = "",
     token_file: TokenFile = None,
     ca: ServerAuthority = None,
 ) -> None:
     """Show the state of every node: since when, what it waits for, who holds it, and why it is in this state.
+
+    Of more than a hundred nodes, first count them by pool and state, and then list those only that are out of service,
+    wait, or are held. --all, or anything that selects nodes, lists the others too.
 
     Then show the active rollout, a commit that was adopted without one because it cannot be compared, and the open
     circuit breakers: what they hold back, and how to clear them.
@@ -56,31 +79,79 @@ def status(
 
     With --server, no fleet repository is needed: the server shows the nodes that you may see.
 
-    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read.
+    Exit codes: 0 shown; 2 the ledger or the fleet cannot be read, or nothing has a name that was given.
     """
+    span = parse_duration(since, "--since") if since else None
+    wanted = NodeFilter(nodes or (), pools or (), racks or (), states or (), span)
+    if watches and form == "json":
+        raise AssayError("--watch shows text", fix="leave --format json out, or call it again and again")
     if server:
-        print_nodes(FleetServer(server, token_file, ca).list_nodes(), form)
-        return
-    workspace = Workspace(fleet.resolve())
+        require_no_racks(wanted)
+        connection = FleetServer(server, token_file, ca)
+        show = partial(_show_server, connection, wanted, form)
+    else:
+        show = partial(_show_fleet, fleet.resolve(), wanted, form, lists_all=lists_all)
+    if watches:
+        _watch(show)
+    else:
+        show()
+
+
+def _watch(show: Callable[[], None]) -> None:
+    """Show it again and again with the time, on a cleared screen if there is one, until Ctrl-C."""
+    with suppress(KeyboardInterrupt):
+        while True:
+            if sys.stdout.isatty():
+                sys.stdout.buffer.write(CLEARED_SCREEN)
+            typer.echo(f"{SystemClock().now():%Y-%m-%d %H:%M:%S} UTC")
+            show()
+            time.sleep(WATCH_EVERY_S)
+
+
+def _show_server(connection: FleetServer, wanted: NodeFilter, form: str) -> None:
+    now = SystemClock().now()
+    rows = [
+        row
+        for row in connection.list_nodes()
+        if wanted.keeps(row["node"], row["pool"], "", row["state"], row["since"], now)
+    ]
+    print_nodes(rows, form)
+
+
+def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -> None:
+    workspace = Workspace(root)
     try:
-        states, returned, rollouts = load_fleet_records(workspace)
+        recorded, returned, rollouts = load_fleet_records(workspace)
     except LedgerError as error:
         from assay.cli.render.without_ledger import show_nodes_without_ledger
 
         show_nodes_without_ledger(workspace, error, form)
-    if not states:
+    if not recorded:
         from assay.fleet.repository_tree import require_inventory
 
         require_inventory(workspace.root)
+    shown = wanted.select(workspace, recorded)
     if form == "json":
         unknown = _read_unknown_jobs(workspace)
-        nodes = [node_status_as_json(state, returned.get(state.node, ()), unknown.get(state.node)) for state in states]
-        breakers = [breaker_as_json(one) for one in _list_open_breakers(states)]
+        nodes = [node_status_as_json(state, returned.get(state.node, ()), unknown.get(state.node)) for state in shown]
+        breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
         typer.echo(json.dumps({"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts)}, indent=1))
-    elif states:
-        _print_status(workspace, states, returned, rollouts)
-    else:
+    elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
+    elif not shown:
+        typer.echo("No node is as asked for.")
+    else:
+        is_summary = wanted.is_empty and not lists_all and len(shown) > LISTED
+        _print_status(workspace, FleetStatus(recorded, shown, returned, rollouts), is_summary=is_summary)
+
+
+class FleetStatus(NamedTuple):
+    """What is printed: all recorded nodes, those to show, notes on returned parts by node, and the rollouts."""
+
+    recorded: list[NodeState]
+    shown: list[NodeState]
+    returned: Mapping[str, Sequence[str]]
+    rollouts: RolloutHistory
 
 
 def _describe_other_ledger(workspace: Workspace) -> str:
@@ -115,27 +186,35 @@ def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:
         yield f"commit {format_uncompared(uncompared, now)}"
 
 
-def _print_status(
-    workspace: Workspace,
-    states: list[NodeState],
-    returned: Mapping[str, Sequence[str]],
-    rollouts: RolloutHistory,
-) -> None:
+def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False)
+    from assay.cli.render.status_table import PIPE_WIDTH, make_counts_table, make_table, needs_a_look
+
+    console, now = Console(highlight=False), workspace.clock.now()
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    plain = _list_service_states(workspace) if console.is_terminal else None
-    console.print(_make_table(states, returned, workspace.clock.now(), plain))
-    counts = Counter(state.state for state in states)
-    console.print("[dim]" + ", ".join(f"{count} {name}" for name, count in counts.most_common()) + "[/]")
-    for line in describe_rollouts(rollouts, workspace.clock.now()):
+    in_service = _list_service_states(workspace) if is_summary or console.is_terminal else None
+    listed = fleet.shown
+    if is_summary:
+        console.print(make_counts_table(fleet.shown))
+        listed = [state for state in fleet.shown if needs_a_look(state, in_service)]
+    if listed:
+        console.print(make_table(listed[:LISTED] if is_summary else listed, fleet.returned, now, in_service))
+    counts = Counter(state.state for state in fleet.shown)
+    console.print("[dim]" + ", ".join(f"{count:,} {name}" for name, count in counts.most_common()) + "[/]")
+    if is_summary:
+        more = f"{len(listed) - LISTED:,} more need a look; " if len(listed) > LISTED else ""
+        rest = len(fleet.shown) - len(listed)
+        console.print(
+            f"[dim]{more}{rest:,} in service are not listed: --all, or --pool, --rack, --node, --state, --since[/]"
+        )
+    for line in describe_rollouts(fleet.rollouts, now):
         console.print(line, style="yellow", markup=False)
-    for one in _list_open_breakers(states):
-        console.print(format_breaker(one, workspace.clock.now()), style="yellow", markup=False)
-    names = {state.node for state in states}
-    for line in describe_unknown_jobs(_read_unknown_jobs(workspace), names, workspace.clock.now()):
+    for one in _list_open_breakers(fleet.recorded):
+        console.print(format_breaker(one, now), style="yellow", markup=False)
+    names = {state.node for state in fleet.shown}
+    for line in describe_unknown_jobs(_read_unknown_jobs(workspace), names, now):
         console.print(line, style="yellow", markup=False)
 
 
@@ -171,45 +250,3 @@ def _list_service_states(workspace: Workspace) -> frozenset[str] | None:
         return workspace.fleet.policy.states_in_service
     except AssayError:
         return None
-
-
-def _make_table(
-    states: list[NodeState], returned: Mapping[str, Sequence[str]], now: datetime, plain: frozenset[str] | None
-) -> Table:
-    """Return the table of all nodes. States out of service are coloured: those that are not among `plain`."""
-    from rich import box
-    from rich.table import Table
-
-    from assay.cli.render.markup import escape
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for title, wraps in (("node", False), ("pool", False), ("state", False), ("since", False), ("why", True)):
-        table.add_column(title, no_wrap=not wraps, overflow="fold")
-    for state in states:
-        why = "\n".join(map(escape, [*_format_reasons(state, now), *returned.get(state.node, ())]))
-        table.add_row(state.node, state.pool, _format_state(state, plain), format_ago(state.since, now), why)
-    return table
-
-
-def _format_state(state: NodeState, plain: frozenset[str] | None) -> str:
-    if state.pending and state.pending.to == state.state:
-        return f"[yellow]{state.state}, cordoned[/]"
-    if state.pending:
-        return f"[yellow]{state.state} → {state.pending.to}[/]"
-    return state.state if plain is None or state.state in plain else f"[cyan]{state.state}[/]"
-
-
-def _format_reasons(state: NodeState, now: datetime) -> list[str]:
-    lines = []
-    if hold := state.hold:
-        until = f" {format_hold_end(hold.until, now)}" if hold.until else ""
-        lines.append(f"held by {hold.who}, {format_ago(hold.at, now)}{until}: {hold.reason}")
-    if request := state.move_request:
-        lines.append(f"{request.who} asked for {request.to}, {format_ago(request.at, now)}: {request.reason}")
-    if pending := state.pending:
-        because = "; ".join(cause.text for cause in pending.because)
-        lines.append(f"waits for {', '.join(pending.blockers)}, {format_ago(pending.since, now)}: {because}")
-    if burning := describe_burn_in_of_stay(state):
-        lines.append(burning)
-    lines += [f"{format_ago(lost.at, now)}: {lost.reason}" for lost in list_current_lost_cordons(state)[-1:]]
-    return [*lines, state.note or state.reason]
