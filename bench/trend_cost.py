@@ -15,6 +15,7 @@ from pathlib import Path
 from assay.ledger.store import Ledger
 from assay.results.history.parquet_files import history_folder
 from assay.trends.days.day_cache import KEPT_FILE
+from assay.trends.peers.fleet_holders import HOLDERS_FILE
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.trend_answer import find_trends
 from bench.cost import cost
@@ -50,8 +51,9 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 def answer(home: Path, days: int) -> int:
     """Return how many series were compared at the end of so many days of the history."""
     as_of, ledger = FIRST_AT + timedelta(days=days - 1, hours=10), Ledger.open(home / ".assay" / "ledger.sqlite")
-    with open_fleet_tables(history_folder(home / "reports"), ledger, as_of) as database:
-        return find_trends(database, as_of, kept=home / "reports" / KEPT_FILE).findings.series.judged
+    reports = home / "reports"
+    with open_fleet_tables(history_folder(reports), ledger, as_of, kept=reports / HOLDERS_FILE) as database:
+        return find_trends(database, as_of, kept=reports / KEPT_FILE).findings.series.judged
 
 
 if __name__ == "__main__":

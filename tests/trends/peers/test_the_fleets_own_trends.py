@@ -100,12 +100,12 @@ def test_the_exported_files_give_the_same_answer(folder: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_what_the_ledger_says_later_changes_no_earlier_answer(folder: Path, tmp_path: Path) -> None:
-    earlier = (START + timedelta(days=100)).isoformat()
-    before = ask("--fleet", str(folder), "--as-of", earlier, "--format", "json")
-    ledger = Ledger.open(folder / ".assay" / "ledger.sqlite")
+    earlier, own = (START + timedelta(days=100)).isoformat(), shutil.copytree(folder, tmp_path / "fleet")
+    before = ask("--fleet", str(own), "--as-of", earlier, "--format", "json")
+    ledger = Ledger.open(own / ".assay" / "ledger.sqlite")
     note_node(ledger, "n07", "S900", "580.2", START + timedelta(days=105))
     ledger.close()
-    assert ask("--fleet", str(folder), "--as-of", earlier, "--format", "json") == before
+    assert ask("--fleet", str(own), "--as-of", earlier, "--format", "json") == before
 
 
 def test_a_damaged_file_is_named_and_left_out(folder: Path) -> None:

@@ -34,6 +34,7 @@ from assay.trends.parts.part_risks import (
 )
 from assay.trends.parts.position_hazard import PositionHazards
 from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
+from assay.trends.peers.fleet_holders import HOLDERS_FILE
 from assay.trends.peers.fleet_tables import open_fleet_tables
 from assay.trends.peers.measurement_tables import DAY_S
 from assay.trends.peers.trend_answer import TrendAnswer, find_trends
@@ -107,7 +108,8 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
 
 def _read(context: ControllerContext, rules: TrendRules, now: datetime, left_out: Collection[str]) -> _HistoryAnswer:
     home = history_folder(context.reports)
-    with open_fleet_tables(home, context.ledger, now, left_out) as database:
+    holders = context.reports / HOLDERS_FILE
+    with open_fleet_tables(home, context.ledger, now, left_out, kept=holders) as database:
         name_feeds_and_switches(database, context.fleet.nodes.values(), find_node_leaves(context.fleet))
         history = read_warning_history(context.ledger.entries(kinds=TREND_ENTRY_KINDS))
         answer = find_trends(database, now, rules.change, context.reports / KEPT_FILE, history.ended)

@@ -21,7 +21,8 @@ from assay.trends.missed.service_failures import ABSENCE_KINDS, find_cause
 from assay.trends.parts.acceptance_readings import Acceptance, list_acceptances
 from assay.trends.parts.part_stays import FailedPart, PartStay, days_of
 from assay.trends.parts.service_returns import ServiceReturn
-from assay.trends.peers.fleet_tables import NODES_AT_ONCE, PartFailure, find_place
+from assay.trends.peers.fleet_holders import NODES_AT_ONCE
+from assay.trends.peers.fleet_tables import PartFailure, find_place
 
 RETURN_KINDS = (*ABSENCE_KINDS, CertifiedEntry.kind)
 

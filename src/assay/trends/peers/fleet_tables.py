@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.ledger.interned_texts import split_batches
 from assay.ledger.store import Ledger
-from assay.lifecycle.assets.part_holders import HOLDER_ENTRY_KINDS, PartHolder, list_part_holders
 from assay.lifecycle.node_state import FaultRecord
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.errors import AssayError
-from assay.model.timestamps import parse_epoch_seconds_cached, parse_time
+from assay.model.timestamps import parse_time
 from assay.results.history.damaged_files import name_damaged_files
 from assay.results.history.duckdb_memory import connect_duckdb
 from assay.results.history.parquet_files import DAY_PREFIX, MEASUREMENTS_TABLE, list_day_folders, list_parquet_files
 from assay.trends.days.day_queries import DAY_0
+from assay.trends.peers.fleet_holders import fill_holders, insert_rows
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -28,13 +27,7 @@ HISTORY_DAYS = 126
 """What the oldest of the past weeks needs, that set the threshold."""
 NAMED_DAYS = 7
 """The last days tell which measurements several checks take."""
-NODES_AT_ONCE, ROWS_AT_ONCE = 200, 10_000
 TREND_CLASSES = "trend."
-_HOLDERS = """
-CREATE TABLE holders (node VARCHAR, subject VARCHAR, serial VARCHAR, sku VARCHAR, firmware VARCHAR, rack VARCHAR,
-  position VARCHAR, since_s DOUBLE, until_s DOUBLE, pdu VARCHAR, switch VARCHAR, batch VARCHAR, driver VARCHAR,
-  kind VARCHAR)
-"""
 _FAILURES = "CREATE TABLE failures (time_s DOUBLE, node VARCHAR, subject VARCHAR, fault VARCHAR)"
 _HAS_LATER = """
 SELECT coalesce(bool_or(epoch(run_at::TIMESTAMP) > $as_of), false)
@@ -60,13 +53,19 @@ class PartFailure(NamedTuple):
 
 @contextmanager
 def open_fleet_tables(
-    home: Path, ledger: Ledger, as_of: datetime, left_out: Collection[str] = (), memory: str = "1GB"
+    home: Path,
+    ledger: Ledger,
+    as_of: datetime,
+    left_out: Collection[str] = (),
+    memory: str = "1GB",
+    kept: Path | None = None,
 ) -> Iterator[DuckDBPyConnection]:
     """Have the tables of `open_tables` for the history in `home` and the ledger, as they were at a moment.
 
     A subject is the place in its node (`gpu3`, "" for the node), as parts change nodes and nodes change pools. A
-    measurement that several checks take has the check in its name. `left_out`: files that are not read. Raises
-    DamagedFilesError for those that cannot be, and AssayError where there is no history.
+    measurement that several checks take has the check in its name. `left_out`: files that are not read. `kept`: the
+    file that keeps the holders. Raises DamagedFilesError for files that cannot be read, and AssayError where there is
+    no history.
     """
     days = _list_files(home, as_of, left_out)
     if not days:
@@ -77,21 +76,11 @@ def open_fleet_tables(
         database.execute("SET parquet_metadata_cache = true")  # each block of nodes opens the same files
         database.execute(_HISTORY_FILES, {"files": files})
         _make_measurements(database, days, as_of)
-        for table in (_HOLDERS, _FAILURES):
-            database.execute(table)
-        _insert(database, "holders", (_make_row(one) for one in list_fleet_holders(ledger, as_of)))
+        fill_holders(database, ledger, as_of, kept)
+        database.execute(_FAILURES)
         failures = list_failures(ledger, as_of)
-        _insert(database, "failures", ((one.at.timestamp(), one.node, one.place, one.fault) for one in failures))
+        insert_rows(database, "failures", ((one.at.timestamp(), one.node, one.place, one.fault) for one in failures))
         yield database
-
-
-def list_fleet_holders(ledger: Ledger, as_of: datetime) -> Iterator[PartHolder]:
-    """Yield who held which place of each node, by the entries up to a moment."""
-    kinds = HOLDER_ENTRY_KINDS
-    nodes = sorted({entry.node for entry in ledger.entries(kinds=["node.enrolled", "setup.seen"]) if entry.node})
-    for names in split_batches(nodes, NODES_AT_ONCE):
-        for node, entries in ledger.entries_by_node(names, kinds).items():
-            yield from list_part_holders(node, [entry for entry in entries if parse_time(entry.at) <= as_of])
 
 
 def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
@@ -165,17 +154,3 @@ def _read_days(database: DuckDBPyConnection, files: Sequence[str]) -> DuckDBPyRe
     numbers = ", ".join(f"{column}::DOUBLE AS {column}" for column in ("value", "at_least", "at_most"))
     columns = f"run_at, node, subject, check_, name, unit, {numbers}, day"
     return database.read_parquet(list(files), hive_partitioning=True).project(columns)
-
-
-def _make_row(one: PartHolder) -> tuple[object, ...]:
-    until = parse_epoch_seconds_cached(one.until) if one.until else None
-    since = parse_epoch_seconds_cached(one.since)
-    traits = (one.serial, one.sku, one.firmware, one.rack, one.position)
-    return (one.node, one.place, *traits, since, until, "", "", one.batch, one.driver, one.kind)
-
-
-def _insert(database: DuckDBPyConnection, table: str, rows: Iterable[tuple[object, ...]]) -> None:
-    appender = database.appender(table)
-    for some in split_batches(list(rows), ROWS_AT_ONCE):
-        appender.append_rows(some)
-    appender.flush()

@@ -99,7 +99,8 @@ def burn_in(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", 
     from assay.trends.parts.acceptance_ranks import judge_acceptances
     from assay.trends.parts.ledger_stays import make_failures, make_stays, read_acceptances
     from assay.trends.parts.part_stays import FailureTimes, days_of
-    from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders
+    from assay.trends.peers.fleet_holders import list_fleet_holders
+    from assay.trends.peers.fleet_tables import list_failures
 
     workspace = _find_fleet(context, fleet)
     moment = parse_moment(as_of, workspace)
@@ -143,7 +144,8 @@ def _measure_survival(
     from assay.trends.parts.part_stays import FailureTimes, days_of
     from assay.trends.parts.part_survival import measure_survival
     from assay.trends.parts.table_stays import read_table_failures, read_table_stays
-    from assay.trends.peers.fleet_tables import list_failures, list_fleet_holders
+    from assay.trends.peers.fleet_holders import list_fleet_holders
+    from assay.trends.peers.fleet_tables import list_failures
 
     _refuse_failures_alone(holders, failures)
     if holders:
