@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,10 +23,13 @@ OUT = {7: "triage", 30: "wipe", 31: "triage"}
 
 
 @pytest.fixture(scope="module")
-def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger with 120 nodes, each an hour longer in its state than the one before; node 9 is held."""
-    place, now = tmp_path_factory.mktemp("ledger") / "ledger.sqlite", datetime.now(UTC)
-    ledger = Ledger.open(place)
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet with 120 nodes in its ledger, each an hour longer in its state than the one before; node 9 is held."""
+    home, now = tmp_path_factory.mktemp("many") / "fleet", datetime.now(UTC)
+    for folder in ("inventory", "specs"):
+        shutil.copytree(ROOT / folder, home / folder)
+    (home / ".assay").mkdir()
+    ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
     for number in range(1, NODES + 1):
         at = (now - timedelta(hours=number)).isoformat()
         content = {"pool": "even" if number % 2 == 0 else "odd", "state": OUT.get(number, "production")}
@@ -33,13 +37,12 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hold = {"who": "ann", "reason": "a look at its fans"}
     ledger.append(LedgerEntry("h", (now - timedelta(minutes=5)).isoformat(), "hold", "n0009", hold))
     ledger.close()
-    return place
+    return home
 
 
 @pytest.fixture
-def status(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    monkeypatch.setenv("ASSAY_LEDGER", str(ledger))
-    return lambda *words: CliRunner().invoke(status_verb.status_app, ["--fleet", str(ROOT), *words])
+def status(fleet: Path) -> Callable[..., Result]:
+    return lambda *words: CliRunner().invoke(status_verb.status_app, ["--fleet", str(fleet), *words])
 
 
 def _list_nodes(result: Result) -> list[str]:
