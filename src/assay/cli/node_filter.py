@@ -18,10 +18,10 @@ from assay.model.timestamps import parse_time
 class NodeFilter:
     """What a node must meet to be shown: one of each list that is not empty, and a state that is at most so old."""
 
-    nodes: Sequence[str] = ()
-    pools: Sequence[str] = ()
-    racks: Sequence[str] = ()
-    states: Sequence[str] = ()
+    nodes: frozenset[str] = frozenset()
+    pools: frozenset[str] = frozenset()
+    racks: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
     since: timedelta | None = None
 
     @property
@@ -50,12 +50,12 @@ class NodeFilter:
         return self.since is None or now - parse_time(since) <= self.since
 
     def _require_known(self, workspace: Workspace, recorded: Sequence[NodeState]) -> None:
-        for name in {*self.nodes} - {one.node for one in recorded}:
+        for name in sorted(self.nodes - {one.node for one in recorded}):
             pick_node_state(workspace, recorded, name)
-        require_known(self.pools, sorted({one.pool for one in recorded}), "pool")
+        require_known(sorted(self.pools), sorted({one.pool for one in recorded}), "pool")
         if self.racks:
-            require_known(self.racks, sorted({node.rack for node in workspace.fleet.nodes.values()}), "rack")
-        unused = set(self.states) - {one.state for one in recorded}
+            require_known(sorted(self.racks), sorted({node.rack for node in workspace.fleet.nodes.values()}), "rack")
+        unused = self.states - {one.state for one in recorded}
         if unused:
             require_known(sorted(unused), workspace.fleet.policy.states, "state")
 

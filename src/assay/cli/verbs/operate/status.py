@@ -82,7 +82,9 @@ def status(
     Exit codes: 0 shown; 2 the ledger or the fleet cannot be read, or nothing has a name that was given.
     """
     span = parse_duration(since, "--since") if since else None
-    wanted = NodeFilter(nodes or (), pools or (), racks or (), states or (), span)
+    wanted = NodeFilter(
+        frozenset(nodes or ()), frozenset(pools or ()), frozenset(racks or ()), frozenset(states or ()), span
+    )
     if watches and form == "json":
         raise AssayError("--watch shows text", fix="leave --format json out, or call it again and again")
     if server:
