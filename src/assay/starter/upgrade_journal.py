@@ -6,12 +6,10 @@ and only while it is as it was when the plan was made.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,20 +22,6 @@ from assay.starter.upgrade_plan import UpgradePlan
 PLACE = ".assay/upgrade"
 JOURNAL = "journal.json"
 GIVE_UP = f"delete {PLACE}, and take back with `git checkout HEAD -- FILE` what it wrote"
-
-
-@contextmanager
-def lock_upgrades(root: Path) -> Iterator[None]:
-    """Let one upgrade of a repository run at a time. Raises AssayError while another one does."""
-    (root / ".assay").mkdir(exist_ok=True)
-    with (root / ".assay" / "upgrade.lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AssayError(
-                "another upgrade of this repository is at work", where=str(root), fix="wait for it"
-            ) from None
-        yield
 
 
 def find_broken_off(root: Path) -> str:

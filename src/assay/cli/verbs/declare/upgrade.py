@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +78,7 @@ def _open_site(fleet: Path) -> SiteFiles:
 
 def _apply(site: SiteFiles, base: str, form: OutputFormat) -> int:
     """Write an upgrade, or finish one that was killed, and return the exit code."""
-    from assay.starter.upgrade_journal import apply_upgrade, find_broken_off, finish_upgrade, lock_upgrades
+    from assay.starter.upgrade_journal import apply_upgrade, find_broken_off, finish_upgrade
 
     with lock_upgrades(site.root):
         if find_broken_off(site.root):
@@ -92,6 +93,14 @@ def _apply(site: SiteFiles, base: str, form: OutputFormat) -> int:
             apply_upgrade(site, plan)
     _print(plan, form, _describe_next_steps(plan, undo), [], is_applied=True)
     return 1 if plan.select("conflict") else 0
+
+
+def lock_upgrades(root: Path) -> AbstractContextManager[None]:
+    """Let one upgrade of a repository run at a time. Raises AssayError while another one does."""
+    from assay.ledger.file_locks import hold_file_lock
+
+    refusal = AssayError("another upgrade of this repository is at work", where=str(root), fix="wait for it")
+    return hold_file_lock(root / ".assay" / "upgrade.lock", 0, lambda _: refusal)
 
 
 def _make_plan(site: SiteFiles, base: str) -> UpgradePlan:
