@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
@@ -90,9 +91,7 @@ def archive_entries(where: Path | str, file: Path, before: datetime, who: str, n
 
 
 def _describe(old: list[OldEntry]) -> ArchivePlan:
-    kinds: dict[str, int] = {}
-    for entry in old:
-        kinds[entry.kind] = kinds.get(entry.kind, 0) + 1
+    kinds = dict(Counter(entry.kind for entry in old))
     return ArchivePlan(kinds, max((entry.at for entry in old), default=""), sum(len(entry.body) for entry in old))
 
 
