@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trends.planted_history import PlantedLedger, PlantedReading, keep_planted
+from trends.planted_history import PlantedLedger, PlantedReading, damage_file, keep_planted
+from typer.testing import CliRunner
 
+from assay.cli.app import app
 from assay.controller.plan_facts import load_plan_facts
 from assay.controller.plan_revisions import load_plan_revisions
 from assay.ledger.store import Ledger
@@ -25,6 +27,7 @@ from assay.plan.output_formats import format_plan_json, format_plan_text
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 START = NOW - timedelta(days=89)
 HEAT = "suites/production/test_gpu.py::test_gpu_temperature"
+LIMIT: dict[str, Any] = {"name": "gpu_temperature", "at_most": 85.0, "source": "specs/nodes/hgx-h100.yaml:1"}
 NODES = ("n0001", "n0002", "n0003", "n0004")
 HOT = {("n0001", day) for day in range(40, 50)} | {("n0002", 20), ("n0003", 85)}
 
@@ -37,11 +40,10 @@ def day(number: float) -> datetime:
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four GPUs at 60 °C. Three run at 80 °C on some days: one before it fails, one in vain, one lately."""
     home = tmp_path_factory.mktemp("history")
-    limit = {"name": "gpu_temperature", "at_most": 85.0, "source": "specs/nodes/hgx-h100.yaml:1"}
     keep_planted(
         home,
         [
-            PlantedReading(day(number), node, "gpu0", HEAT, value=80 if (node, number) in HOT else 60, **limit)
+            PlantedReading(day(number), node, "gpu0", HEAT, value=80 if (node, number) in HOT else 60, **LIMIT)
             for number in range(90)
             for node in NODES
         ],
@@ -84,13 +86,13 @@ def read_revisions(repository) -> tuple[FleetRevision, FleetRevision]:
     return load_plan_revisions(repository.root, "HEAD")
 
 
-def try_limit(repository, ledger: Path, history: Path, value: str) -> tuple[LimitTrial, ...]:
+def try_limit(repository, ledger: Path, history: Path, value: str = "value: 79, unit: °C") -> tuple[LimitTrial, ...]:
     repository.spec("gpu_temperature: {value: 85, unit: °C", f"gpu_temperature: {{{value}")
     return load_plan_facts(ledger, *read_revisions(repository), NOW, history).limit_trials
 
 
 def test_a_tighter_limit_foresees_more_and_costs_more(repository, ledger: Path, history: Path) -> None:
-    (trial,) = try_limit(repository, ledger, history, "value: 79, unit: °C")
+    (trial,) = try_limit(repository, ledger, history)
     assert (trial.limit, trial.specs, trial.measurement, trial.side) == (
         "gpu_temperature", ("hgx-h100",), "gpu_temperature", "at_most",
     )  # fmt: skip
@@ -134,4 +136,37 @@ def test_without_a_history_or_a_changed_limit_nothing_is_tried(
     repository, ledger: Path, history: Path, tmp_path: Path
 ) -> None:
     assert load_plan_facts(ledger, *read_revisions(repository), NOW, history).limit_trials == ()
-    assert try_limit(repository, ledger, tmp_path / "none", "value: 79, unit: °C") == ()
+    assert try_limit(repository, ledger, tmp_path / "none") == ()
+
+
+def test_damaged_files_of_history_are_left_out_and_named(repository) -> None:
+    start, history = datetime.now(UTC) - timedelta(days=3), repository.root / "reports" / "history"
+    days = [start + timedelta(days=number) for number in range(3)]
+    keep_planted(history, [PlantedReading(at, "n0001", "gpu0", HEAT, value=60, **LIMIT) for at in days])
+    folders = [history / "measurements" / f"day={at.date()}" for at in days]
+    damaged = [damage_file(folders[0], is_cut=True), damage_file(folders[1], is_cut=False)]
+    planted = PlantedLedger(start - timedelta(days=30))
+    planted.enrol("n0001")
+    (repository.root / ".assay").mkdir(exist_ok=True)
+    opened = Ledger.open(repository.root / ".assay" / "ledger.sqlite")
+    opened.append(*planted.in_order())
+    opened.close()
+    repository.spec("gpu_temperature: {value: 85, unit: °C", "gpu_temperature: {value: 79, unit: °C")
+    told = CliRunner().invoke(app, ["plan", "--base", "HEAD", "--fleet", str(repository.root)])
+    assert told.exit_code == 0, told.output
+    assert [line.split(":")[1].strip() for line in told.stderr.splitlines() if "left out" in line] == [
+        *map(str, damaged)
+    ]
+    assert "gpu_temperature at most 85 → 79 °C of hgx-h100 (test_gpu_temperature)" in told.stdout
+
+
+def test_where_every_file_of_history_is_damaged_nothing_is_tried(repository, ledger: Path, tmp_path: Path) -> None:
+    keep_planted(tmp_path, [PlantedReading(NOW - timedelta(days=1), "n0001", "gpu0", HEAT, value=60, **LIMIT)])
+    for table in ("measurements", "outcomes"):
+        damage_file(next((tmp_path / table).iterdir()), is_cut=True)
+    assert try_limit(repository, ledger, tmp_path) == ()
+
+
+def test_a_history_that_ended_long_ago_tries_nothing(repository, ledger: Path, tmp_path: Path) -> None:
+    keep_planted(tmp_path, [PlantedReading(NOW - timedelta(days=200), "n0001", "gpu0", HEAT, value=60, **LIMIT)])
+    assert try_limit(repository, ledger, tmp_path) == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,14 +11,15 @@ from pathlib import Path
 from assay.controller.tuning.declared_limits import DeclaredLimits
 from assay.lifecycle.node_state import NodeState
 from assay.model.backtest_report import LimitTrial, ObsoleteWarning
+from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.specs.node.node_spec import MetricLimit
 from assay.plan.fleet_revision import FleetRevision
-from assay.results.history.parquet_files import MEASUREMENTS_TABLE, list_day_folders
+from assay.results.history.damaged_files import read_without_damaged
 from assay.trends.limits.known_limits import KnownLimit, list_known_limits
 from assay.trends.limits.limit_alarms import JudgedBound, LimitKey, Records, count_alarms, declare_bounds
-from assay.trends.limits.limit_tables import HORIZON_DAYS, LimitQuestion, open_limit_tables
+from assay.trends.limits.limit_tables import HORIZON_DAYS, LimitQuestion, list_measurement_files, open_limit_tables
 from assay.trends.missed.service_failures import list_service_losses
 from assay.trends.warnings.warning_history import TrendWarning, read_warning_history
 
@@ -61,25 +62,41 @@ def try_changed_limits(
     entries: Sequence[LedgerEntry],
     node_states: Mapping[str, NodeState],
     now: datetime,
+    skipped: Callable[[AssayError], None],
 ) -> tuple[LimitTrial, ...]:
-    """Return the trials of all limits that the merge changes; none without a history in `home`."""
+    """Return the trials of all limits that the merge changes; none without a history in `home`.
+
+    `skipped` receives the error of each damaged file, which is left out.
+    """
     changes = _list_changes(before.fleet, after.fleet)
     names = {name for _, name in changes}
     checks = frozenset(check for check, inputs in before.reads.items() if inputs.limits & names)
-    if not checks or not list_day_folders(home, MEASUREMENTS_TABLE):
+    if not checks:
         return ()
     in_service = before.policy.states_in_service
     losses = list_service_losses(node_states.values(), in_service, now - timedelta(days=TRIED_DAYS), now)
     specs = {node.name: node.spec for node in before.fleet.nodes.values()}
     question = LimitQuestion(home, now, TRIED_DAYS, specs, losses, checks)
-    with open_limit_tables(question) as database:
-        declared = DeclaredLimits(before.fleet, before.reads)
+    declared = DeclaredLimits(before.fleet, before.reads)
+    tried, records = read_without_damaged(lambda left_out: _try(question, changes, declared, left_out), skipped)
+    warnings = read_warning_history(entries).open
+    return tuple(_make_trial(one, records, warnings, specs) for one in tried)
+
+
+def _try(
+    question: LimitQuestion,
+    changes: Mapping[tuple[str, str], Change],
+    declared: DeclaredLimits,
+    left_out: Collection[str],
+) -> tuple[list[_TriedLimit], Records]:
+    """Return the changed limits that were measured, and what their values show."""
+    if not list_measurement_files(question, left_out):
+        return [], {}
+    with open_limit_tables(question, left_out) as database:
         tried = list(_list_tried(list_known_limits(database), changes, declared))
         keys, bounds = [key for one in tried for key in one.keys], [bound for one in tried for bound in one.bounds]
         declare_bounds(database, keys, bounds)
-        records = count_alarms(database, question.today)
-    warnings = read_warning_history(entries).open
-    return tuple(_make_trial(one, records, warnings, specs) for one in tried)
+        return tried, count_alarms(database, question.today)
 
 
 def _list_changes(before: Fleet, after: Fleet) -> dict[tuple[str, str], Change]:

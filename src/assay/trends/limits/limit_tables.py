@@ -68,6 +68,11 @@ def count_days(at: datetime) -> int:
     return int(at.timestamp() // DAY_S)
 
 
+def list_measurement_files(question: LimitQuestion, left_out: Collection[str] = ()) -> list[str]:
+    """Return the files of measurements of the question's days."""
+    return _list_files(question, MEASUREMENTS_TABLE, question.days, left_out)
+
+
 @contextmanager
 def open_limit_tables(
     question: LimitQuestion, left_out: Collection[str] = (), memory: str = "1GB"
@@ -76,7 +81,7 @@ def open_limit_tables(
 
     Raises DamagedFilesError for those that cannot be, and AssayError without a history.
     """
-    files = _list_files(question, MEASUREMENTS_TABLE, question.days, left_out)
+    files = list_measurement_files(question, left_out)
     if not files:
         what = f"there is no history of measurements of the {question.days} days before {question.as_of.date()}"
         raise AssayError(what, where=str(question.home), fix="run `assay validate`, or say --as-of")

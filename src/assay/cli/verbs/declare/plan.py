@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
@@ -50,7 +51,7 @@ def plan(
 
     With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days, and what old
     and new limits would have foreseen and cost in 90 days. If the ledger cannot be read, the plan is made without it
-    and says so.
+    and says so. Damaged files of history are left out and named on stderr.
 
     With --store, `assay reconcile` holds the merge of this head to this plan: if another plan results then, the rollout
     waits for a person. The note is in refs/notes/assay-plan; push that ref if another clone applies the merge.
@@ -72,7 +73,7 @@ def plan(
     unread = None
     try:
         history = history_folder(workspace.reports_dir)
-        facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now(), history)
+        facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now(), history, tell_left_out)
     except LedgerError as error:
         facts, unread = FleetFacts(), error
     change_plan = make_change_plan(before, after, facts)

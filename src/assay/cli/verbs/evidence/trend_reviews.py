@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -66,11 +67,6 @@ def limits(
 def _open_workspace(context: typer.Context, fleet: Path) -> Workspace:
     """Return the workspace of the fleet that the subcommand names, or else the command."""
     return Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
-
-
-def tell_left_out(error: AssayError) -> None:
-    """Name a damaged file of history on stderr."""
-    typer.echo(f"left out: {error}", err=True)
 
 
 def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak, write_page
-from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment, tell_left_out
+from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment
 from assay.cli.verbs.evidence.trend_rules import read_history, read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
