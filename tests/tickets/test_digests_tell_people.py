@@ -30,7 +30,8 @@ from assay.model.entries.ticket_entries import DigestSentEntry, DigestStartedEnt
 from assay.model.specs.sink_settings import DigestSettings
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
 from assay.redfish.connection.tls_connection import make_ca_context
-from assay.tickets.digests.digest import Digest, DigestItem, find_news
+from assay.tickets.digests.digest import Digest, DigestItem
+from assay.tickets.digests.digest_journal import find_news
 from assay.tickets.digests.digest_text import MAX_LINES, MAX_TITLE, format_digest_lines, format_headline
 
 PASSWORD = "canary-2b7d"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from assay.fleet.check_functions import CheckSource, list_check_sources
 from assay.fleet.repository_tree import MAX_FILE_BYTES, RepositoryTree
 from assay.model.units import find_unit_in_name
 
@@ -116,7 +118,7 @@ class SuiteTest(SourceMention):
         return "active" in self.marks
 
 
-@dataclass(slots=True)
+@dataclass
 class SuiteSource:
     """The test functions of the suites, the limits that they read, and what they measure.
 
@@ -130,6 +132,11 @@ class SuiteSource:
     measures: list[MeasureCall] = field(default_factory=list)
     broken: list[tuple[SourceMention, str]] = field(default_factory=list)
     modules: list[tuple[str, ast.Module]] = field(default_factory=list)
+
+    @cached_property
+    def checks(self) -> list[CheckSource]:
+        """The functions of all checks, for the rules that read their syntax."""
+        return [check for file, module in self.modules for check in list_check_sources(file, module)]
 
 
 def parse_suites(tree: RepositoryTree) -> SuiteSource:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from assay.model.errors import AssayError
 from assay.model.specs.sink_settings import SinkSettings
-from assay.model.ticket import TicketRecord
+
+if TYPE_CHECKING:
+    from assay.model.ticket import TicketRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from assay.model.specs.sink_settings import DigestSettings
 from assay.model.texts.secret_redaction import redact
 from assay.model.ticket import TicketRecord
 from assay.tickets.delivery_backoff import PostponedDeliveries
-from assay.tickets.digests.digest import DIGEST_KINDS
 from assay.tickets.digests.digest_delivery import DigestDelivery
+from assay.tickets.digests.digest_journal import DIGEST_KINDS
 from assay.tickets.route_attempts import AttemptRules, DeliveryContext, RouteAttempts, UndeliveredTicket
 from assay.tickets.sink_protocol import TicketRefusal, TicketSink
 from assay.tickets.ticket_diff import TICKET_KINDS, list_tickets

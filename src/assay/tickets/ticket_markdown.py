@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from assay.model.texts.printable_text import escape_controls, escape_line
-from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
 from assay.model.timestamps import format_minute
+
+if TYPE_CHECKING:
+    from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
 
 TICKET_MARK = "assay-ticket:"
 _MARKED = re.compile(r"\A\s*(?:<!-- )?assay-ticket: ([0-9a-f]{16})\b")

@@ -12,7 +12,7 @@ from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.sink_settings import DigestSettings
 from assay.model.ticket import TicketRecord
 from assay.model.timestamps import parse_time
-from assay.tickets.digests.digest import (
+from assay.tickets.digests.digest_journal import (
     DigestJournal,
     begin_digest,
     build_digest,

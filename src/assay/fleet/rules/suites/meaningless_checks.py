@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from assay.fleet.check_functions import CheckSource
 from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
-from assay.fleet.rules.suites.check_functions import CheckSource, list_check_sources
 
 BROAD_EXCEPTIONS = {"AssertionError", "BaseException", "Exception"}
 KNOWN_MARKS = ("active", "fault", "parametrize", "passive", "phase", "skip", "skipif", "usefixtures")
@@ -19,8 +19,8 @@ VERDICT_CALLS = {"fail", "skip", "exit"}
 @rule("ASY0390", "a check that returns a value", why="pytest ignores what a check returns, so the check would pass.")
 def returning_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks that return a value, or yield one."""
-    for check in _list_checks(draft):
-        for node in check.walk():
+    for check in draft.suites.checks:
+        for node in check.nodes:
             is_value = isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value)
             if is_value or isinstance(node, ast.Yield | ast.YieldFrom):
                 yield RuleFinding(_at(check, node), f"{check.name} returns a value", "write `assert` before the value")
@@ -29,8 +29,8 @@ def returning_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0391", "an assertion that always holds", why="The check cannot fail there.")
 def idle_assertion(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find assertions of a tuple, a text or another constant that is always true."""
-    for check in _list_checks(draft):
-        for node in check.walk():
+    for check in draft.suites.checks:
+        for node in check.nodes:
             if isinstance(node, ast.Assert) and _is_always_true(node.test):
                 fix = "write `assert CONDITION, MESSAGE`, without brackets around both"
                 yield RuleFinding(_at(check, node), f"{check.name} asserts something that is always true", fix)
@@ -39,7 +39,7 @@ def idle_assertion(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0392", "a check that is a coroutine", why="pytest does not await it, so nothing of it is judged.")
 def coroutine_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks that are `async def`."""
-    for check in _list_checks(draft):
+    for check in draft.suites.checks:
         if isinstance(check.function, ast.AsyncFunctionDef):
             yield RuleFinding(_at(check, check.function), f"{check.name} is `async def`", "write `def`")
 
@@ -59,8 +59,8 @@ def misspelt_mark(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0394", "an exception that a check swallows", why="A failure, or a missing reading, ends there unseen.")
 def swallowed_exception(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find `except Exception`, or broader, without a verdict, and `suppress` of the same."""
-    for check in _list_checks(draft):
-        for node in check.walk():
+    for check in draft.suites.checks:
+        for node in check.nodes:
             if (isinstance(node, ast.ExceptHandler) and _is_swallowing(node)) or _is_broad_suppress(node):
                 fix = "catch the one exception that you expect, or let it end the check"
                 yield RuleFinding(_at(check, node), f"{check.name} swallows every exception", fix)
@@ -69,29 +69,23 @@ def swallowed_exception(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 @rule("ASY0395", "two checks of one name in a module", why="Python keeps only the last of two functions.")
 def repeated_name(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks of one module that have the same name, in classes or not."""
-    for file, module in draft.suites.modules:
-        seen: dict[str, CheckSource] = {}
-        for check in list_check_sources(file, module):
-            first = seen.setdefault(check.name, check)
-            if first is not check:
-                message = f"{check.name} is already defined in line {first.function.lineno}"
-                yield RuleFinding(_at(check, check.function), message, "give one of the two another name")
+    seen: dict[str, CheckSource] = {}
+    for check in draft.suites.checks:
+        first = seen.setdefault(check.name, check)
+        if first is not check:
+            message = f"{check.name} is already defined in line {first.function.lineno}"
+            yield RuleFinding(_at(check, check.function), message, "give one of the two another name")
 
 
 @rule("ASY0396", "a check with a parametrize of its own", why="A check gives one outcome for each subject.")
 def parametrized_check(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find checks that are parametrized: assay parametrizes each one over its subjects."""
-    for check in _list_checks(draft):
+    for check in draft.suites.checks:
         for decorator in check.function.decorator_list:
             call = decorator.func if isinstance(decorator, ast.Call) else decorator
             if isinstance(call, ast.Attribute) and call.attr == "parametrize" and _is_pytest_mark(call.value):
                 fix = "write a function for each value, or a loop with `measure(…, place=…)`"
                 yield RuleFinding(_at(check, check.function), f"{check.name} has a parametrize of its own", fix)
-
-
-def _list_checks(draft: RepositoryDraft) -> Iterator[CheckSource]:
-    for file, module in draft.suites.modules:
-        yield from list_check_sources(file, module)
 
 
 def _at(check: CheckSource, node: ast.AST) -> FilePosition:

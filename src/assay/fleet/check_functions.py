@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeGuard
 
 CheckFunction = ast.FunctionDef | ast.AsyncFunctionDef
 NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckSource:
     """A check: its file, its function, and the class that holds it ("" for none)."""
 
@@ -24,14 +25,14 @@ class CheckSource:
         """The id of the check, in which pytest's name of the class does not occur."""
         return f"{self.file}::{self.function.name}"
 
-    def walk(self) -> Iterator[ast.AST]:
-        """Yield every node of the function's body that is not part of a function within."""
-        waiting: list[ast.AST] = list(self.function.body)
-        while waiting:
-            node = waiting.pop(0)
-            yield node
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the function's body that is not part of a function within."""
+        found: list[ast.AST] = list(self.function.body)
+        for node in found:
             if not isinstance(node, NESTED):
-                waiting += ast.iter_child_nodes(node)
+                found += ast.iter_child_nodes(node)
+        return tuple(found)
 
 
 def list_check_sources(file: str, module: ast.Module) -> Iterator[CheckSource]:
