@@ -23,6 +23,41 @@ def test_a_file_of_certificates_that_is_not_there_or_holds_none_is_named(tmp_pat
             ControllerConnection("https://controller", str, ca=str(tmp_path / name))
 
 
+def test_certificates_are_read_again_and_bad_ones_leave_those_before(tmp_path):
+    """A controller with a certificate of a new authority is trusted after the agent has read that authority's."""
+    old, new, ca = trustme.CA(), trustme.CA(), tmp_path / "ca.pem"
+    old.cert_pem.write_to_path(str(ca))
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    new.issue_cert("127.0.0.1").configure_cert(served)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        line = ControllerConnection(f"https://127.0.0.1:{listening.getsockname()[1]}", lambda: "token", ca=str(ca))
+        threading.Thread(target=_answer, args=(listening, served), daemon=True).start()
+        with pytest.raises(ControllerUnreachable, match="not trusted"):
+            line.post("/", b"{}")
+        new.cert_pem.write_to_path(str(ca))
+        with pytest.raises(ControllerUnreachable, match="not trusted"):
+            line.post("/", b"{}")
+        line.read_certificates_again()
+        assert line.post("/", b"{}").status == 200
+        ca.write_text("no certificate\n")
+        with pytest.raises(ValueError, match="it holds no certificate"):
+            line.read_certificates_again()
+        assert line.post("/", b"{}").status == 200
+
+
+def _answer(listening: socket.socket, served: ssl.SSLContext) -> None:
+    """Answer 200 to each request, until the test ends."""
+    while True:
+        try:
+            with served.wrap_socket(listening.accept()[0], server_side=True) as connection:
+                while connection.recv(65536):
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        except ssl.SSLError:
+            continue
+        except OSError:
+            return
+
+
 def test_a_fingerprint_is_taken_as_openssl_prints_it():
     plain = "ab" * 32
     printed = f"sha256 Fingerprint={':'.join(['AB'] * 32)}"

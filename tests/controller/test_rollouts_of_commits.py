@@ -148,7 +148,7 @@ def test_a_server_follows_a_merge_and_says_that_reconcile_adopts_it(rolling):
     rolling.git.write("specs/node.yaml", rolling.git.text("specs/node.yaml").replace("value: 85", "value: 86"))
     current.look_again()
     current.refresh()
-    assert said[-1] == "read the fleet again (its files changed)"
+    assert said[-1] == "read the fleet again (no new commit)"
 
 
 def test_the_running_loop_follows_a_merge_and_orders_the_canary(rolling):

@@ -203,7 +203,7 @@ def test_the_fleets_files_are_followed_and_a_broken_spec_is_refused(fleet: Path,
     policy.write_text(good.replace("settle_minutes: 2", "settle_minutes: soon"))
     running.until(lambda: any("cannot be used; goes on with what was read before" in line for line in running.said))
     policy.write_text(good.replace("settle_minutes: 2", "settle_minutes: 3"))
-    running.until(lambda: any("read the fleet again (its files changed)" in line for line in running.said))
+    running.until(lambda: any("read the fleet again (no new commit)" in line for line in running.said))
     running.end()
     assert len(running.said) == 3
 

@@ -8,11 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from forked_python import ForkedAssay
+from reserved_ports import reserve_ports
 
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_service_manager
 
@@ -45,25 +47,71 @@ def test_systemd_accepts_the_unit_and_finds_it_closed(unit: Path) -> None:
     assert judged.returncode == 0, judged.stdout
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["reconcile", "--interval", "3600"], ["serve", "--port", "0", "--boot"]],
-    ids=lambda words: words[0],
-)
-def test_a_service_says_when_it_is_ready_and_when_it_stops(
-    tmp_path: Path, manager: socket.socket, words: list[str]
+def run_reconcile(folder: Path) -> list[object]:
+    shutil.copytree(ROOT / "tests" / "fleet" / "smallest", folder / "fleet")
+    return ["reconcile", "--interval", "3600", "--fleet", folder / "fleet"]
+
+
+def run_serve(folder: Path) -> list[object]:
+    shutil.copytree(ROOT / "tests" / "fleet" / "smallest", folder / "fleet")
+    return ["serve", "--port", "0", "--boot", "--fleet", folder / "fleet"]
+
+
+def run_agent(folder: Path) -> list[object]:
+    (folder / "token").write_text("token")
+    (folder / "kmsg").touch()
+    trustme.CA().cert_pem.write_to_path(str(folder / "ca.pem"))
+    nobody = ["--server", f"https://127.0.0.1:{reserve_ports(1)[0]}", "--token-file", folder / "token"]
+    return [
+        "agent",
+        *nobody,
+        "--ca",
+        folder / "ca.pem",
+        "--state",
+        folder / "state",
+        "--log",
+        folder / "kmsg",
+        "--no-events",
+    ]
+
+
+READS_AGAIN = {
+    run_reconcile: ["SIGHUP: reads the fleet again", "read the fleet again (no new commit)"],
+    run_serve: ["SIGHUP: reads the certificate, the tokens and the fleet again"],
+    run_agent: ["SIGHUP: read the certificates again"],
+}
+
+
+@pytest.mark.parametrize("service", READS_AGAIN, ids=lambda service: service.__name__)
+def test_a_service_says_when_it_is_ready_alive_reads_again_and_stops(
+    tmp_path: Path, manager: socket.socket, service: Callable[[Path], list[object]]
 ) -> None:
-    shutil.copytree(ROOT / "tests" / "fleet" / "smallest", tmp_path / "fleet")
-    command = [sys.executable, "-m", "assay", *words, "--fleet", tmp_path / "fleet"]
-    process = ForkedAssay(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "assay", *service(tmp_path)]
+    with (tmp_path / "said").open("w") as said:
+        process = ForkedAssay(command, stdout=subprocess.DEVNULL, stderr=said, text=True)
     try:
         wait_for(READY, manager, process)
+        wait_for(ALIVE, manager, process)
+        process.send_signal(signal.SIGHUP)
+        wait_for("RELOADING=1", manager, process)
+        for _ in range(2 if service is run_reconcile else 1):  # a turn of the loop may have begun before the signal
+            wait_for(READY, manager, process)
         process.send_signal(signal.SIGTERM)
         wait_for(STOPPING, manager, process)
         assert process.wait() in (0, -signal.SIGTERM), "systemd takes both for a clean end"
+        assert [line for line in READS_AGAIN[service] if line not in (tmp_path / "said").read_text()] == []
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
+
+
+def test_each_unit_of_a_service_asks_for_what_its_program_says() -> None:
+    services = [unit for unit in UNITS if unit.name != "assay-join.service"]
+    assert len(services) == 3
+    for unit in services:
+        lines = set(unit.read_text().splitlines())
+        assert {"Type=notify", "ExecReload=/bin/kill -HUP $MAINPID", "Restart=always"} <= lines, unit.name
+        assert any(line.startswith("WatchdogSec=") for line in lines), unit.name
 
 
 def wait_for(state: str, manager: socket.socket, process: subprocess.Popen[str]) -> None:
@@ -74,7 +122,7 @@ def wait_for(state: str, manager: socket.socket, process: subprocess.Popen[str])
         try:
             said = manager.recv(4096).decode().splitlines()
         except TimeoutError:
-            assert is_running, process.stderr and process.stderr.read()
+            assert is_running, f"it ended with {process.returncode} before it said {state}"
 
 
 def test_where_nobody_listens_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

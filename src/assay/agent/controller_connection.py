@@ -47,9 +47,16 @@ class ControllerConnection:
             raise ValueError("plain http is allowed to this machine only; use https")
         self._secure, self._host, self._port = url.scheme == "https", url.hostname, url.port
         self._path, self._token = url.path.rstrip("/"), token
-        self._pin = _normalize_fingerprint(pin)
-        self._context = _make_tls_context(ca, pinned=bool(pin)) if self._secure else None
+        self._ca, self._pin = ca, _normalize_fingerprint(pin)
+        self._context: ssl.SSLContext | None = None
+        self.read_certificates_again()
         self._connection: http.client.HTTPConnection | None = None
+
+    def read_certificates_again(self) -> None:
+        """Read the certificates to trust; connections from now on are verified by them. Raises ValueError."""
+        if self._secure:
+            self._context = _make_tls_context(self._ca, pinned=bool(self._pin))
+        self._is_verified = False
 
     def post(self, path: str, body: bytes) -> ControllerResponse:
         """Send a JSON body. A persistent connection that the controller has closed is opened again, once.
@@ -76,6 +83,9 @@ class ControllerConnection:
             self._connection = None
 
     def _post(self, path: str, body: bytes) -> ControllerResponse:
+        if not self._is_verified:
+            self.close()
+            self._is_verified = True
         if self._connection is None:
             self._connection = self._connect()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"}

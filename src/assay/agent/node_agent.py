@@ -22,6 +22,7 @@ from assay.agent.delivery_buffer import BufferItem, DeliveryBuffer
 from assay.agent.kernel_log_follower import KernelLogFollower, RawKernelRecord
 from assay.agent.nvml_events import NvmlEventFollower
 from assay.agent.periodic_probe import PeriodicProbe
+from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
 from assay.model.texts.printable_text import escape_line
 from assay.probe.kernel_log import KMSG, KernelLogCursor, parse_kernel_record
 from assay.probe.kernel_log_filter import KernelLogFilter, RecordPriority
@@ -33,6 +34,7 @@ LOG_POLL_S = 0.5
 LOG_RETRY_S = 10.0
 FLUSH_S = 5.0
 CURSOR_SAVE_S = 10.0
+ALIVE_S = 10.0
 SWITCH_S = 0.0005  # lets the thread that delivers run while another reads a burst
 
 
@@ -55,32 +57,39 @@ class AgentOptions:
 
 
 class NodeAgent:
-    """One agent. `run` returns after SIGTERM or SIGINT; by then items are delivered or on disk."""
+    """One agent. `run` returns after SIGTERM or SIGINT; by then items are delivered or on disk.
+
+    SIGHUP makes it read the certificates to trust again.
+    """
 
     def __init__(self, options: AgentOptions, connection: ControllerConnection) -> None:
         self._options, self._root, self._logger = options, NodeRoot(options.root), StderrLogger()
+        self._connection = connection
         self._buffer = DeliveryBuffer(options.state / "buffer.sqlite", options.buffer_bytes)
         self._filter = KernelLogFilter(json.loads(self._buffer.read_fact("words") or "[]"))
         self._sender = BatchSender(
             connection, self._buffer, options.node, self._describe_state, self._logger, options.pace
         )
         self._sender.on_words = self._set_controller_words
-        self._stop = threading.Event()
+        self._stop, self._hangup = threading.Event(), threading.Event()
         self._follower: KernelLogFollower | None = None
         self._log_error, self._missed, self._last_event = "", int(self._buffer.read_fact("missed") or 0), 0
-        self._save_cursor_at = 0.0
+        self._save_cursor_at = self._say_alive_at = 0.0
         self._events = NvmlEventFollower(self._add_event, self._stop)
 
     def run(self) -> None:
         """Follow until SIGTERM or SIGINT, then deliver for at most `FLUSH_S`."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self._stop.set())
+        signal.signal(signal.SIGHUP, lambda *_: self._hangup.set())
         threading.excepthook = _end_on_exception
         sys.setswitchinterval(SWITCH_S)
         threads = [threading.Thread(target=work, daemon=True) for work in self._list_threads()]
         for thread in threads:
             thread.start()
+        notify_service_manager(READY)
         self._follow_kernel_log()
+        notify_service_manager(STOPPING)
         self._sender.over.set()
         self._sender.news.set()
         threads[0].join(FLUSH_S)
@@ -105,6 +114,7 @@ class NodeAgent:
     def _follow_kernel_log(self) -> None:
         """Buffer the kernel's records until the agent ends. A log that cannot be read is reported once, and retried."""
         while not self._stop.is_set():
+            self._answer_service_manager()
             try:
                 self._read_kernel_log(LOG_POLL_S)
             except OSError as error:
@@ -119,6 +129,22 @@ class NodeAgent:
                 self._logger.log_once("nvml", f"no events of GPUs: {self._events.error}")
         with contextlib.suppress(OSError, sqlite3.Error):
             self._read_kernel_log(0.0)
+
+    def _answer_service_manager(self) -> None:
+        """Say that the agent is alive, and read the certificates again if it was asked to."""
+        if time.monotonic() >= self._say_alive_at:
+            self._say_alive_at = time.monotonic() + ALIVE_S
+            notify_service_manager(ALIVE)
+        if self._hangup.is_set():
+            self._hangup.clear()
+            notify_reloading()
+            try:
+                self._connection.read_certificates_again()
+                _say("SIGHUP: read the certificates again")
+            except ValueError as error:
+                _say(f"SIGHUP: goes on with the certificates that were read before: {error}")
+            self._sender.news.set()
+            notify_service_manager(READY)
 
     def _read_kernel_log(self, seconds: float) -> None:
         """Buffer the new records, with the cursor that they move; wait for them `seconds` at most."""
@@ -215,6 +241,9 @@ def read_uptime_s() -> float:
 
 def _end_on_exception(failure: threading.ExceptHookArgs) -> None:
     """End the agent when one of its threads fails, so that systemd restarts it: half an agent hides things."""
-    text = f"assay agent: a thread failed, the agent ends: {failure.exc_type.__name__}: {failure.exc_value}"
-    print(escape_line(text), file=sys.stderr, flush=True)  # noqa: T201
+    _say(f"a thread failed, the agent ends: {failure.exc_type.__name__}: {failure.exc_value}")
     os._exit(3)
+
+
+def _say(text: str) -> None:
+    print(f"assay agent: {escape_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 — the log

@@ -44,8 +44,12 @@ class FleetReloader:
     overlays: Sequence[Path] = ()
 
     def __post_init__(self) -> None:
-        self._last_stamp = self._read_stamp()
+        self._last_stamp: FleetStamp | None = self._read_stamp()
         self.is_usable = True
+
+    def read_again(self) -> None:
+        """Let the next look read the fleet, even if no file changed: what a program of the inventory says may have."""
+        self._last_stamp = None
 
     def reload_if_changed(self) -> Fleet | None:
         """Return the fleet if it changed since the last call, None if it did not or is in error.
@@ -114,9 +118,11 @@ class CurrentContext:
         return self._reloader is None or self._reloader.is_usable
 
     def look_again(self) -> None:
-        """Let the next refresh look at the files, even if the last look was a moment ago."""
+        """Let the next refresh read the fleet, even if the last look was a moment ago and no file changed."""
         with self._lock:
             self._throttle = IntervalThrottle()
+            if self._reloader:
+                self._reloader.read_again()
 
     def refresh(self) -> ControllerContext:
         """Read the fleet again if it changed, at most every RELOAD_INTERVAL_S; return the context.
@@ -143,4 +149,4 @@ class CurrentContext:
 
 def describe_change(before: Fleet, after: Fleet) -> str:
     """Return what changed between two versions of a fleet, for people."""
-    return "its files changed" if before.commit == after.commit else f"{before.commit[:12]} → {after.commit[:12]}"
+    return "no new commit" if before.commit == after.commit else f"{before.commit[:12]} → {after.commit[:12]}"

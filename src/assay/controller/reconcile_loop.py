@@ -131,6 +131,11 @@ class ReconcileLoop:
         changed = [state.node for state in active if polled_at.get(state.node, now) < _last_changed_at(state)]
         self._poll_schedule.mark_due(changed)
 
+    def read_fleet_again(self) -> None:
+        """Let the next turn read the fleet again."""
+        self._reloader.read_again()
+        self._throttle.reset("reload")
+
     def run_everything_due(self) -> None:
         """Run one turn with everything due except polls, and wait for its workers."""
         self._throttle.reset_all()

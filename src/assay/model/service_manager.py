@@ -1,14 +1,20 @@
-"""Tells the service manager that a service is up (sd_notify(3)): where systemd starts it with `Type=notify`."""
+"""Tells the service manager that a service is up, alive, reads again or stops (sd_notify(3)): for `Type=notify`."""
 
 from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import suppress
 
 READY = "READY=1"
 ALIVE = "WATCHDOG=1"
 STOPPING = "STOPPING=1"
+
+
+def notify_reloading() -> None:
+    """Say that a reload begins; `READY` ends it. With the time, as `Type=notify-reload` of systemd 253 wants it."""
+    notify_service_manager("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
 def notify_service_manager(*states: str) -> None:

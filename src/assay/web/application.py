@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
+from assay.model.service_manager import ALIVE, READY, notify_reloading, notify_service_manager
 from assay.web import agent_routes, alertmanager_webhook, health_routes, metrics_routes
 from assay.web.access import login_routes
 from assay.web.api import api_routes, machine_reports, order_routes, photo_routes
@@ -76,20 +77,23 @@ def build_app(state: AppState, certificate: ServerCertificate, builders: RouteBu
 
 def read_again(state: AppState, certificate: ServerCertificate) -> None:
     """Read certificate, secrets and fleet again, after SIGHUP. No connection ends."""
+    notify_reloading()
     state.report("SIGHUP: reads the certificate, the tokens and the fleet again")
     certificate.reload()
     state.tokens.forget()
     state.sessions.forget()
     state.current.look_again()
+    notify_service_manager(READY)
 
 
 async def _sweep(state: AppState, certificate: ServerCertificate) -> None:
-    """Close connections whose deadline has passed, and look for a new certificate, until cancelled."""
+    """Close overdue connections, look for a new certificate and say that the server lives, until cancelled."""
     looked_at = 0.0
     while True:
         await asyncio.sleep(SWEEP_S)
         state.connections.close_overdue()
         state.refusals.flush()
+        notify_service_manager(ALIVE)
         if (now := asyncio.get_running_loop().time()) - looked_at >= CERTIFICATE_LOOK_S:
             looked_at = now
             certificate.reload()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -20,12 +21,13 @@ from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
 from assay.cli.service_log import LogFormat, open_service_log
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
-from assay.model.service_manager import ALIVE, READY, STOPPING, notify_service_manager
+from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
 
 if TYPE_CHECKING:
     from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
     from assay.controller.context import ControllerContext
     from assay.controller.fleet_reload import FleetReloader
+    from assay.controller.reconcile_loop import ReconcileLoop
     from assay.controller.reconcile_pass import PassReport
     from assay.controller.schedules.due_slots import SlotTask
     from assay.model.fleet import Fleet
@@ -76,7 +78,8 @@ def reconcile(
 
     By default it runs until SIGTERM or Ctrl-C: it observes each node on its schedule, reacts to new ledger entries at
     once, and runs the jobs of specs/schedules. With --once or --settle it observes all nodes and fabrics, and only
-    lists the scheduled jobs that are due: `assay schedules run` runs them.
+    lists the scheduled jobs that are due: `assay schedules run` runs them. SIGHUP makes the loop read the fleet again;
+    in a terminal, which hangs up by it, it ends the loop.
 
     Exit codes: 0 ended normally; 1 after --once or --settle, the breaker holds nodes back; 2 it could not run.
     """
@@ -126,9 +129,22 @@ def _run_loop(
         with hold_rack_assignment(context) as assignment:
             if metrics:
                 _start_metrics_server(metrics, fleet_state, reloader)
-            ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval).run(stop)
+            loop = ReconcileLoop(fleet_state, assignment, reloader, select, listener, interval)
+            _handle_hangup(loop, stop)
+            loop.run(stop)
     notify_service_manager(STOPPING)
     LOG.info("stopped; the next start continues unfinished effects")
+
+
+def _handle_hangup(loop: ReconcileLoop, stop: Event) -> None:
+    """Let SIGHUP read the fleet again; in a terminal it says that nobody is there any more, so it ends the loop."""
+
+    def read_again(*_: object) -> None:
+        LOG.info("SIGHUP: reads the fleet again")
+        notify_reloading()  # the loop's next turn says that it is ready
+        loop.read_fleet_again()
+
+    signal.signal(signal.SIGHUP, (lambda *_: stop.set()) if sys.stdin and sys.stdin.isatty() else read_again)
 
 
 def _start_metrics_server(address: str, fleet_state: FleetSnapshotCache, reloader: FleetReloader) -> None:
