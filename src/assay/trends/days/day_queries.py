@@ -15,8 +15,8 @@ _NAMED_VALUE = re.compile(r"\$([a-z_]+)")
 _MACROS = """
 CREATE OR REPLACE TEMP MACRO of_day(value) AS
   CASE WHEN count(*) > 2 THEN (sum(value) - max(value) - min(value)) / (count(*) - 2) ELSE sum(value) / count(*) END;
-CREATE OR REPLACE TEMP MACRO nearest(middles, own) AS
-  CASE WHEN abs(middles[1] - own) <= abs(middles[2] - own) THEN middles[1] ELSE middles[2] END;
+CREATE OR REPLACE TEMP MACRO nearest(low, high, own) AS
+  CASE WHEN abs(high - own) < abs(low - own) THEN high ELSE low END;
 CREATE OR REPLACE TEMP MACRO side_of(at_least, at_most) AS
   (CASE WHEN (at_least IS NULL) = (at_most IS NULL) THEN 0 WHEN at_least IS NULL THEN 1 ELSE -1 END)::TINYINT;
 CREATE OR REPLACE TEMP MACRO readable(value, scale) AS

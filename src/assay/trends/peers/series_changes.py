@@ -20,6 +20,7 @@ from assay.trends.days.compared_days import (
 from assay.trends.days.day_columns import DayColumns
 from assay.trends.days.day_queries import run
 from assay.trends.peers.peer_courses import make_courses
+from assay.trends.peers.recent_middles import count_values, write_counts, write_middles
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -36,23 +37,16 @@ WITH apart AS (
   SELECT r.anchor, r.place, r.measure, p.segment, side, {apart}
   FROM ({read}) r JOIN placed p ON p.anchor = r.anchor AND p.place = r.place
     JOIN courses c ON c.anchor = r.anchor AND c.pattern = p.pattern AND c.measure = r.measure
-), enough AS (
-  SELECT *, least({values}) = greatest({values}) AS rests FROM apart
-  WHERE {own_count} >= $least_own AND {recent_count} >= $least_recent
-), middles AS (
-  SELECT anchor, place, measure, segment, side, rests,
-    CASE WHEN NOT rests THEN list_median([{own}]) END AS own, {sorted}
-  FROM enough
+), counted AS ({counted}), enough AS (
+  SELECT *, least({values}) = greatest({values}) AS rests FROM counted
+  WHERE {own_count} >= $least_own AND count_0 >= $least_recent
+), halved AS (
+  SELECT *, CASE WHEN NOT rests THEN list_median([{own}]) END AS own FROM enough
 )
-SELECT anchor, place, measure, segment, side, rests, {changes} FROM middles
+SELECT anchor, place, measure, segment, side, rests, {changes} FROM {middles}
 """
 """One plan for all anchors, as the plan costs more than the answer where there are few series."""
 _READ = "SELECT {anchor} AS anchor, s.place, s.measure, coalesce({sides}) AS side, {values} FROM {source}"
-_SORTED = "CASE WHEN NOT rests THEN list_sort([{recent}], 'ASC', 'NULLS LAST') END AS sorted_{seen}"
-_CHANGE = """
-nearest([sorted_{seen}[(list_count(sorted_{seen}) + 1) // 2], sorted_{seen}[list_count(sorted_{seen}) // 2 + 1]], own)
-  - own
-"""
 _KEEP = (
     """
 INSERT INTO changes
@@ -108,19 +102,13 @@ def _write_query(read: Sequence[str]) -> str:
         "apart": ", ".join(f"v{at} - m{at} AS v{at}" for at in COMPARED),
         "values": _list_values(COMPARED),
         "own": _list_values(OWN),
-        "own_count": _count_values(OWN),
-        "recent_count": _count_values(RECENT[0]),
-        "sorted": ", ".join(
-            _SORTED.format(seen=seen, recent=_list_values(places)) for seen, places in enumerate(RECENT)
-        ),
-        "changes": ", ".join(f"{_CHANGE.format(seen=seen)} AS change_{seen}" for seen in range(DAYS_SEEN)),
+        "own_count": count_values(OWN),
+        "counted": write_counts("apart"),
+        "middles": write_middles("halved", "anchor, place, measure, segment, side, rests, own"),
+        "changes": ", ".join(f"nearest(low_{n}, high_{n}, own) - own AS change_{n}" for n in range(DAYS_SEEN)),
     }
     return _JUDGED.format(**parts)
 
 
 def _list_values(places: Iterable[int]) -> str:
     return ", ".join(f"v{at}" for at in places)
-
-
-def _count_values(places: Iterable[int]) -> str:
-    return " + ".join(f"(v{at} IS NOT NULL)::TINYINT" for at in places)
