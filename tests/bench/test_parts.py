@@ -1,0 +1,58 @@
+"""How the parts of the benchmark run: each alone or side by side, and an error in one costs no other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # bench/ is no part of the package
+
+from bench import __main__ as bench_main
+from bench.measurement import Measurement
+from bench.part_run import run_part, run_parts
+from bench.parts import COUNTED, PARTS
+
+
+def _measure_one(folder: Path) -> Iterator[Measurement]:
+    (folder / "prepared").touch()
+    yield Measurement("one", 1.0, "×", "at most", 2.0)
+
+
+def _break_off(folder: Path) -> Iterator[Measurement]:
+    assert not list(folder.iterdir()), "the folder of another part"
+    yield Measurement("before", 1.0, "×", "at most", 2.0)
+    raise RuntimeError("no chromium here")
+
+
+@pytest.fixture(autouse=True)
+def _two_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"broken": _break_off, "whole": _measure_one}
+    for module in ("bench.part_run", "bench.__main__"):
+        monkeypatch.setattr(f"{module}.PARTS", made)
+
+
+def test_a_part_that_breaks_off_keeps_what_it_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_part("broken")
+    assert [one.what for one in run.taken] == ["before"]
+    assert run.broke_off == "RuntimeError: no chromium here"
+    assert json.loads(capsys.readouterr().out)["what"] == "before"
+
+
+def test_the_others_run_all_the_same() -> None:
+    assert [(run.name, len(run.taken), bool(run.broke_off)) for run in run_parts(["whole", "broken"])] == [
+        ("broken", 1, True),
+        ("whole", 1, False),
+    ]
+
+
+@pytest.mark.parametrize(("names", "code"), [(["whole"], 0), (["broken"], 1), (["ful"], 2)])
+def test_the_exit_code_says_whether_all_was_measured_and_holds(names: list[str], code: int) -> None:
+    assert bench_main.main(names) == code
+
+
+def test_what_runs_side_by_side_is_a_part() -> None:
+    assert PARTS.keys() >= set(COUNTED)
