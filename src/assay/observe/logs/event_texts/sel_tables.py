@@ -72,7 +72,7 @@ def _read_named(cells: list[str], columns: Sequence[str]) -> TextEntry:
     last = len(columns) - 1
     named = dict(zip(columns, [*cells[:last], ", ".join(cells[last:])], strict=False))
     sensor = " ".join(word for word in (named.get("Type", ""), named.get("Name", "")) if word)
-    date, clock = _split_time(named.get("Date", ""), named.get("Time", ""))
+    date, clock = _omit_unset_time(named.get("Date", ""), named.get("Time", ""))
     text = join_words(sensor, named.get("Event", ""))
     entry = TextEntry.with_severity(named.get("State", ""), cells[0], text, date, clock)
     is_over = entry.is_over or named.get("Event Direction", "").lower().startswith("deassert")
@@ -92,7 +92,7 @@ def _read_ipmitool(cells: list[str]) -> TextEntry:
     return TextEntry(cells[0], text, date, clock, part=sensor, is_over=is_over)
 
 
-def _split_time(date: str, clock: str) -> tuple[str, str]:
+def _omit_unset_time(date: str, clock: str) -> tuple[str, str]:
     return ("", "") if NO_TIME.match(date) else (date, clock)
 
 
