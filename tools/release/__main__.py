@@ -1,7 +1,8 @@
-"""`python -m tools.release FOLDER`: make what a release publishes, twice alike from the same commit.
+"""`python -m tools.release FOLDER [--packages]`: make what a release publishes, twice alike from the same commit.
 
 FOLDER gets `packages/` (wheel and sdist), `requirements.txt` (this version and all that it needs, each with hashes),
-`sbom.cdx.json` (CycloneDX, with licences) and `notes.md`. Runs in the environment of `requirements-release.lock`.
+`sbom.cdx.json` (CycloneDX, with licences) and `notes.md`. With --packages it gets only the first two, also of a
+version without notes: what images are built from. Runs in the environment of `requirements-release.lock`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ NAME = "assay-fleet"
 BIN = Path(sys.executable).parent
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, only_packages: bool = False) -> None:
     """Make the files of a release in a folder that is new or empty."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     packages = folder / "packages"
+    notes = "" if only_packages else find_notes((ROOT / "CHANGELOG.md").read_text(), version)
     packages.mkdir(parents=True)
-    (folder / "notes.md").write_text(find_notes((ROOT / "CHANGELOG.md").read_text(), version))
     build_packages(packages)
     (folder / "requirements.txt").write_text(f"{format_own_pin(packages, version)}{resolve_requirements()}")
-    write_sbom(folder)
+    if not only_packages:
+        (folder / "notes.md").write_text(notes)
+        write_sbom(folder)
 
 
 def build_packages(folder: Path) -> None:
@@ -82,6 +85,6 @@ def run(*command: str | Path, **environment: str) -> str:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]).absolute())
+        main(Path(sys.argv[1]).absolute(), only_packages="--packages" in sys.argv[2:])
     except (NoNotesError, FileExistsError) as refused:
         sys.exit(f"tools.release: {refused}")
