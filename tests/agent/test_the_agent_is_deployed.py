@@ -91,13 +91,3 @@ def test_the_daemonsets_container_is_bounded_and_mounts_what_it_names():
     assert {one["name"] for one in container["volumeMounts"]} == {one["name"] for one in pod["volumes"]}
     assert {word.partition("=")[0] for word in container["args"]} <= options()
     assert "hostPath" in next(one for one in pod["volumes"] if one["name"] == "secrets")
-
-
-def test_the_manifests_can_be_applied_in_any_order():
-    """What two files declare is the same in both: the one applied last takes nothing away from the other."""
-    seen: dict[tuple[str, str, str], dict] = {}
-    for file in sorted(DEPLOY.glob("*.yaml")):
-        for one in yaml.safe_load_all(file.read_text()):
-            name = (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
-            assert seen.setdefault(name, one) == one, f"{file.name} declares another {name}"
-    assert ("Namespace", "", "assay") in seen

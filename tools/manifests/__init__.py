@@ -1,0 +1,1 @@
+"""Renders the manifests that kustomize builds on, from the chart."""
