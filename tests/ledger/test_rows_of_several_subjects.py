@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from assay.ledger import tables
+from assay.ledger.grouped_outcomes import decode_numbers
 from assay.ledger.outcome_dates import CheckAge
 from assay.ledger.store import Ledger
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome, SuiteRun
@@ -129,6 +130,34 @@ def test_outcomes_of_one_node_with_the_same_reason_share_a_row(ledger: Ledger):
     assert count(ledger, tables.outcomes) == 3
     assert [one.outcome for one in ledger.outcomes("r1")] == gpus[:7] + others
     assert [one.outcome for one in ledger.outcomes(node="n1")] == gpus[:7] + others[:1]
+
+
+@pytest.mark.parametrize(
+    ("watts", "numbers"),
+    [
+        ((), "[[1,2,3]]"),
+        ((350.0, 350.0, 350.0), "[[1,2,3],[{0}],[350]]"),
+        ((350.0, 351.5, 350.0), "[[1,2,3],[{0}],[[350,351.5,350]]]"),
+    ],
+)
+def test_what_all_subjects_of_a_row_measured_is_written_once(ledger: Ledger, watts, numbers):
+    measured = [(Measurement("watts", value, "W"),) for value in watts] or [()] * 3
+    gpus = [
+        Outcome("c", f"a/n1/gpu{at}", "n1", "pass", duration_s=(at + 1) / 1e6, measurements=measured[at])
+        for at in range(3)
+    ]
+    ledger.record(SuiteRun("r1", START.isoformat()), gpus)
+    assert [one.outcome for one in ledger.outcomes("r1")] == gpus
+    with ledger._engine.connect() as connection:
+        gauges = select(tables.texts.c.seq).where(tables.texts.c.key.like('["watts"%'))
+        found = connection.execute(gauges).scalars().all()
+        assert connection.execute(select(tables.outcomes.c.numbers)).scalars().all() == [numbers.format(*found)]
+    assert ledger.verify() == []
+
+
+def test_numbers_as_they_were_written_first_are_read():
+    assert decode_numbers("[[1,2],[],[]]") == ([1, 2], [], [])
+    assert decode_numbers("[[1,2],[7],[[350,350]]]") == ([1, 2], [7], [[350, 350]])
 
 
 def test_what_no_subject_needs_any_more_is_no_longer_among_the_newest(ledger: Ledger):

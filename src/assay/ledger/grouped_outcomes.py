@@ -1,14 +1,15 @@
 """Outcomes of several subjects in one row: the same in all but their subjects, durations and measured values.
 
 Such a row has a list of subjects in place of a subject, and in `numbers` a JSON list: the durations in microseconds by
-subject, the gauges, and for each gauge the values by subject. A check of the eight GPUs of a node needs one row where
-all of them pass. A row for one subject has its measurements in `measurement`.
+subject, the gauges, and for each gauge the values by subject, or the one value that all of them have. Without gauges,
+the durations stand alone. A check of the eight GPUs of a node needs one row where all of them pass. A row for one
+subject has its measurements in `measurement`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -49,8 +50,10 @@ class OutcomeGroup(NamedTuple):
         if len(self.numbers) == 1:
             return ""
         durations = [each.micros for each in self.numbers.values()]
+        if not self.gauges:
+            return _encode([durations])
         by_gauge = zip(*(map(_shorten, each.values) for each in self.numbers.values()), strict=True)
-        return _encode([durations, self.gauges, list(by_gauge)])
+        return _encode([durations, self.gauges, list(map(_write_once, by_gauge))])
 
 
 def split_at_nodes(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
@@ -81,8 +84,9 @@ def group_outcomes(told: Iterable[tuple[SharedPart, tuple[int, ...], str, Subjec
 
 def decode_numbers(numbers: str) -> tuple[list[int], list[int], list[list[float]]]:
     """Return durations by subject, gauges, and for each gauge its values by subject."""
-    durations, gauges, values = json.loads(numbers)
-    return durations, gauges, values
+    durations, gauges, values = (*json.loads(numbers), [], [])[:3]
+    count = len(durations)
+    return durations, gauges, [each if isinstance(each, list) else [each] * count for each in values]
 
 
 def list_members(number: int, text: str) -> list[int]:
@@ -125,6 +129,11 @@ class SubjectLists:
             if rows:
                 self._connection.execute(insert(members), rows)
         self._known.update(fresh)
+
+
+def _write_once(values: Sequence[float]) -> Sequence[float] | float:
+    """Return the value that all have, or the values."""
+    return values[0] if values.count(values[0]) == len(values) else values
 
 
 def _shorten(value: float) -> float:
