@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,7 @@ from assay.model.errors import AssayError
 from assay.model.outcome import VERDICTS, FailureArtefact, Measurement, Outcome, SuiteRun
 from assay.results.store.damaged_runs import damaged_run_error, find_damage
 from assay.results.store.outcome_rows import RowsByOutcome, SharedValues
-from assay.results.store.schema import (
-    RUN_FILE_VERSION,
-    UPGRADED_VERSION,
-    deciding_condition,
-    upgrade_run_file,
-    upgrade_run_tables,
-)
+from assay.results.store.schema import OLDER_VERSIONS, RUN_FILE_VERSION, deciding_condition, view_as_present
 
 _OUTCOMES = """
 SELECT o.subject, o.check_, o.verdict, o.reason, o.document, o.micros, o.known, o.observed FROM outcome o
@@ -57,12 +50,12 @@ class StoredRun:
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:
-        """Open a run's file for reading, an older one upgraded. Raises AssayError for any other file."""
+        """Open a run's file for reading, also an older one. Raises AssayError for any other file."""
         try:
             connection, version = _open_readable(path)
-            if version == UPGRADED_VERSION:
-                connection.close()
-                connection, version = _open_upgraded(path)
+            if version in OLDER_VERSIONS:
+                view_as_present(connection, version)
+                version = RUN_FILE_VERSION
         except sqlite3.Error as error:
             raise AssayError(f"is no run that can be read: {error}", where=str(path)) from None
         if version != RUN_FILE_VERSION:
@@ -200,19 +193,6 @@ class StoredRun:
         for check, subject in self.left_out():
             found.setdefault(check, set()).add(subject)
         return found
-
-
-def _open_upgraded(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Upgrade a file and open it; where it cannot be written, open an upgraded copy of it in memory."""
-    try:
-        upgrade_run_file(path)
-    except sqlite3.OperationalError:
-        copy = sqlite3.connect(":memory:", isolation_level=None)
-        with closing(_open_readable(path)[0]) as stored:
-            stored.backup(copy)
-        upgrade_run_tables(copy)
-        return copy, RUN_FILE_VERSION
-    return _open_readable(path)
 
 
 def _open_readable(path: Path) -> tuple[sqlite3.Connection, int]:

@@ -1,21 +1,23 @@
 """The tables of a run's file.
 
-An outcome is a row of small numbers: texts that many outcomes share (check, subject, reason, document, limit) have
-tables of their own, and a verdict is its place in `model.outcome.VERDICTS`. Rows are ordered by subject and check, so
+An outcome is a row of small numbers: what many outcomes share (check, subject, reason, document, limit, artefact) has
+tables of its own, and a verdict is its place in `model.outcome.VERDICTS`. Rows are ordered by subject and check, so
 that the outcomes of one node lie together.
+
+Older files are read as they are, with views of the present tables, and upgraded only before something is added.
+Version 2 says what each document rests on; version 3 has each artefact once.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-RUN_FILE_VERSION = 2
-UPGRADED_VERSION = 1
-"""The version of older files, which are upgraded when they are opened."""
+RUN_FILE_VERSION = 3
+OLDER_VERSIONS = (1, 2)
 TWICE_REASON = "the check was judged twice in one run: two functions of its module have this name"
 """The text with id 1, so that every statement can refer to it."""
 
@@ -34,9 +36,18 @@ SHARED_TABLES: dict[str, tuple[str, ...]] = {
     "text": ("text",),
     "document": ("digest", "at", "basis"),
     "gauge": ("name", "unit", "at_least", "at_most", "source"),
+    "artefact_file": ("name", "digest", "bytes"),
 }
 """Tables of values that outcomes share, each with the columns that identify a row. `phases` is a JSON list."""
 
+_ARTEFACT_SCHEMA = (
+    """CREATE TABLE artefact_file (id INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL,
+  bytes INTEGER NOT NULL)""",
+    """CREATE TABLE outcome_artefact (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, file INTEGER NOT NULL,
+  PRIMARY KEY (subject, check_, file)) WITHOUT ROWID""",
+    """CREATE VIEW artefact AS SELECT o.subject, o.check_, f.name, f.digest, f.bytes
+  FROM outcome_artefact o JOIN artefact_file f ON f.id = o.file""",
+)
 RUN_FILE_SCHEMA = f"""
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE check_ (id INTEGER PRIMARY KEY, name TEXT NOT NULL, fault TEXT NOT NULL, phases TEXT NOT NULL,
@@ -53,11 +64,29 @@ CREATE TABLE outcome (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, verdict
   PRIMARY KEY (subject, check_)) WITHOUT ROWID;
 CREATE TABLE measurement (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, n INTEGER NOT NULL,
   gauge INTEGER NOT NULL, value REAL NOT NULL, PRIMARY KEY (subject, check_, n)) WITHOUT ROWID;
-CREATE TABLE artefact (subject INTEGER NOT NULL, check_ INTEGER NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL,
-  bytes INTEGER NOT NULL, PRIMARY KEY (subject, check_, name)) WITHOUT ROWID;
+{";".join(_ARTEFACT_SCHEMA)};
 CREATE TABLE left_out (check_ TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (check_, subject)) WITHOUT ROWID;
 PRAGMA user_version = {RUN_FILE_VERSION};
 """
+
+
+_UPGRADES: dict[int, tuple[str, ...]] = {
+    1: ("ALTER TABLE document ADD COLUMN basis TEXT NOT NULL DEFAULT ''",),
+    2: (
+        "ALTER TABLE artefact RENAME TO older_artefact",
+        *_ARTEFACT_SCHEMA,
+        "INSERT INTO artefact_file (name, digest, bytes) SELECT DISTINCT name, digest, bytes FROM older_artefact",
+        """INSERT INTO outcome_artefact SELECT o.subject, o.check_, f.id FROM older_artefact o
+        JOIN artefact_file f ON f.digest = o.digest AND f.name = o.name AND f.bytes = o.bytes""",
+        "DROP TABLE older_artefact",
+    ),
+}
+"""What brings a file of each version to the next one. Of documents of version 1, nothing is known."""
+_VIEWS = {
+    1: "CREATE TEMP VIEW document AS SELECT *, '' AS basis FROM main.document",
+    2: "CREATE TEMP VIEW artefact_file AS SELECT DISTINCT name, digest, bytes FROM main.artefact",
+}
+"""What shows a table of the next version in a file of each version."""
 
 
 def open_writable(path: Path) -> sqlite3.Connection:
@@ -71,26 +100,25 @@ def open_writable(path: Path) -> sqlite3.Connection:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
         connection.executescript(f"BEGIN IMMEDIATE;{RUN_FILE_SCHEMA}COMMIT;")
-    elif version == UPGRADED_VERSION:
-        upgrade_run_file(path)
+    elif version in OLDER_VERSIONS:
+        upgrade_run_tables(connection)
     return connection
 
 
-def upgrade_run_file(path: Path) -> None:
-    """Bring a file of version 1 to the present version. Raises sqlite3.Error where it cannot be written."""
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as connection:
-        upgrade_run_tables(connection)
-
-
 def upgrade_run_tables(connection: sqlite3.Connection) -> None:
-    """Bring the tables of version 1 to the present version.
-
-    Version 2 says what each document rests on; of an older one, nothing is known.
-    """
+    """Bring the tables of an older version to the present one. Raises sqlite3.Error where nothing can be written."""
     with transaction(connection):
-        if connection.execute("PRAGMA user_version").fetchone()[0] == UPGRADED_VERSION:
-            connection.execute("ALTER TABLE document ADD COLUMN basis TEXT NOT NULL DEFAULT ''")
-            connection.execute(f"PRAGMA user_version = {RUN_FILE_VERSION}")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        for step in range(version, RUN_FILE_VERSION):
+            for statement in _UPGRADES[step]:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {RUN_FILE_VERSION}")
+
+
+def view_as_present(connection: sqlite3.Connection, version: int) -> None:
+    """Show the tables of an older file as the present ones, on this connection alone."""
+    for step in range(version, RUN_FILE_VERSION):
+        connection.execute(_VIEWS[step])
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,12 @@ from assay.model.evidence import EvidenceBasis
 from assay.model.outcome import VERDICTS, Outcome, SuiteRun
 from assay.model.text_lists import escape_surrogates
 from assay.results.store.schema import (
+    OLDER_VERSIONS,
     SHARED_TABLES,
-    UPGRADED_VERSION,
     open_writable,
     read_shared_rows,
     transaction,
-    upgrade_run_file,
+    upgrade_run_tables,
 )
 
 _DIFFERS_FROM_ADDED = (
@@ -49,9 +50,10 @@ _MERGE_STATEMENTS = (
     JOIN temp.of_gauge g ON g.old = o.gauge
     """,
     """
-    INSERT OR IGNORE INTO artefact
-    SELECT s.new, c.new, o.name, o.digest, o.bytes
-    FROM part.artefact o JOIN temp.of_subject s ON s.old = o.subject JOIN temp.of_check_ c ON c.old = o.check_
+    INSERT OR IGNORE INTO outcome_artefact
+    SELECT s.new, c.new, f.new
+    FROM part.outcome_artefact o JOIN temp.of_subject s ON s.old = o.subject JOIN temp.of_check_ c ON c.old = o.check_
+    JOIN temp.of_artefact_file f ON f.old = o.file
     """,
     """
     UPDATE main.document SET name = p.name FROM part.document p JOIN temp.of_document d ON d.old = p.id
@@ -80,12 +82,11 @@ def merge_run_files(into: Path, parts: Sequence[Path]) -> None:
 
 def _attach_part(connection: sqlite3.Connection, part: Path) -> None:
     try:
+        with closing(sqlite3.connect(part, isolation_level=None, timeout=60)) as judged:
+            if judged.execute("PRAGMA user_version").fetchone()[0] in OLDER_VERSIONS:
+                upgrade_run_tables(judged)
         connection.execute("ATTACH ? AS part", (str(part),))
         connection.execute("SELECT 1 FROM part.about").fetchone()
-        if connection.execute("PRAGMA part.user_version").fetchone()[0] == UPGRADED_VERSION:
-            connection.execute("DETACH part")
-            upgrade_run_file(part)
-            connection.execute("ATTACH ? AS part", (str(part),))
     except sqlite3.Error as error:
         raise AssayError(f"cannot be read as part of a run: {error}", where=str(part)) from None
 
@@ -137,7 +138,7 @@ _INSERTS = {
     "outcome": f"""INSERT INTO outcome VALUES (?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET verdict = {_CODES["error"]}, reason = 1 WHERE {_DIFFERS_FROM_ADDED}""",
     "measurement": "INSERT OR IGNORE INTO measurement VALUES (?, ?, ?, ?, ?)",
-    "artefact": "INSERT OR IGNORE INTO artefact VALUES (?, ?, ?, ?, ?)",
+    "outcome_artefact": "INSERT OR IGNORE INTO outcome_artefact VALUES (?, ?, ?)",
 }
 
 InsertRow = tuple[Any, ...]
@@ -181,7 +182,8 @@ class OutcomeWriter:
             gauge = self._id("gauge", of.name, of.unit, of.at_least, of.at_most, of.source)
             self._rows["measurement"].append((subject, check, n, gauge, of.value))
         for artefact in outcome.artefacts:
-            self._rows["artefact"].append((subject, check, artefact.name, artefact.digest, artefact.bytes))
+            file = self._id("artefact_file", artefact.name, artefact.digest, artefact.bytes)
+            self._rows["outcome_artefact"].append((subject, check, file))
 
     def flush(self) -> None:
         """Write what was added so far."""
