@@ -59,10 +59,11 @@ class OutcomeInsertions:
         own, other, newer = tables.members.alias("own"), tables.members.alias("other"), tables.newest.alias("newer")
         row = tables.newest.c
         later = tuple_(newer.c.measured_s, newer.c.outcome) > tuple_(row.measured_s, row.outcome)
-        lists = select(1).select_from(newer.join(other, other.c.list == newer.c.subject))
-        of_subject = (other.c.subject == own.c.subject, newer.c.check == row.check, newer.c.verdict == row.verdict)
-        is_newest = own.c.list == row.subject, ~exists(lists.where(*of_subject, later).correlate(tables.newest, own))
-        kept = exists(select(1).select_from(own).where(*is_newest).correlate(tables.newest))
+        # IN lets SQLite search by the whole key: of a join, it makes a scan of the check on all nodes
+        lists = select(other.c.list).where(other.c.subject == own.c.subject).correlate(own)
+        same = newer.c.check == row.check, newer.c.subject.in_(lists), newer.c.verdict == row.verdict
+        superseding = exists(select(1).select_from(newer).where(*same, later).correlate(tables.newest, own))
+        kept = exists(select(1).select_from(own).where(own.c.list == row.subject, ~superseding).correlate(tables.newest))
         for some in split_batches(nodes, BATCH_SIZE):
             self._connection.execute(delete(tables.newest).where(row.node.in_(some), ~kept))
 
