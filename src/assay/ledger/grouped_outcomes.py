@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -25,8 +24,11 @@ MAX_SUBJECTS = 64
 MAX_SHORTENED = 1e15
 LIST_MARK = "subjects\t"
 """Begins the text of a list, which continues with the numbers of its subjects as JSON. No subject has a tab."""
-SharedPart = tuple[Any, ...]
+_get_shared = attrgetter(
+    "check", "node", "verdict", "reason", "fault", "phases", "active", "evidence", "evidence_at", "basis", "judged_by"
+)
 """What the outcomes of a row have in common."""
+_get_gauge = attrgetter("name", "unit", "at_least", "at_most", "source")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -38,47 +40,56 @@ class SubjectNumbers(NamedTuple):
 
 
 class OutcomeGroup(NamedTuple):
-    """One row: what its outcomes have in common, their gauges, and the numbers by subject."""
+    """One row: the first of its outcomes, which says what they have in common, and the numbers by subject."""
 
-    shared: SharedPart
-    gauges: tuple[int, ...]
+    first: Outcome
     numbers: dict[str, SubjectNumbers]
 
-    @property
-    def encoded(self) -> str:
-        """The column `numbers`: "" for one subject."""
+    def encode(self, gauges: Sequence[int]) -> str:
+        """Return the column `numbers`, "" for one subject. `gauges` are the numbers of its gauges."""
         if len(self.numbers) == 1:
             return ""
         durations = [each.micros for each in self.numbers.values()]
-        if not self.gauges:
+        if not gauges:
             return _encode([durations])
         by_gauge = zip(*(map(_shorten, each.values) for each in self.numbers.values()), strict=True)
-        return _encode([durations, self.gauges, list(map(_write_once, by_gauge))])
+        return _encode([durations, gauges, list(map(_write_once, by_gauge))])
 
 
 def split_at_nodes(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
-    """Yield outcomes in lists of about `size`; what follows one another and is of one node stays together."""
+    """Yield outcomes in lists of about `size`; what follows one another and is of one node stays together.
+
+    Of a node with more than twice as many, it does not.
+    """
     waiting: list[Outcome] = []
-    for _, of_node in groupby(outcomes, attrgetter("node")):
-        for some in split_batches(of_node, size):
-            waiting += some
+    node = ""
+    for outcome in outcomes:
+        if outcome.node != node:
             if len(waiting) >= size:
                 yield waiting
                 waiting = []
+            node = outcome.node
+        elif len(waiting) >= 2 * size:
+            yield waiting
+            waiting = []
+        waiting.append(outcome)
     if waiting:
         yield waiting
 
 
-def group_outcomes(told: Iterable[tuple[SharedPart, tuple[int, ...], str, SubjectNumbers]]) -> list[OutcomeGroup]:
-    """Return rows for outcomes: what each shares, its gauges, its subject, its numbers. Each in its order."""
+def group_outcomes(outcomes: Iterable[Outcome]) -> list[OutcomeGroup]:
+    """Return rows for outcomes, each in its order."""
     rows: list[OutcomeGroup] = []
-    open_rows: dict[tuple[SharedPart, tuple[int, ...]], OutcomeGroup] = {}
-    for shared, gauges, subject, numbers in told:
-        row = open_rows.get((shared, gauges))
-        if row is None or subject in row.numbers or len(row.numbers) == MAX_SUBJECTS:
-            row = open_rows[shared, gauges] = OutcomeGroup(shared, gauges, {})
+    open_rows: dict[tuple[Any, ...], OutcomeGroup] = {}
+    for outcome in outcomes:
+        measured = outcome.measurements
+        key = (*_get_shared(outcome), *map(_get_gauge, measured)) if measured else _get_shared(outcome)
+        row = open_rows.get(key)
+        if row is None or outcome.subject in row.numbers or len(row.numbers) == MAX_SUBJECTS:
+            row = open_rows[key] = OutcomeGroup(outcome, {})
             rows.append(row)
-        row.numbers[subject] = numbers
+        values = tuple([float(each.value) for each in measured]) if measured else ()
+        row.numbers[outcome.subject] = SubjectNumbers(round(outcome.duration_s * 1e6), values)
     return rows
 
 

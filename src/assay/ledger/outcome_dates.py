@@ -8,14 +8,15 @@ The module also computes how old the evidence of nodes is, per check, without re
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
 from assay.ledger import tables
-from assay.ledger.interned_texts import TextCache, find_text_numbers
+from assay.ledger.grouped_outcomes import OutcomeGroup, SubjectNumbers
+from assay.ledger.interned_texts import TextCache, TextNumbers, find_text_numbers
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import VERDICTS
 from assay.model.timestamps import parse_epoch_seconds_cached
@@ -64,7 +65,16 @@ class OutcomeDates:
         query = highest.where(table.node.in_(nodes), table.measured_s > ahead).group_by(table.check, subject)
         self._floors = {(check, subject): date for check, subject, date in self._connection.execute(query)}
 
-    def date_of(self, check: int, subject: int, evidence_at: str) -> float:
-        """Return the date of an outcome in seconds since 1970."""
-        seen = min(parse_epoch_seconds_cached(evidence_at) if evidence_at else self._at, self._latest)
-        return max(seen, self._floors.get((check, subject), seen))
+    def split(self, group: OutcomeGroup, numbers: TextNumbers) -> Iterator[tuple[float, OutcomeGroup]]:
+        """Yield the dates of a group's outcomes in seconds since 1970, each with those that have it: mostly, one."""
+        at = group.first.evidence_at
+        seen = min(parse_epoch_seconds_cached(at) if at else self._at, self._latest)
+        if not self._floors:
+            yield seen, group
+            return
+        check, by_date = numbers[group.first.check], dict[float, dict[str, SubjectNumbers]]()
+        for subject, own in group.numbers.items():
+            date = max(seen, self._floors.get((check, numbers[subject]), seen))
+            by_date.setdefault(date, {})[subject] = own
+        for date, some in by_date.items():
+            yield date, OutcomeGroup(group.first, some)

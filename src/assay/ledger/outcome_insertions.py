@@ -63,7 +63,9 @@ class OutcomeInsertions:
         lists = select(other.c.list).where(other.c.subject == own.c.subject).correlate(own)
         same = newer.c.check == row.check, newer.c.subject.in_(lists), newer.c.verdict == row.verdict
         superseding = exists(select(1).select_from(newer).where(*same, later).correlate(tables.newest, own))
-        kept = exists(select(1).select_from(own).where(own.c.list == row.subject, ~superseding).correlate(tables.newest))
+        kept = exists(
+            select(1).select_from(own).where(own.c.list == row.subject, ~superseding).correlate(tables.newest)
+        )
         for some in split_batches(nodes, BATCH_SIZE):
             self._connection.execute(delete(tables.newest).where(row.node.in_(some), ~kept))
 

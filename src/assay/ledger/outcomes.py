@@ -14,9 +14,7 @@ from sqlalchemy import Connection, RowMapping, Select, Table, func, select
 from assay.ledger import tables
 from assay.ledger.grouped_outcomes import (
     OutcomeGroup,
-    SharedPart,
     SubjectLists,
-    SubjectNumbers,
     decode_numbers,
     group_outcomes,
     split_at_nodes,
@@ -34,7 +32,7 @@ from assay.model.timestamps import format_epoch_seconds, parse_epoch_seconds_cac
 OutcomeRow = dict[str, Any]
 TEXT_COLUMNS = ("check", "subject", "node", "reason", "fault", "evidence", "evidence_at", "judged_by")
 """Fields of an outcome that are kept as the number of their text. `basis` and `phases` are encoded first."""
-_get_texts = attrgetter(*TEXT_COLUMNS)
+_get_texts = attrgetter(*(name for name in TEXT_COLUMNS if name != "subject"))
 _get_text_columns = itemgetter(*TEXT_COLUMNS)
 GaugeValue = tuple[int, float]
 _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
@@ -48,20 +46,24 @@ def write_outcomes(connection: Connection, outcomes: Iterable[Outcome], run: int
     Returns the outcome columns of the run's row.
     """
     numbers, digest, insertions = TextNumbers(connection), RunDigest(), OutcomeInsertions(connection)
-    lists, number = SubjectLists(connection, numbers), _highest(connection, tables.outcomes)
+    lists_of, number = SubjectLists(connection, numbers), _highest(connection, tables.outcomes)
     for some in split_at_nodes(outcomes, OUTCOMES_PER_INSERT):
-        numbers.load(_list_texts(some))
-        dates.load({numbers[outcome.node] for outcome in some})
-        groups = group_outcomes(_split_parts(outcome, numbers, dates) for outcome in some)
+        groups = group_outcomes(some)
+        numbers.load(_list_texts(groups))
+        dates.load({numbers[group.first.node] for group in groups})
+        dated = [each for group in groups for each in dates.split(group, numbers)]
+        lists = lists_of.load([group for _, group in dated])
         rows = [
-            _make_row(number + at, run, subjects, group)
-            for at, (group, subjects) in enumerate(zip(groups, lists.load(groups), strict=True), 1)
+            _make_row(number + at, run, measured_s, subjects, group, numbers)
+            for at, ((measured_s, group), subjects) in enumerate(zip(dated, lists, strict=True), 1)
         ]
         measured = [
             (number + at, gauge, value)
-            for at, group in enumerate(groups, 1)
-            if len(group.numbers) == 1
-            for gauge, value in zip(group.gauges, *(each.values for each in group.numbers.values()), strict=True)
+            for at, (_, group) in enumerate(dated, 1)
+            if len(group.numbers) == 1 and group.first.measurements
+            for gauge, value in zip(
+                _number_gauges(group, numbers), *(each.values for each in group.numbers.values()), strict=True
+            )
         ]
         number += len(rows)
         insertions.insert(rows, measured)
@@ -130,15 +132,15 @@ class _ParsedLists(dict[int, Any]):
         return said
 
 
-def _list_texts(outcomes: Iterable[Outcome]) -> set[str]:
-    """Return all texts of some outcomes."""
+def _list_texts(groups: Iterable[OutcomeGroup]) -> set[str]:
+    """Return all texts of some rows, and their subjects."""
     found = set[str]()
-    for outcome in outcomes:
-        found.update(_get_texts(outcome))
-        found.add(_encode_list(outcome.phases))
-        found.add(outcome.basis.encode())
-        for measurement in outcome.measurements:
-            found.add(_encode_gauge(measurement))
+    for first, subjects in groups:
+        found.update(_get_texts(first))
+        found.update(subjects)
+        found.add(_encode_list(first.phases))
+        found.add(first.basis.encode())
+        found.update(map(_encode_gauge, first.measurements))
     return found
 
 
@@ -156,26 +158,23 @@ def _encode_gauge(one: Measurement) -> str:
     return _encode_list((one.name, one.unit, one.at_least, one.at_most, one.source))
 
 
-def _split_parts(
-    outcome: Outcome, numbers: TextNumbers, dates: OutcomeDates
-) -> tuple[SharedPart, tuple[int, ...], str, SubjectNumbers]:
-    """Return what an outcome shares with others of its row, its gauges, its subject, and its own numbers."""
-    check, subject, node, reason, fault, evidence, evidence_at, judged_by = map(numbers.get, _get_texts(outcome))
-    shared = (
-        *(dates.date_of(check, subject, outcome.evidence_at), check, node, _CODES[outcome.verdict], reason, fault),
-        *(numbers[_encode_list(outcome.phases)], outcome.active, evidence, evidence_at),
-        *(numbers[outcome.basis.encode()], judged_by),
-    )
-    gauges = tuple(numbers[_encode_gauge(one)] for one in outcome.measurements)
-    own = SubjectNumbers(round(outcome.duration_s * 1e6), tuple(float(one.value) for one in outcome.measurements))
-    return shared, gauges, outcome.subject, own
+def _number_gauges(group: OutcomeGroup, numbers: TextNumbers) -> list[int]:
+    return [numbers[_encode_gauge(one)] for one in group.first.measurements]
 
 
-def _make_row(number: int, run: int, subjects: int, group: OutcomeGroup) -> InsertedOutcome:
+def _make_row(
+    number: int, run: int, measured_s: float, subjects: int, group: OutcomeGroup, numbers: TextNumbers
+) -> InsertedOutcome:
     """Return the values of a row, in the order of `OUTCOME_COLUMNS`."""
-    measured_s, check, *words = group.shared
-    micros = sum(each.micros for each in group.numbers.values())
-    return number, run, measured_s, check, subjects, *words, micros, group.encoded
+    first = group.first
+    check, node, reason, fault, evidence, evidence_at, judged_by = map(numbers.get, _get_texts(first))
+    return (
+        *(number, run, measured_s, check, subjects, node, _CODES[first.verdict], reason, fault),
+        *(numbers[_encode_list(first.phases)], first.active, evidence, evidence_at),
+        *(numbers[first.basis.encode()], judged_by),
+        sum(each.micros for each in group.numbers.values()),
+        group.encode(_number_gauges(group, numbers)),
+    )
 
 
 def _measurements(connection: Connection, outcomes: Sequence[int]) -> dict[int, list[GaugeValue]]:
