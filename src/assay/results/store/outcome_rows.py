@@ -19,26 +19,27 @@ _NO_DOCUMENT = ("", "", UNKNOWN_BASIS)
 
 
 class RowsByOutcome:
-    """Rows that belong to outcomes, read in step with these: both come in the same order."""
+    """Rows that belong to outcomes, read in step with these: both come in the same order.
+
+    `key` is the outcome of the next row.
+    """
 
     def __init__(self, rows: Iterator[StoredRow], make: Callable[[StoredRow], T]) -> None:
         self._rows, self._make = rows, make
         self._step()
 
     def of(self, key: OutcomeKey) -> tuple[Any, ...]:
-        """Return the values of one outcome; to be called for each outcome in order."""
-        if self._key > key:  # nearly always
-            return ()
+        """Return the values of one outcome; to be called for each outcome in order, but for those before `key`."""
         found = []
-        while self._key <= key:
-            if self._key == key:
+        while self.key <= key:
+            if self.key == key:
                 found.append(self._make(self._next[2:]))
             self._step()
         return tuple(found)
 
     def _step(self) -> None:
         self._next = next(self._rows, ())
-        self._key: tuple[float, ...] = self._next[:2] or (math.inf,)
+        self.key: tuple[float, ...] = self._next[:2] or (math.inf,)
 
 
 class SharedValues:

@@ -165,7 +165,9 @@ class StoredRun:
         rows = query(_OUTCOMES + tail, values)  # before the shared values: another process may add to both
         shared = SharedValues(self.connection, judged_by)
         for row in rows:
-            yield shared.make_outcome(row, measurements.of(row[:2]), artefacts.of(row[:2]))
+            key = row[:2]  # most outcomes have neither, so that a comparison does
+            measured = measurements.of(key) if measurements.key <= key else ()
+            yield shared.make_outcome(row, measured, artefacts.of(key) if artefacts.key <= key else ())
 
     def documents(self) -> dict[str, tuple[str, str]]:
         """Return digest and time of each judged document, by name."""
