@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KEPT_FILE = Path("trends") / "kept.duckdb"
 """Where it is in the reports folder."""
-FORM = 5
+FORM = 6
 """Counts up when the meaning of the tables changes."""
 _VALUES_IN_MEMORY = 100_000
 """A fleet with more values on a day is folded into a file, though nobody keeps it."""

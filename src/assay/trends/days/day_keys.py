@@ -62,14 +62,11 @@ def make_week_keys(
 
 def make_later_keys(
     database: DuckDBPyConnection, history: Mapping[int, str], weeks: Mapping[int, str], today: int
-) -> dict[int, str]:
-    """Return what is known of past days (with their keys) and of the 30 days after each."""
-    windows = {anchor: range(anchor + 1, min(anchor + HORIZON_DAYS + 1, today)) for anchor in weeks}
-    holders = _digest_by_day(database, "intervals", _HOLDER, {day for days in windows.values() for day in days})
-    return {
-        anchor: digest(weeks[anchor], [(history.get(day), holders[day]) for day in days])
-        for anchor, days in windows.items()
-    }
+) -> dict[tuple[int, int], str]:
+    """Return what each of the 30 days after a past day depends on. `weeks`: the keys of the past days."""
+    pairs = [(anchor, day) for anchor in weeks for day in range(anchor + 1, min(anchor + HORIZON_DAYS + 1, today))]
+    holders = _digest_by_day(database, "intervals", _HOLDER, {day for _, day in pairs})
+    return {(anchor, day): digest(weeks[anchor], history.get(day), holders[day]) for anchor, day in pairs}
 
 
 def digest(*parts: object) -> str:

@@ -128,7 +128,7 @@ class ChangeScores:
     def find_above(self, threshold: float) -> list[ChangeScore]:
         """Return what is above a threshold today and on one of the two days before, the worst first."""
         self.database.execute(_NAMED, {"least": self.settings.peers_at_least, "threshold": threshold})
-        read_values(self.database, self.today)
+        read_values(self.database)
         return list_scores(self.database)
 
     def size_groups(self, names: Sequence[str]) -> Iterator[GroupSize]:

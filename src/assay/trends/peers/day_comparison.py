@@ -130,7 +130,7 @@ def _read_days(
     more = digest(size.thinning, *asked.counters, *(sorted(history.items()) if asked.counters else ()))
     keys = make_week_keys(database, history, middles, asked.weeks, more)
     keep_high_scores(database, columns, sampled, keys)
-    keep_values(database, make_later_keys(database, history, keys, today), today)
+    keep_values(database, keys, make_later_keys(database, history, keys, today))
     beyond = range(min(asked.weeks, default=today) - BEYOND_OF, today)
     keep_days_beyond(database, {day: digest(size.thinning, history[day]) for day in beyond if day in history})
     measure_changes(database, [today], columns, blocks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.trends.days.compared_days import HORIZON_DAYS
 from assay.trends.days.day_cache import find_missing, note_keys
 from assay.trends.days.day_columns import DayColumns
-from assay.trends.days.day_queries import make_dates, run
+from assay.trends.days.day_queries import make_dates, quote_text, run
 from assay.trends.peers.change_scores import score_changes
 from assay.trends.peers.series_changes import measure_changes
 from assay.trends.peers.series_values import read_values
@@ -40,8 +40,27 @@ _PARTS = """node VARCHAR, subject VARCHAR, name VARCHAR, unit VARCHAR, anchor IN
   serial VARCHAR, rack VARCHAR, position VARCHAR, pdu VARCHAR, switch VARCHAR, batch VARCHAR, sku VARCHAR,
   firmware VARCHAR, driver VARCHAR, measure UBIGINT, apart DOUBLE, peers BIGINT, z DOUBLE, worse DOUBLE,
   worse_before DOUBLE, worse_two DOUBLE, day INT, is_of_rack BOOL"""
-_VALUED = f"{_PARTS}, at_least DOUBLE, at_most DOUBLE, days_later BIGINT, own DOUBLE, earlier DOUBLE, recent DOUBLE, \
-peers_change DOUBLE"
+_VALUED = f"{_PARTS}, at_least DOUBLE, at_most DOUBLE, own DOUBLE, earlier DOUBLE, recent DOUBLE, peers_change DOUBLE"
+_LATER_COLUMNS = "day INT, anchor INT, place UBIGINT, measure UBIGINT, segment INT"
+_PAIRS = HORIZON_DAYS + 1
+_LATER = """
+INSERT INTO kept.later
+SELECT n.anchor * $pairs + m.day - n.anchor AS day, n.anchor, n.place, n.measure, n.segment
+FROM measurements m JOIN kept.high n USING (node, subject, name, unit) LEFT JOIN intervals i
+  ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
+WHERE m.node IN ({nodes}) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value)
+  AND list_contains($dates, m.date) AND m.day > n.anchor
+  AND list_contains($missing, n.anchor * $pairs + m.day - n.anchor)
+GROUP BY ALL
+"""
+"""Here `day` stands for a past day and a later one, see `_number`."""
+_ALL_PAST = """
+CREATE OR REPLACE TEMP TABLE kept_past AS
+SELECT p.*, coalesce(days_later, 0) AS days_later
+FROM kept.past p LEFT JOIN (SELECT * EXCLUDE (day), count(*) AS days_later FROM kept.later GROUP BY ALL)
+  USING (anchor, place, measure, segment)
+ORDER BY anchor, worse DESC, node, subject, name
+"""
 _BEYOND = """
 INSERT INTO kept.beyond
 SELECT DISTINCT node, subject, name, unit, day FROM plain_measurements
@@ -69,17 +88,40 @@ def keep_high_scores(
         note_keys(database, "high", {anchor: keys[anchor] for anchor in missing})
 
 
-def keep_values(database: DuckDBPyConnection, keys: Mapping[int, str], today: int) -> None:
-    """Make `kept_past`: the high scores of past days, with their values and how many days have some later."""
+def keep_values(database: DuckDBPyConnection, keys: Mapping[int, str], later: Mapping[tuple[int, int], str]) -> None:
+    """Make `kept_past`: the high scores of past days, with their values and how many days have some later.
+
+    `keys`: of the past days. `later`: of each of them with each later day that counts.
+    """
     missing = find_missing(database, "past", _VALUED, keys)
     if missing:
         query = "CREATE OR REPLACE TEMP TABLE named AS FROM kept.high WHERE list_contains($missing, day)"
         run(database, query, {"missing": missing})
-        read_values(database, today - 1, HORIZON_DAYS)
+        read_values(database)
         database.execute("INSERT INTO kept.past BY NAME FROM valued")
         note_keys(database, "past", {day: keys[day] for day in missing})
-    order = "anchor, worse DESC, node, subject, name"
-    database.execute(f"CREATE OR REPLACE TEMP TABLE kept_past AS FROM kept.past ORDER BY {order}")
+    _keep_later(database, later)
+    database.execute(_ALL_PAST)
+
+
+def _keep_later(database: DuckDBPyConnection, later: Mapping[tuple[int, int], str]) -> None:
+    """Have `kept.later`: on which later days the series of `kept.high` have values of the same part."""
+    keys, days = {}, {}
+    for (anchor, day), key in later.items():
+        number = _number(anchor, day)
+        keys[number], days[number] = key, day
+    missing = find_missing(database, "later", _LATER_COLUMNS, keys)
+    nodes = [row[0] for row in database.execute("SELECT DISTINCT node FROM kept.high ORDER BY node").fetchall()]
+    if missing and nodes:
+        dates = make_dates({days[number] for number in missing})
+        asked: dict[str, object] = {"dates": dates, "missing": missing, "pairs": _PAIRS}
+        run(database, _LATER.format(nodes=", ".join(map(quote_text, nodes))), asked)
+    note_keys(database, "later", {number: keys[number] for number in missing})
+
+
+def _number(anchor: int, day: int) -> int:
+    """Return a number of its own for a past day and one of the 30 days after it."""
+    return anchor * _PAIRS + day - anchor
 
 
 def keep_days_beyond(database: DuckDBPyConnection, keys: Mapping[int, str]) -> None:

@@ -23,15 +23,14 @@ WITH days AS (
     arg_max(m.at_least, m.time_s) AS at_least, arg_max(m.at_most, m.time_s) AS at_most
   FROM measurements m JOIN named n USING (node, subject, name, unit) LEFT JOIN intervals i
     ON i.node = m.node AND i.subject = m.subject AND m.day BETWEEN i.first_day AND i.last_day
-  WHERE m.node IN ({nodes}) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value) AND m.date > $since
-    AND m.day > n.anchor - $own_from AND m.day <= n.anchor + $later AND m.day <= $until
+  WHERE m.node IN ({nodes}) AND coalesce(i.segment, 0) = n.segment AND isfinite(m.value)
+    AND m.date > $since AND m.date <= $until AND m.day > n.anchor - $own_from AND m.day <= n.anchor
   GROUP BY ALL
 ), middles AS (
   SELECT anchor, place, measure, segment, median(value) FILTER (day <= anchor - $own_to) AS own,
     median(value) FILTER (day > anchor - $rate_days - $recent AND day <= anchor - $rate_days) AS earlier,
-    median(value) FILTER (day > anchor - $recent AND day <= anchor) AS recent,
-    arg_max(at_least, day) FILTER (day <= anchor) AS at_least, arg_max(at_most, day) FILTER (day <= anchor) AS at_most,
-    any_value(scale) AS scale, count(*) FILTER (day > anchor) AS days_later
+    median(value) FILTER (day > anchor - $recent) AS recent,
+    arg_max(at_least, day) AS at_least, arg_max(at_most, day) AS at_most, any_value(scale) AS scale
   FROM days GROUP BY ALL
 )
 SELECT n.*, v.* EXCLUDE (anchor, place, measure, segment, scale, own, earlier, recent), readable(own, scale) AS own,
@@ -96,12 +95,13 @@ class ChangeScore(NamedTuple):
         return (self.limit - self.recent) / self.rate
 
 
-def read_values(database: DuckDBPyConnection, until: int, later: int = 0) -> None:
-    """Make the table `valued`: `named` with the values of each series. `later`: count so many days after the anchor."""
+def read_values(database: DuckDBPyConnection) -> None:
+    """Make the table `valued`: `named` with the values of each series."""
     windows: dict[str, object] = {"recent": RECENT_DAYS, "own_to": OWN_TO, "own_from": OWN_FROM}
-    first, nodes = database.execute("SELECT min(anchor), list(DISTINCT node) FROM named").fetchall()[0]
-    since = DAY_0 + timedelta(days=(until if first is None else first) - OWN_FROM)
-    windows |= {"since": since, "rate_days": RATE_DAYS, "until": until, "later": later}
+    asked = "SELECT coalesce(min(anchor), 0), coalesce(max(anchor), 0), list(DISTINCT node) FROM named"
+    first, last, nodes = database.execute(asked).fetchall()[0]
+    since, until = (DAY_0 + timedelta(days=day) for day in (first - OWN_FROM, last))
+    windows |= {"since": since, "until": until, "rate_days": RATE_DAYS}
     listed = ", ".join(map(quote_text, nodes or [""]))
     run(database, _VALUES.format(nodes=listed), windows)
 
