@@ -19,32 +19,34 @@ if TYPE_CHECKING:
 _PLACED = """
 CREATE OR REPLACE TEMP TABLE placed AS
 WITH anchors AS (SELECT unnest($anchors)::INT AS anchor), held AS (
-  SELECT anchor, place, max(segment) AS segment FROM intervals JOIN anchors ON first_day <= anchor - $own_to
+  SELECT anchor, place, max(segment) AS segment, any_value((hash(node) >> $shift)::INT) AS block
+  FROM intervals JOIN anchors ON first_day <= anchor - $own_to
   WHERE first_day <= last_day AND (hash(node) >> $shift)::INT < $blocks GROUP BY anchor, place
 ), cut AS (
-  SELECT anchor, place, segment, alike, greatest(first_day, anchor - $longest) AS first_day,
+  SELECT anchor, place, segment, block, alike, greatest(first_day, anchor - $longest) AS first_day,
     least(last_day, anchor) AS last_day
   FROM intervals JOIN held USING (place, segment)
-), spans AS (
-  SELECT anchor, place, any_value(segment) AS segment,
-    list({'first_day': first_day, 'last_day': last_day, 'alike': alike} ORDER BY first_day) AS spans
-  FROM cut WHERE first_day <= last_day GROUP BY anchor, place
 )
-SELECT anchor, place, segment, hash(spans) AS pattern, spans FROM spans
+SELECT anchor, place, any_value(segment) AS segment, any_value(block) AS block,
+  hash(sum(hash(first_day, last_day, alike))) AS pattern
+FROM cut WHERE first_day <= last_day GROUP BY anchor, place
 UNION ALL
-SELECT anchor, place, 0, 0::UBIGINT, [{'first_day': anchor - $longest, 'last_day': anchor, 'alike': hash('', '')}]
+SELECT anchor, place, 0, (hash(node) >> $shift)::INT, 0::UBIGINT
 FROM places CROSS JOIN anchors ANTI JOIN intervals USING (place) WHERE (hash(node) >> $shift)::INT < $blocks
+ORDER BY block
 """
 """Only one part of a place can have been there for both windows. Of a place of which nobody knows who held it, the part
-is thought to be the same. `pattern`: places with the same one have the same peers on the same days."""
+is thought to be the same. `pattern`: places with the same one have the same peers on the same days. In order of blocks,
+so that a block reads its own places."""
 _COURSES = """
 CREATE OR REPLACE TEMP TABLE courses AS
 WITH compared AS (SELECT unnest($anchors) AS anchor, unnest($nths) AS nth, unnest($days) AS day), patterns AS (
-  SELECT anchor, pattern, any_value(spans) AS spans FROM placed GROUP BY anchor, pattern
+  SELECT anchor, pattern, min(place) AS place FROM placed GROUP BY anchor, pattern
 ), alikes AS (
-  SELECT anchor, pattern, nth, day, any_value(span.alike) AS alike
-  FROM (SELECT anchor, pattern, unnest(spans) AS span FROM patterns) JOIN compared USING (anchor)
-  WHERE day BETWEEN span.first_day AND span.last_day GROUP BY anchor, pattern, nth, day
+  SELECT anchor, pattern, nth, day, arg_min(coalesce(i.alike, hash('', '')), coalesce(first_day, 0)) AS alike
+  FROM patterns JOIN placed USING (anchor, pattern, place) LEFT JOIN intervals i USING (place, segment)
+    JOIN compared USING (anchor)
+  WHERE i.alike IS NULL OR day BETWEEN first_day AND last_day GROUP BY anchor, pattern, nth, day
 ), used AS ({used}), collected AS (
   SELECT anchor, pattern, measure, map(list(nth), list(middle)) AS course
   FROM used JOIN alikes USING (anchor, pattern) JOIN middles ON kind = hash(measure, alike) AND middles.day = alikes.day
@@ -52,14 +54,14 @@ WITH compared AS (SELECT unnest($anchors) AS anchor, unnest($nths) AS nth, unnes
 )
 SELECT anchor, pattern, measure, {columns} FROM collected
 """
-"""A map costs less to plan than a column of its own for each day."""
-_USED = "SELECT DISTINCT anchor, pattern, measure FROM {table} JOIN placed USING (place) WHERE block < $blocks"
+"""One place of a pattern tells who was alike on which day. A map costs less to plan than a column for each day."""
+_USED = "SELECT DISTINCT anchor, pattern, measure FROM {table} JOIN placed USING (place) WHERE {table}.block < $blocks"
 
 
 def make_courses(
     database: DuckDBPyConnection, anchors: Sequence[int], columns: Sequence[DayColumns], blocks: int
 ) -> None:
-    """Make `placed` (anchor, place, segment, pattern) and `courses` (anchor, pattern, measure, `m0` for the first day).
+    """Make `placed` (anchor, place, segment, block, pattern) and `courses` (anchor, pattern, measure, `m0`, …).
 
     The tables `places`, `intervals` and `middles` are there.
     """

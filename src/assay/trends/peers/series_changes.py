@@ -35,7 +35,7 @@ _JUDGED = """
 CREATE OR REPLACE TEMP TABLE judged AS
 WITH apart AS (
   SELECT r.anchor, r.place, r.measure, p.segment, side, {apart}
-  FROM ({read}) r JOIN placed p ON p.anchor = r.anchor AND p.place = r.place
+  FROM ({read}) r JOIN (FROM placed WHERE block = $block) p ON p.anchor = r.anchor AND p.place = r.place
     JOIN courses c ON c.anchor = r.anchor AND c.pattern = p.pattern AND c.measure = r.measure
 ), counted AS ({counted}), enough AS (
   SELECT *, least({values}) = greatest({values}) AS rests FROM counted
@@ -77,7 +77,7 @@ def measure_changes(
         for block in range(blocks):
             read = [query for anchor in anchors if (query := _write_read(one, block, anchor))]
             for step in (_write_query(read), *_KEEP) if read else ():
-                run(database, step, asked)
+                run(database, step, asked | {"block": block})
     for step in (_PEERS_AT_REST, _RESTING):
         run(database, step, asked)
 
