@@ -8,9 +8,7 @@ import duckdb
 import pytest
 
 from assay.trends.days.compared_days import DAYS_SEEN, RECENT
-from assay.trends.peers.recent_middles import OTHERS, SHARED, write_counts, write_middles
-
-PLACES = sorted({*SHARED}.union(*OTHERS))
+from assay.trends.peers.recent_middles import LATER, write_counts, write_middles
 
 
 def find_middles(values: list[float | None]) -> tuple[float | None, float | None]:
@@ -25,12 +23,12 @@ def test_they_are_those_of_a_sorted_list(present: float) -> None:
     rows = [
         [
             draw.choice([draw.gauss(0, 1), float(draw.randint(-2, 2))]) if draw.random() < present else None
-            for _ in PLACES
+            for _ in LATER
         ]
         for _ in range(200)
     ]
     with duckdb.connect() as database:
-        columns = ", ".join(f"v{at} DOUBLE" for at in PLACES)
+        columns = ", ".join(f"v{at} DOUBLE" for at in LATER)
         database.execute(f"CREATE TABLE days (number INT, {columns})")
         appender = database.appender("days")
         appender.append_rows([at, *row] for at, row in enumerate(rows))
@@ -39,7 +37,7 @@ def test_they_are_those_of_a_sorted_list(present: float) -> None:
         query = write_middles(f"({write_counts('days')})", "number")
         said = database.execute(f"SELECT {found} FROM {query} ORDER BY number").fetchall()
     for row, middles in zip(rows, said, strict=True):
-        values = dict(zip(PLACES, row, strict=True))
+        values = dict(zip(LATER, row, strict=True))
         for seen, places in enumerate(RECENT):
             low, high = middles[2 * seen : 2 * seen + 2]
             wanted = find_middles([values[at] for at in places])

@@ -13,6 +13,8 @@ from assay.trends.days.compared_days import DAYS_SEEN, RECENT, RECENT_DAYS
 SHARED = sorted(set.intersection(*map(set, RECENT)))
 """The places of the days that all windows have."""
 OTHERS = [[at for at in places if at not in SHARED] for places in RECENT]
+LATER = sorted({*SHARED}.union(*OTHERS))
+"""The places of the days that any window has."""
 _EXCHANGES = (((1, 4), (2, 5)), ((1, 3), (2, 4)), ((1, 2), (3, 5)), ((2, 3), (4, 5)), ((3, 4),))
 """Five values are in order when the two of each pair have been. Pairs of one step have no value in common."""
 _MIDDLE = (RECENT_DAYS + 1) // 2
@@ -47,7 +49,7 @@ def write_middles(source: str, keep: str) -> str:
 
 def _list_steps() -> Iterator[dict[str, str]]:
     """Yield the columns of each step, by those of the one before."""
-    yield {f"v{at}": f"coalesce(v{at}, {_LAST})" for at in sorted({*SHARED}.union(*OTHERS))}
+    yield {f"v{at}": f"coalesce(v{at}, {_LAST})" for at in LATER}
     pairs: dict[str, str] = {}
     for seen, (one, other) in enumerate(OTHERS):
         pairs |= {f"less_{seen}": f"least(v{one}, v{other})", f"more_{seen}": f"greatest(v{one}, v{other})"}

@@ -20,7 +20,7 @@ from assay.trends.days.compared_days import (
 from assay.trends.days.day_columns import DayColumns
 from assay.trends.days.day_queries import run
 from assay.trends.peers.peer_courses import make_courses
-from assay.trends.peers.recent_middles import count_values, write_counts, write_middles
+from assay.trends.peers.recent_middles import LATER, count_values, write_counts, write_middles
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -37,23 +37,18 @@ WITH apart AS (
   SELECT r.anchor, r.place, r.measure, p.segment, side, {apart}
   FROM ({read}) r JOIN (FROM placed WHERE block = $block) p ON p.anchor = r.anchor AND p.place = r.place
     JOIN courses c ON c.anchor = r.anchor AND c.pattern = p.pattern AND c.measure = r.measure
-), counted AS ({counted}), enough AS (
-  SELECT *, least({values}) = greatest({values}) AS rests FROM counted
-  WHERE {own_count} >= $least_own AND count_0 >= $least_recent
-), halved AS (
-  SELECT *, CASE WHEN NOT rests THEN list_median([{own}]) END AS own FROM enough
+), enough AS (
+  SELECT *, least({values}) = greatest({values}) AS rests FROM apart
+  WHERE {own_count} >= $least_own AND {recent_count} >= $least_recent
 )
-SELECT anchor, place, measure, segment, side, rests, {changes} FROM {middles}
+SELECT anchor, place, measure, segment, side, rests, CASE WHEN NOT rests THEN list_median([{own}]) END AS own, {later}
+FROM enough
 """
 """One plan for all anchors, as the plan costs more than the answer where there are few series."""
 _READ = "SELECT {anchor} AS anchor, s.place, s.measure, coalesce({sides}) AS side, {values} FROM {source}"
-_KEEP = (
-    """
-INSERT INTO changes
-SELECT anchor, place, measure, segment, side, change_0, change_1, change_2 FROM judged WHERE NOT rests
-""",
-    "INSERT INTO resting SELECT anchor, place, measure, segment, side FROM judged WHERE rests",
-)
+_KEYS = "anchor, place, measure, segment, side"
+_CHANGES = "INSERT INTO changes SELECT {keys}, {changes} FROM {middles}"
+_RESTS = "INSERT INTO resting SELECT anchor, place, measure, segment, side FROM judged WHERE rests"
 _PEERS_AT_REST = """
 INSERT INTO changes
 SELECT anchor, place, measure, segment, side, 0, 0, 0 FROM resting
@@ -76,7 +71,7 @@ def measure_changes(
     for one in columns:
         for block in range(blocks):
             read = [query for anchor in anchors if (query := _write_read(one, block, anchor))]
-            for step in (_write_query(read), *_KEEP) if read else ():
+            for step in (_write_query(read), _write_changes(), _RESTS) if read else ():
                 run(database, step, asked | {"block": block})
     for step in (_PEERS_AT_REST, _RESTING):
         run(database, step, asked)
@@ -103,11 +98,17 @@ def _write_query(read: Sequence[str]) -> str:
         "values": _list_values(COMPARED),
         "own": _list_values(OWN),
         "own_count": count_values(OWN),
-        "counted": write_counts("apart"),
-        "middles": write_middles("halved", "anchor, place, measure, segment, side, rests, own"),
-        "changes": ", ".join(f"nearest(low_{n}, high_{n}, own) - own AS change_{n}" for n in range(DAYS_SEEN)),
+        "recent_count": count_values(RECENT[0]),
+        "later": _list_values(LATER),
     }
     return _JUDGED.format(**parts)
+
+
+def _write_changes() -> str:
+    """Return the query that adds what moves: the rest of the days is compared for these series alone."""
+    moving = write_middles(f"({write_counts('(FROM judged WHERE NOT rests)')})", f"{_KEYS}, own")
+    changes = ", ".join(f"nearest(low_{seen}, high_{seen}, own) - own" for seen in range(DAYS_SEEN))
+    return _CHANGES.format(keys=_KEYS, changes=changes, middles=moving)
 
 
 def _list_values(places: Iterable[int]) -> str:
