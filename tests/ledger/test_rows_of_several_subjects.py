@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from assay.ledger import tables
-from assay.ledger.grouped_outcomes import decode_numbers
+from assay.ledger.grouped_outcomes import decode_numbers, encode_members, list_members
 from assay.ledger.outcome_dates import CheckAge
 from assay.ledger.store import Ledger
 from assay.model.outcome import VERDICTS, Measurement, Outcome, RecordedOutcome, SuiteRun
@@ -152,6 +152,31 @@ def test_what_all_subjects_of_a_row_measured_is_written_once(ledger: Ledger, wat
         gauges = select(tables.texts.c.seq).where(tables.texts.c.key.like('["watts"%'))
         found = connection.execute(gauges).scalars().all()
         assert connection.execute(select(tables.outcomes.c.numbers)).scalars().all() == [numbers.format(*found)]
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("subjects", "text"),
+    [
+        ((7, 8, 9, 10), "subjects\t[[7,4]]"),
+        ((7, 8), "subjects\t[7,8]"),
+        ((3, 7, 8, 9, 2, 1, 0), "subjects\t[3,[7,3],2,1,0]"),
+    ],
+)
+def test_consecutive_subjects_of_a_list_are_a_pair(subjects, text):
+    assert encode_members(subjects) == text
+    assert list_members(99, text) == list(subjects)
+    assert list_members(99, f"subjects\t{list(subjects)}") == list(subjects), "an older list"
+    assert list_members(99, "a/n1/gpu0") == [99], "one that stands alone"
+
+
+def test_the_subjects_of_a_node_have_consecutive_numbers(ledger: Ledger):
+    gpus = [Outcome("c", f"a/n1/gpu{at}", "n1", "pass", evidence_at=START.isoformat()) for at in range(8)]
+    ledger.record(SuiteRun("r1", START.isoformat()), gpus)
+    with ledger._engine.connect() as connection:
+        lists = connection.execute(select(tables.texts.c.key).where(tables.texts.c.key.like("subjects%")))
+        assert [len(text) for text in lists.scalars()] == [len("subjects\t[[1,8]]")]
+    assert [one.outcome for one in ledger.latest()] == gpus
     assert ledger.verify() == []
 
 

@@ -9,7 +9,8 @@ subject has its measurements in `measurement`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -23,7 +24,11 @@ MAX_SUBJECTS = 64
 """A longer list would be another one whenever a single subject fails."""
 MAX_SHORTENED = 1e15
 LIST_MARK = "subjects\t"
-"""Begins the text of a list, which continues with the numbers of its subjects as JSON. No subject has a tab."""
+"""Begins the text of a list, which continues with the numbers of its subjects as JSON. No subject has a tab.
+
+Three or more consecutive numbers are a pair: the first, and how many. Older lists have each number.
+"""
+MIN_RUN = 3
 _get_shared = attrgetter(
     "check", "node", "verdict", "reason", "fault", "phases", "active", "evidence", "evidence_at", "basis", "judged_by"
 )
@@ -102,7 +107,19 @@ def decode_numbers(numbers: str) -> tuple[list[int], list[int], list[list[float]
 
 def list_members(number: int, text: str) -> list[int]:
     """Return the subjects of the list with this number and text: a subject that stands alone is a list of itself."""
-    return list(json.loads(text.removeprefix(LIST_MARK))) if text.startswith(LIST_MARK) else [number]
+    if not text.startswith(LIST_MARK):
+        return [number]
+    told = json.loads(text.removeprefix(LIST_MARK))
+    return [one for each in told for one in (range(each[0], sum(each)) if isinstance(each, list) else (each,))]
+
+
+def encode_members(subjects: Sequence[int]) -> str:
+    """Return the text of a list with these subjects."""
+    told: list[int | tuple[int, int]] = []
+    for _, run in groupby(enumerate(subjects), lambda placed: placed[1] - placed[0]):
+        numbers = [number for _, number in run]
+        told += [(numbers[0], len(numbers))] if len(numbers) >= MIN_RUN else numbers
+    return f"{LIST_MARK}{_encode(told)}"
 
 
 class SubjectLists:
@@ -114,19 +131,15 @@ class SubjectLists:
 
     def load(self, groups: Collection[OutcomeGroup]) -> list[int]:
         """Return the number of each row's list of subjects. Those that are new become part of the ledger."""
-        found, get = [self._numbers.get(next(iter(group.numbers))) for group in groups], self._numbers.get
-        texts = {
-            at: f"{LIST_MARK}{_encode(list(map(get, group.numbers)))}"
-            for at, group in enumerate(groups)
-            if len(group.numbers) > 1
-        }
+        get = self._numbers.get
+        subjects = [tuple(map(get, group.numbers)) for group in groups]
+        texts = {each: encode_members(each) for each in dict.fromkeys(subjects) if len(each) > 1}
         self._numbers.load(texts.values())
-        for at, text in texts.items():
-            found[at] = get(text)
-        self._add_members({found[at]: list(map(get, group.numbers)) for at, group in enumerate(groups)})
-        return found
+        found = {each: get(texts[each]) if each in texts else each[0] for each in subjects}
+        self._add_members({number: each for each, number in found.items()})
+        return [found[each] for each in subjects]
 
-    def _add_members(self, lists: dict[int, list[int]]) -> None:
+    def _add_members(self, lists: Mapping[int, Sequence[int]]) -> None:
         fresh = [number for number in lists if number not in self._known]
         for some in split_batches(fresh, BATCH_SIZE):
             query = select(members.c.list).where(members.c.list.in_(some), members.c.place == 0)

@@ -132,15 +132,14 @@ class _ParsedLists(dict[int, Any]):
         return said
 
 
-def _list_texts(groups: Iterable[OutcomeGroup]) -> set[str]:
-    """Return all texts of some rows, and their subjects."""
-    found = set[str]()
+def _list_texts(groups: Iterable[OutcomeGroup]) -> Iterable[str]:
+    """Return all texts of some rows in order: subjects of a node get consecutive numbers."""
+    found = dict[str, None]()
     for first, subjects in groups:
-        found.update(_get_texts(first))
-        found.update(subjects)
-        found.add(_encode_list(first.phases))
-        found.add(first.basis.encode())
-        found.update(map(_encode_gauge, first.measurements))
+        found.update(dict.fromkeys(subjects))
+        found.update(dict.fromkeys(_get_texts(first)))
+        found[_encode_list(first.phases)] = found[first.basis.encode()] = None
+        found.update(dict.fromkeys(map(_encode_gauge, first.measurements)))
     return found
 
 
