@@ -7,9 +7,10 @@ import random
 from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import event, func, select, text
 
 from assay.ledger import tables
 from assay.ledger.grouped_outcomes import decode_numbers, encode_members, list_members
@@ -153,6 +154,32 @@ def test_what_all_subjects_of_a_row_measured_is_written_once(ledger: Ledger, wat
         found = connection.execute(gauges).scalars().all()
         assert connection.execute(select(tables.outcomes.c.numbers)).scalars().all() == [numbers.format(*found)]
     assert ledger.verify() == []
+
+
+def test_what_is_newest_is_found_by_its_whole_key_and_not_among_all_nodes(tmp_path):
+    """Otherwise the time of a run, and of `assay sync`, grows with the square of the nodes."""
+    ledger = Ledger.open(tmp_path / "ledger.sqlite")
+    said: list[tuple[str, Any]] = []
+    event.listen(ledger._engine, "before_cursor_execute", lambda *about: said.append((about[2], about[3])))
+    for number, verdict in enumerate(("pass", "fail")):
+        at = (START + timedelta(hours=number)).isoformat()
+        gpus = [Outcome("c", f"a/n1/gpu{gpu}", "n1", verdict, "hot" * number, evidence_at=at) for gpu in range(4)]
+        ledger.record(SuiteRun(f"r{number}", at), gpus)
+    assert len(ledger.standings(["c"]).failures) == 4
+    plans: dict[str, set[str]] = {}
+    with ledger._engine.connect() as connection:
+        for query, values in list(said):
+            if "newest" in query and not query.startswith(("INSERT", "CREATE")) and isinstance(values, tuple):
+                steps = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values).all()
+                plans[query] = {step.detail for step in steps if " newest" in step.detail or " newer " in step.detail}
+    whole = "PRIMARY KEY (check=? AND subject=? AND verdict=?)"
+    superseding = next(steps for query, steps in plans.items() if query.startswith("DELETE FROM newest"))
+    assert f"SEARCH newer USING {whole}" in superseding
+    last_passes = next(steps for query, steps in plans.items() if "run.spec_commit" in query)
+    assert last_passes == {f"SEARCH newest USING {whole}"}
+    rows = next(steps for query, steps in plans.items() if "max(newest_1.measured_s)" in query)
+    assert f"SEARCH newest_1 USING {whole}" in rows
+    ledger.close()
 
 
 @pytest.mark.parametrize(

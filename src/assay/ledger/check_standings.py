@@ -83,13 +83,14 @@ def _read_last_passes(
     each = tables.newest.join(tables.members, tables.members.c.list == table.subject)
     each = each.join(tables.outcomes, tables.outcomes.c.seq == table.outcome)
     each = each.join(tables.runs, tables.runs.c.seq == tables.outcomes.c.run)
-    member = tables.members.c.subject
+    member, others = tables.members.c.subject, tables.members.alias().c
     query = select(table.check, member, table.measured_s, tables.runs.c.spec_commit).select_from(each)
     query = query.order_by(table.measured_s, table.outcome)
     found: dict[RowKey, tuple[float, str]] = {}
     for some in split_batches({subject for _, subject in keys}, BATCH_SIZE):
         subjects = find_text_numbers(connection, some)
-        wanted = (table.verdict == PASS, table.check.in_(checks), member.in_(subjects))
+        lists = select(others.list).where(others.subject.in_(subjects))  # as in `_select_row`
+        wanted = (table.verdict == PASS, table.check.in_(checks), table.subject.in_(lists), member.in_(subjects))
         rows = connection.execute(query.where(*wanted)).all()
         texts.load(connection, {number for row in rows for number in row[:2]})
         found |= {(texts[check], texts[subject]): (at_s, commit) for check, subject, at_s, commit in rows}
@@ -127,11 +128,13 @@ def _read_rows(
 
 def _select_row() -> Select[Any]:
     """Return the query of the outcomes that are no pass and came after the last one, each reason once."""
-    said, last, own = tables.outcomes.c, tables.newest.alias(), tables.members.c
-    theirs = tables.members.alias()
-    passes = select(func.max(last.c.measured_s)).select_from(last.join(theirs, theirs.c.list == last.c.subject))
-    same = (theirs.c.subject == own.subject, last.c.check == said.check, last.c.verdict == PASS)
-    passed_s = passes.where(*same).correlate(tables.outcomes, tables.members).scalar_subquery()
+    said, last, own = tables.outcomes.c, tables.newest.alias().c, tables.members.c
+    theirs = tables.members.alias().c
+    # IN lets SQLite search by the whole key: of a join, it makes a scan of the check on all nodes
+    lists = select(theirs.list).where(theirs.subject == own.subject).correlate(tables.members)
+    same = (last.check == said.check, last.subject.in_(lists), last.verdict == PASS)
+    passes = select(func.max(last.measured_s)).where(*same)
+    passed_s = passes.correlate(tables.outcomes, tables.members).scalar_subquery()
     query = select(said.check, own.subject, said.reason, func.min(said.measured_s))
     query = query.select_from(tables.outcomes.join(tables.members, own.list == said.subject))
     later = said.measured_s > func.coalesce(passed_s, 0)
