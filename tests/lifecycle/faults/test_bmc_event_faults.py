@@ -30,6 +30,8 @@ ENTRIES = {
     "Power supply group 'PSU_A' is in a critical state.": "bmc.event.power-supply",
     "Tray_FAN_3_REAR critical low threshold assert. Reading=0 Threshold=2000.": "bmc.event.fan",
     "Temperature 'Inlet' reading of 51 degrees (C) is above the 45 upper critical threshold.": "bmc.event.temperature",
+    "System Overheating (Temperature Sensor 7, Location CPU, Temperature 91)": "bmc.event.temperature",
+    "Uncorrectable PCI Express Error Detected. Slot 3 (Segment 0x0, Bus 0x61)": "bmc.event.pcie",
     "A failure condition for the drive located in 'Bay 4' was detected.": "bmc.event.drive",
     "Slot 3 Storage - Drive at Port 1 Box 1 Bay 7 status changed to Erasing": "bmc.event.drive-erase",
     "The volume 'V1' attached to the storage controller located in 'S2' has failed.": "bmc.event.storage",

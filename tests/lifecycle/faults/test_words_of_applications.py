@@ -1,0 +1,55 @@
+"""Applications write words that the kernel writes too. A fault needs what only the kernel says: a number, an address."""
+
+from __future__ import annotations
+
+import pytest
+
+APPLICATIONS = [
+    "Out of memory: retrying with smaller batch",
+    "Out of memory",
+    "Memory cgroup out of memory, please ask for more",
+    "Oops: something went wrong",
+    "Unable to handle kernel restart, the notebook is gone",
+    "BUG: unable to handle request of user 7",
+    "BUG: kernel NULL pointer in the list of known phrases",
+    "Kernel panic - not syncing is what you would see",
+    "INFO: task fetch blocked for more than 120 seconds",
+    "Memory failure: 0xyz is no address",
+    "BTRFS error codes are listed below",
+    "I/O error, dev team was told",
+    "Buffer I/O error on development server",
+    "nfs: server filer1 not responding to pings of ours",
+    "ice cafe link is down",
+    "XFS (the file system) is Corruption free",
+]
+KERNELS = {
+    "Out of memory: Kill process 77 (java) score 901 or sacrifice child": "host.oom",
+    "Out of memory (oom_kill_allocating_task): Kill process 77 (java) score 0 or sacrifice child": "host.oom",
+    "Memory cgroup out of memory: Killed process 77 (java) total-vm:812044kB, anon-rss:518420kB": "host.oom",
+    "Oops: 0002 [#1] SMP NOPTI": "host.kernel.oops",
+    "Oops: general protection fault, probably for non-canonical address 0xdead000000000108: 0000 [#1] SMP": (
+        "host.kernel.oops"
+    ),
+    "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000008": "host.kernel.oops",
+    "BUG: unable to handle kernel paging request at ffffc90000000000": "host.kernel.oops",
+    "BUG: kernel NULL pointer dereference, address: 0000000000000010": "host.kernel.oops",
+    "INFO: task kworker/u96:2:913 blocked for more than 120 seconds.": "host.task.hung",
+    "Memory failure: 0x17a2f3c: recovery action for dirty LRU page: Recovered": "host.memory.uncorrected",
+    "BTRFS critical (device nvme0n1p2): corrupt leaf: root=5 block=3": "host.filesystem.error",
+    "I/O error, dev dm-0, sector 2048 op 0x0:(READ) flags 0x80700": "disk.errors",
+    "print_req_error: critical medium error, dev sdb, sector 81": "disk.errors",
+    "Buffer I/O error on device sda1, logical block 5": "disk.errors",
+    "nfs: server filer1 not responding, timed out": "nfs.silent",
+    "mlx5_core 0000:5c:00.0: print_health_info:520:(pid 0): synd 0x10: High temperature": "hca.hot",
+}
+
+
+@pytest.mark.parametrize("text", APPLICATIONS)
+def test_what_an_application_says_is_no_fault(text, tell):
+    assert tell(f"2026-11-21 08:29:24,123 WARNING {text}", "2026-11-21 08:29:25,123 INFO next")["faults"] == []
+
+
+@pytest.mark.parametrize(("text", "name"), KERNELS.items())
+def test_what_the_kernel_says_is_one(text, name, tell):
+    document = tell(f"Nov 21 08:29:24 n1 kernel: {text}")
+    assert [fault["fault"] for fault in document["faults"]] == [name]
