@@ -1,4 +1,4 @@
-"""Applications write words that the kernel writes too. A fault needs what only the kernel says: a number, an address."""
+"""Applications write words that the kernel writes too. A fault needs what only the kernel says: a number, say."""
 
 from __future__ import annotations
 
