@@ -17,6 +17,7 @@ from superpods import fleet_of, row, superpod
 from assay.cli.app import main
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
+from assay.fabric.drafts.fat_tree_inference import NoPattern
 from assay.fabric.drafts.host_list import read_host_list
 from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.drafts.judged_design import judge_discovery
@@ -202,7 +203,8 @@ def test_a_cabling_without_a_pattern_is_none():
     ends = [cable.b for cable in cables]
     Random(3).shuffle(ends)
     mixed = [cable._replace(b=end) for cable, end in zip(cables, ends, strict=True)]
-    assert judge(in_reach(plan, mixed)) is None
+    with pytest.raises(NoPattern, match="no switches are the leaves of the same hosts"):
+        judge(in_reach(plan, mixed))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fat_trees import fat_tree, renamed
+from fat_trees import as_built, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 from superpods import fleet_of, superpod
@@ -19,7 +19,7 @@ from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.yaml_document import parse_yaml
-from assay.lab.fabric.ibnetdiscover import load_recording
+from assay.lab.fabric.ibnetdiscover import format_net_file, load_recording
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
@@ -166,6 +166,14 @@ def test_the_verb_refuses_a_partial_discovery_with_2(assay, tmp_path):
     code, out, err = assay("learn", "--from", tmp_path / "dump")
     assert (code, out) == (2, "")
     assert "no design can be drafted from a partial discovery" in err
+
+
+def test_a_list_of_cables_says_why_there_are_no_rules(assay, tmp_path):
+    plan = fat_tree(units=1, nodes=2, rails=2, spines=1)
+    seen = in_reach(plan, as_built(plan)[:4])
+    (tmp_path / "dump").write_text(format_net_file(seen.devices, seen.cables))
+    code, out, _ = assay("learn", "--from", tmp_path / "dump", "--fleet", tmp_path)
+    assert (code, "no pattern (no switch joins the leaves): this is the cabling as found" in out) == (0, True)
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="ASSAY_SAMPLES names no folder of real recordings")

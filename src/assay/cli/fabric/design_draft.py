@@ -42,6 +42,7 @@ def learn(
     Exit codes: 0 drafted; 2 the discovery is partial or unreadable.
     """
     from assay.fabric.drafts.design_draft import draft_from_discovery
+    from assay.fabric.drafts.fat_tree_inference import NoPattern
     from assay.fabric.drafts.host_list import read_host_list
     from assay.fabric.drafts.host_recognition import find_hosts, list_inventory_adapters
     from assay.fabric.drafts.judged_design import judge_discovery
@@ -55,13 +56,17 @@ def learn(
         known = _load_fleet_or_empty(fleet)
         listed = list_inventory_adapters(known) | (read_host_list(read_dump(hosts)) if hosts else {})
         adapters = find_hosts(discovery.devices.values(), find_adapter_names(known), listed)
-        judged = None if discovery.partial else judge_discovery(discovery, name, known, adapters)
+        try:
+            judged = None if discovery.partial else judge_discovery(discovery, name, known, adapters)
+            why = ""
+        except NoPattern as none:
+            judged, why = None, str(none)
     if inventory and judged:
         inventory.write_text(draft_inventory(judged))
     if judged:
         print(draft_rules(judged, discovery, (judged.nodes if inventory else known.nodes).keys()), end="")  # noqa: T201
     else:
-        print(draft_from_discovery(discovery, name, adapters).as_yaml(), end="")  # noqa: T201
+        print(draft_from_discovery(discovery, name, adapters, why).as_yaml(), end="")  # noqa: T201
 
 
 def import_cabling_sheet(

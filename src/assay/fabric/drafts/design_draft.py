@@ -133,8 +133,10 @@ def replace_unprintable(text: str) -> str:
 MAX_PORTS = 4096
 
 
-def draft_from_discovery(discovery: FabricDiscovery, name: str, hosts: Mapping[str, HostAdapter]) -> DesignDraft:
-    """Return the draft of a design with every cable as it was discovered.
+def draft_from_discovery(
+    discovery: FabricDiscovery, name: str, hosts: Mapping[str, HostAdapter], why: str = ""
+) -> DesignDraft:
+    """Return the draft of a design with every cable as it was discovered. `why` says why it has no rules.
 
     Raises AssayError for a partial discovery: the design would lack for ever what the discovery lacks.
     """
@@ -151,7 +153,8 @@ def draft_from_discovery(discovery: FabricDiscovery, name: str, hosts: Mapping[s
     draft = DesignDraft(name, f"Every cable as it was discovered: {len(devices)} devices, {len(cables)} cables", rate)
     draft.devices = make_devices(devices, cables, hosts)
     draft.cables = [make_cable(cable, devices, rate) for cable in cables]
-    draft.review = ["no pattern: this is the cabling as found, right or not", "add racks, units and lengths"]
+    reason = f" ({replace_unprintable(why)})" if why else ""
+    draft.review = [f"no pattern{reason}: this is the cabling as found, right or not", "add racks, units and lengths"]
     if other_rates := sum(1 for cable in draft.cables if cable.rate):
         draft.review.append(f"{format_count(other_rates, 'cable')} with another rate than {rate}: is that intended?")
     return draft

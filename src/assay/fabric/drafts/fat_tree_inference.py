@@ -16,6 +16,7 @@ from statistics import median
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.drafts.host_recognition import sort_naturally
 from assay.fabric.drafts.majority_votes import join_groups, vote
+from assay.fabric.drafts.node_places import Place, find_places
 from assay.fabric.drafts.trunk_pattern import TrunkPattern
 from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import PortId
@@ -58,7 +59,7 @@ class FatTreeInference:
         self.slots = _find_slots(hosts)
         self.adapters = self._take_adapters(hosts)
         self.units = self._find_units()
-        self.places = self._find_places()
+        self.places: dict[str, Place] = {}
         self.leaves, self.spines, self.cores = SwitchTier(), SwitchTier(), SwitchTier()
         self.by_rail, self.pod, self.planes = False, 0, False
         self.absent_units: list[int] = []
@@ -99,7 +100,7 @@ class FatTreeInference:
                 raise NoPattern("two leaves of one unit have the same rail")
             units.append([by_rail.get(rail, "") for rail in range(len(self.slots))])
         if not units:
-            raise NoPattern("no host is cabled to a switch")
+            raise NoPattern("no switches are the leaves of the same hosts")
         return units
 
     def _is_leaf(self, guid: str) -> bool:
@@ -112,22 +113,25 @@ class FatTreeInference:
         """The number of adapters at each switch."""
         return Counter(far.guid for guid in self.adapters for _, far in self.peers[guid])
 
-    def _find_places(self) -> dict[str, tuple[int, int]]:
-        """Return the unit and the leaf port of each host, by the majority of its cables."""
+    def _list_plug_votes(self) -> dict[str, Counter[Place]]:
+        """Return the units and leaf ports that the plugs of each host are in."""
         unit_of = self._map_leaves_to_units()
-        claims: dict[tuple[int, int], tuple[int, str]] = {}
+        votes: dict[str, Counter[Place]] = defaultdict(Counter)
         for host, adapters in self.hosts.items():
-            ends = [(unit_of[far.guid], far.number) for guid in adapters.values() for _, far in self.peers[guid]
-                    if far.guid in unit_of]  # fmt: skip
-            if ends:
-                place, votes = Counter(ends).most_common(1)[0]
-                claims[place] = max(claims.get(place, (0, "")), (votes, host))
-        return {host: place for place, (_, host) in claims.items()}
+            for guid in adapters.values():
+                votes[host].update((unit_of[p.guid], p.number) for _, p in self.peers[guid] if p.guid in unit_of)
+        return votes
+
+    def list_outside(self) -> dict[str, list[tuple[str, int]]]:
+        """Return the leaf ports of each host that has no place."""
+        leaves = set(self.leaves.guids)
+        ends = {host: [(far.guid, far.number) for guid in adapters.values() for _, far in self.peers[guid]
+                       if far.guid in leaves]
+                for host, adapters in self.hosts.items() if host not in self.places}  # fmt: skip
+        return {host: ports for host, ports in ends.items() if ports}
 
     def _arrange(self) -> None:
         lower = {leaf for unit in self.units for leaf in unit if leaf}
-        ports = [port for _, port in self.places.values()]
-        self.leaves.down = range(min(ports), max(ports) + 1)
         to_spines = self._join(lower)
         if not to_spines:
             raise NoPattern("no switch joins the leaves")
@@ -142,6 +146,9 @@ class FatTreeInference:
         )
         self.trunk = TrunkPattern.infer(to_spines.values())
         self.spines.per_pair, self.leaves.up, self.spines.down, self.spines.spread = self.trunk
+        self.leaves.down, self.places = find_places(self._list_plug_votes(), len(self.slots), self.leaves.up)
+        if not self.leaves.down:
+            raise NoPattern("no node has a plug in a leaf port that leads to no spine")
         self._order(to_spines, to_cores, rails_of_spine)
 
     def _join(self, lower: Iterable[str], without: Iterable[str] = ()) -> dict[tuple[str, str], list[tuple[int, int]]]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from assay.fabric.drafts.fat_tree_inference import FatTreeInference
-
-NUMBERED = re.compile(r"(.*?)(\d{1,9})")
-"""A node's name that ends with a number."""
+from assay.fabric.drafts.node_places import find_name_series
 
 
 def make_rules(tree: FatTreeInference, name: str, rate: str, product: str, ports: int) -> dict[str, Any]:
@@ -67,31 +63,15 @@ def _list_nodes(tree: FatTreeInference) -> tuple[list[str], list[str]]:
     gaps: list[str] = []
     used = set(tree.hosts)
     for unit in range(len(tree.units)):
-        guesses = dict(_guess_names(tree, unit))
+        series = find_name_series(tree.places, unit)
         for port in tree.leaves.down:
             host = host_at.get((unit, port))
             if host is None and (unit, port) < last:
-                guess = guesses.get(port, "")
+                guess = series.name(port) if series else ""
                 gaps.append(host := f"free-{unit + 1}-{port}" if not guess or guess in used else guess)
                 used.add(host)
             names += [host] if host else []
     return names, gaps
-
-
-def _guess_names(tree: FatTreeInference, unit: int) -> Iterator[tuple[int, str]]:
-    """Yield the name that each port's node would have, where most numbers of a unit's nodes count with the ports."""
-    own = {host: port for host, (its, port) in tree.places.items() if its == unit}
-    series: Counter[tuple[str, int, int]] = Counter()
-    for host, port in own.items():
-        if found := NUMBERED.fullmatch(host):
-            series[found[1], len(found[2]), int(found[2]) - port] += 1
-    if not series:
-        return
-    (prefix, digits, offset), count = series.most_common(1)[0]
-    if 2 * count <= len(own):
-        return
-    for port in tree.leaves.down:
-        yield port, f"{prefix}{max(port + offset, 0):0{digits}}"
 
 
 def _list_switches(tree: FatTreeInference, tier: str, guids: list[str]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.model.text_lists import fold_names, format_list
 
 MIN_SHARE = 0.75
 """A pattern that fewer cables follow is none: then every cable is listed as found."""
@@ -33,7 +34,8 @@ class JudgedDesign:
     """A design of rules, the nodes that it needs, and how the discovery differs from it.
 
     `hosts` has the host of each adapter by GUID. `exceptions` are the differences that a person must look at. Other
-    cables, of devices that the rules do not name, are listed beside the rules.
+    cables, of devices that the rules do not name, are listed beside the rules. `contradicted` are the nodes of which
+    the inventory has other adapters. `notes` say what else a person must decide.
     """
 
     design: FabricDesign
@@ -41,6 +43,8 @@ class JudgedDesign:
     topology: CompiledTopology
     comparison: FabricComparison
     hosts: Mapping[str, HostAdapter]
+    contradicted: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @property
     def exceptions(self) -> list[CablingDiscrepancy]:
@@ -82,24 +86,48 @@ class JudgedDesign:
 
 def judge_discovery(
     discovery: FabricDiscovery, name: str, fleet: Fleet, hosts: Mapping[str, HostAdapter]
-) -> JudgedDesign | None:
-    """Return the design that most cables of a whole discovery follow, None without such a pattern.
+) -> JudgedDesign:
+    """Return the design that most cables of a whole discovery follow. Raises NoPattern, with the reason, without one.
 
-    `hosts` has the host of each adapter by GUID.
+    `hosts` has the host of each adapter by GUID. The fleet says which adapters a node has, unless most of those that
+    the fabric has in its place are others.
     """
+    tree = FatTreeInference(discovery, hosts)
     try:
-        tree = FatTreeInference(discovery, hosts)
         rate = find_most_frequent(cable.rate for cable in discovery.cables if cable.rate)
-        rules = make_rules(tree, name, rate, *_find_model(discovery, tree.leaves.guids))
-        design = FabricDesign.model_validate(rules)
-        known = fleet.nodes
-        nodes = {n: known[n].hca_guids if n in known else tuple(design.adapters[n]) for n in design.node_names()}
+        design = FabricDesign.model_validate(make_rules(tree, name, rate, *_find_model(discovery, tree.leaves.guids)))
+        contradicted = {n for n in design.node_names() if n in fleet.nodes
+                        and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip
+        nodes = {n: fleet.nodes[n].hca_guids if n in fleet.nodes and n not in contradicted else tuple(adapters)
+                 for n in design.node_names() for adapters in [design.adapters[n]]}  # fmt: skip
         topology = compile_topology(design, _make_fleet(design, nodes))
-    except (NoPattern, AssayError, ValueError, LookupError, StopIteration):
-        return None
+    except (AssayError, ValueError, LookupError) as error:
+        raise NoPattern(f"the rules that fit best are no design: {' '.join(str(error).split())}") from error
     comparison = compare_cabling(topology, discovery)
-    judged = JudgedDesign(design, nodes, topology, comparison, hosts)
-    return judged if comparison.matching >= MIN_SHARE * comparison.expected else None
+    if comparison.matching < MIN_SHARE * comparison.expected:
+        raise NoPattern(f"only {comparison.matching} of {comparison.expected} cables follow the rules that fit best")
+    notes = (*_tell_contradictions(contradicted), *_tell_outside(tree))
+    return JudgedDesign(design, nodes, topology, comparison, hosts, frozenset(contradicted), notes)
+
+
+def _agree(listed: Collection[str], found: Collection[str]) -> bool:
+    """Return whether as many adapters are listed as a node has, and at least half of them were found."""
+    return len(listed) == len(found) and 2 * len({*listed} & {*found}) >= len(found)
+
+
+def _tell_contradictions(nodes: Iterable[str]) -> Iterator[str]:
+    if names := fold_names(nodes):
+        yield (
+            f"{format_list(names)}: the inventory has other GUIDs than the fabric announces. `adapters` has those of"
+            " the fabric; a comparison uses the inventory's: correct the inventory, or rename these nodes"
+        )
+
+
+def _tell_outside(tree: FatTreeInference) -> Iterator[str]:
+    for host, ports in tree.list_outside().items():
+        where = ", ".join(f"{tree.discovery.devices[leaf].name} port {number}" for leaf, number in ports)
+        down = tree.leaves.down
+        yield f"{host} is cabled to {where}, outside of the ports to nodes ({down[0]} to {down[-1]}): a new node?"
 
 
 def is_unseen(guid: str) -> bool:

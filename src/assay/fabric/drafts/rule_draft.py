@@ -20,7 +20,10 @@ from assay.model.text_lists import format_count
 
 
 def draft_rules(judged: JudgedDesign, discovery: FabricDiscovery, inventory: Collection[str] = ()) -> str:
-    """Return the draft as a YAML document. It names the adapters of each node that the `inventory` does not have."""
+    """Return the draft as a YAML document.
+
+    It names the adapters of each node that the `inventory` does not have, or of which it has others.
+    """
     return "\n".join(_format_lines(judged, discovery, inventory)) + "\n"
 
 
@@ -59,13 +62,15 @@ def _list_exceptions(judged: JudgedDesign) -> Iterator[str]:
     """Yield how many cables follow the pattern, then what breaks it."""
     matching, expected = judged.comparison.matching, judged.comparison.expected
     yield f"{matching} of {expected} cables follow the pattern, {format_count(len(judged.exceptions), 'exception')}"
+    yield from judged.notes
     yield from (f"{one.kind}: {judged.explain(one)}" for one in judged.exceptions)
 
 
 def _format_adapters(judged: JudgedDesign, inventory: Collection[str]) -> Iterator[str]:
     """Yield the adapters of the nodes that the inventory does not have."""
     yield f"adapter_names: [{', '.join(map(quote_yaml, judged.design.adapter_names))}]"
-    unlisted = {name: guids for name, guids in judged.nodes.items() if name not in inventory}
+    known = set(inventory) - judged.contradicted
+    unlisted = {name: guids for name, guids in judged.nodes.items() if name not in known}
     if unlisted:
         yield "adapters: # of nodes that are not in the inventory"
     for name, guids in unlisted.items():

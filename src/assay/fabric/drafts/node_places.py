@@ -1,0 +1,123 @@
+"""Gives each host of an inferred tree its place: a unit, and the port that is its own on each leaf of that unit.
+
+Plugs vote. The ports to nodes are the range that most plugs are in, so a node in a far port does not widen it. A host
+whose plugs are all outside of that range has the place that its number says, if that place is free.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+NUMBERED = re.compile(r"(.*?)(\d{1,9})")
+"""A node's name that ends with a number."""
+
+Place = tuple[int, int]
+"""The number of a unit, and a leaf port."""
+PlugVotes = Mapping[str, Counter[Place]]
+"""For each host, where its plugs are."""
+EMPTY_PORT_COST = 0.5
+"""Our own choice: a range may take in a free port for each half of a node's plugs that it gains."""
+MAX_PORT = 4097
+MIN_SHARE = 0.5
+"""A range that fewer plugs are in does not say where the ports to nodes are."""
+
+
+class NameSeries(NamedTuple):
+    """Names that count with the ports: the number in a name is the port plus `offset`."""
+
+    prefix: str
+    digits: int
+    offset: int
+
+    def name(self, port: int) -> str:
+        """Return the name that the node in a port has."""
+        return f"{self.prefix}{max(port + self.offset, 0):0{self.digits}}"
+
+    def find_port(self, host: str) -> int | None:
+        """Return the port of a name of the series, None for any other name."""
+        found = NUMBERED.fullmatch(host)
+        port = int(found[2]) - self.offset if found else 0
+        return port if self.name(port) == host else None
+
+
+def find_down_ports(votes: PlugVotes, rails: int, up: range) -> range:
+    """Return the range of leaf ports that has most plugs of nodes for the free ports in it. None of them leads `up`.
+
+    Without plugs it is empty.
+    """
+    plugs = Counter(port for places in votes.values() for (_, port), count in places.items() for _ in range(count))
+    sides = [[p for p in sorted(plugs) if p < up[0]], [p for p in sorted(plugs) if p > up[-1]]]
+    side = max(sides, key=lambda ports: sum(plugs[port] for port in ports))
+    if not side:
+        return range(0)
+    dense = _find_dense_range(side, plugs, EMPTY_PORT_COST * rails)
+    few = sum(plugs[port] for port in dense) < MIN_SHARE * sum(plugs[port] for port in side)
+    return range(side[0], side[-1] + 1) if few else dense
+
+
+def _find_dense_range(ports: list[int], plugs: Mapping[int, int], empty_cost: float) -> range:
+    """Return the range with the most plugs, less the cost of its free ports."""
+    best, best_score = range(0), 0.0
+    start, score = ports[0], 0.0
+    for before, port in zip([ports[0] - 1, *ports], ports, strict=False):
+        score -= empty_cost * (port - before - 1)
+        if score <= 0:
+            start, score = port, 0.0
+        score += plugs[port]
+        if score > best_score:
+            best, best_score = range(start, port + 1), score
+    return best
+
+
+def find_places(votes: PlugVotes, rails: int, up: range) -> tuple[range, dict[str, Place]]:
+    """Return the leaf ports to nodes, and the place of each host. Without plugs, both are empty."""
+    down = find_down_ports(votes, rails, up)
+    found = assign_places(votes, down)
+    left = [host for host in votes if host not in found]
+    for _, (_, port) in sorted(_list_predicted_places(left, found, range(1, MAX_PORT)), key=lambda item: item[1]):
+        if down and port not in up and port in (down[0] - 1, down[-1] + 1):
+            down = range(min(port, down[0]), max(port, down[-1]) + 1)
+    return down, assign_places(votes, down) if left else found
+
+
+def assign_places(votes: PlugVotes, down: range) -> dict[str, Place]:
+    """Return the place of each host: where most of its plugs are, or else where its number belongs."""
+    claims = [(count, host, place) for host, places in votes.items() for place, count in places.items()
+              if place[1] in down]  # fmt: skip
+    order = {host: number for number, host in enumerate(votes)}
+    taken: dict[Place, str] = {}
+    found: dict[str, Place] = {}
+    for _, host, place in sorted(claims, key=lambda claim: (-claim[0], order[claim[1]], claim[2])):
+        if host not in found and place not in taken:
+            found[host], taken[place] = place, host
+    for host, place in _list_predicted_places([host for host in votes if host not in found], found, down):
+        if host not in found and place not in taken:
+            found[host], taken[place] = place, host
+    return found
+
+
+def _list_predicted_places(hosts: list[str], found: Mapping[str, Place], down: range) -> Iterator[tuple[str, Place]]:
+    """Yield where the names of hosts without a place say that they belong."""
+    units = sorted({unit for unit, _ in found.values()}) if hosts else []
+    series_of = {unit: find_name_series(found, unit) for unit in units}
+    for host in hosts:
+        for unit, series in series_of.items():
+            port = series.find_port(host) if series else None
+            if port is not None and port in down:
+                yield host, (unit, port)
+
+
+def find_name_series(places: Mapping[str, Place], unit: int) -> NameSeries | None:
+    """Return the series by which most hosts of a unit are named, None without one."""
+    own = {host: port for host, (its, port) in places.items() if its == unit}
+    count: Counter[NameSeries] = Counter()
+    for host, port in own.items():
+        if found := NUMBERED.fullmatch(host):
+            count[NameSeries(found[1], len(found[2]), int(found[2]) - port)] += 1
+    if not count:
+        return None
+    series, times = count.most_common(1)[0]
+    return series if 2 * times > len(own) else None
