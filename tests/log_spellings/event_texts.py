@@ -54,11 +54,15 @@ LOCALES = {
 
 @dataclass(frozen=True)
 class Printed:
-    """How one tool prints the events. `day_only`: without a time of day. `never_over`: it does not tell an end."""
+    """How one tool prints the events. `day_only`: without a time of day. `never_over`: it does not tell an end.
+
+    `zone`: what it says of the zone, as an offset.
+    """
 
     write: Callable[[Sequence[Event]], str]
     day_only: bool = False
     never_over: bool = False
+    zone: str = ""
 
 
 def _each(form: Callable[[int, Event], str], head: str = "") -> Callable[[Sequence[Event]], str]:
@@ -109,13 +113,17 @@ def _with_state(event: Event) -> list[str]:
     return [*_named(event), {"Ok": "Nominal"}.get(event.level, event.level), f"{event.free_words} ; Event Data3 = 34h"]
 
 
+def _zone(locale: str) -> str:
+    return "+00:00" if "UTC" in LOCALES[locale] else ""
+
+
 def _hp(level: str) -> str:
     return {"Ok": "Informational"}.get(level, level)
 
 
 PRINTED = {
-    **{f"ipmitool-{locale}": Printed(_ipmitool(locale)) for locale in LOCALES},
-    **{f"ipmitool-c-{locale}": Printed(_ipmitool(locale, ",")) for locale in LOCALES},
+    **{f"ipmitool-{locale}": Printed(_ipmitool(locale), zone=_zone(locale)) for locale in LOCALES},
+    **{f"ipmitool-c-{locale}": Printed(_ipmitool(locale, ","), zone=_zone(locale)) for locale in LOCALES},
     "ipmitool-v": Printed(_verbose("%m/%d/%Y %H:%M:%S")),
     "ipmitool-v-1.8.19": Printed(_verbose("%m/%d/%y %m/%d/%y"), day_only=True),
     "ipmi-sel": Printed(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_spellings.event_texts import ASKED, EVENTS, PRINTED, Printed
 
-from assay.cli.verbs.evidence.faults import classify_log
+from assay.cli.verbs.evidence.faults import classify_log, format_faults_text
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally
 from assay.observe.logs.event_texts.bmc_clock import is_day_first, parse_time
@@ -21,7 +21,7 @@ NAMES = list(PRINTED)
 
 
 def times_of(printed: Printed) -> dict[str, str]:
-    return {name: (at.date() if printed.day_only else at).isoformat() for name, at in ASKED.items()}
+    return {name: (at.date() if printed.day_only else at).isoformat() + printed.zone for name, at in ASKED.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,6 +44,37 @@ def test_observing_reads_what_classifying_reads(name, tmp_path):
         assert (at, evidence.read("bmc", "undated_events").value > 0) == ([], True)
     else:
         assert {moment.replace(tzinfo=UTC).isoformat() for moment in ASKED.values()} <= set(at)
+
+
+def of_hosts(text: str, *hosts: str) -> str:
+    """Return the lines of a log as each of several hosts says them, one host after the other, line by line."""
+    return "".join(f"{host}: {line}\n" for line in text.splitlines() for host in hosts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tool_run_on_several_hosts_tells_the_faults_of_each(name, tmp_path, catalog):
+    events = EVENTS[:-1] if PRINTED[name].never_over else EVENTS
+    (tmp_path / "log").write_text(of_hosts(PRINTED[name].write(events), "n01", "n02"))
+    document = classify_log(str(tmp_path / "log"), catalog)
+    for host in ("n01", "n02"):
+        told = {fault["fault"]: fault["first"] for fault in document["faults"] if fault["host"] == host}
+        assert told == times_of(PRINTED[name])
+    assert f"{document['faults'][0]['fault']} on n01, " in format_faults_text(document)[0]
+    with pytest.raises(AssayError, match="of several hosts, such as n01, n02"):
+        read_recordings([tmp_path / "log"], "n01")
+
+
+def test_a_host_that_says_no_log_is_no_entry_of_another(tmp_path, catalog):
+    entries = of_hosts(PRINTED["ipmitool-C"].write(EVENTS), "n01")
+    (tmp_path / "log").write_text(f"{entries}n02: Error: Unable to establish IPMI v2 / RMCP+ session\n")
+    document = classify_log(str(tmp_path / "log"), catalog)
+    assert {fault["host"] for fault in document["faults"]} == {"n01"}
+    assert document["unread"] == 1
+
+
+def test_lines_of_one_host_are_those_of_a_node(tmp_path):
+    (tmp_path / "log").write_text(of_hosts(PRINTED["ipmitool-C"].write(EVENTS), "n01"))
+    assert len(read_recordings([tmp_path / "log"], "n01").read("bmc", "events").value) == len(EVENTS) - 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,8 +131,8 @@ def test_the_other_entries_tell_whether_the_day_comes_first(days, day_first):
 @pytest.mark.parametrize(
     ("day", "clock", "stamp"),
     [
-        ("11/21/2026", "12:00:00 AM UTC", "2026-11-21T00:00:00"),
-        ("11/21/2026", "12:00:00 PM UTC", "2026-11-21T12:00:00"),
+        ("11/21/2026", "12:00:00 AM UTC", "2026-11-21T00:00:00+00:00"),
+        ("11/21/2026", "12:00:00 PM UTC", "2026-11-21T12:00:00+00:00"),
         ("21.11.2026", "19:00:00 CET", "2026-11-21T19:00:00+01:00"),
         ("2026. 11. 21.", "오후 06시 00분 00초", "2026-11-21T18:00:00"),
         ("Nov-21-2026", "18:00:00", "2026-11-21T18:00:00"),

@@ -64,7 +64,7 @@ def test_every_fault_says_all_that_it_owes(tell):
         ("journal-iso.log", "nvme.lost", "2026-11-21T18:00:01+00:00"),
         ("journal.json", "gpu.xid.95", "2026-11-21T18:00:00+00:00"),
         ("rfc5424.log", "gpu.xid.64", "2026-11-21T18:00:00.123456+00:00"),
-        ("sel.log", "bmc.event.power-supply", "2026-11-21T18:00:00"),
+        ("sel.log", "bmc.event.power-supply", "2026-11-21T18:00:00+00:00"),
         ("sel.log", "bmc.event.fan", None),
         ("redfish.json", "bmc.event.processor", "2026-11-21T18:00:00+00:00"),
     ],

@@ -15,8 +15,14 @@ from assay.model.log_message import LineTally, LogMessage, replace_unencodable
 from assay.observe.logs.json_form import DOCUMENT_START
 from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
 
-MAY_BE_EVENT_TEXT = re.compile(rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/|<EVENT|\d{4}\s)")
-"""How lines of event logs as text begin. Without one, a kernel log need not wait for their readers to be loaded."""
+MAY_BE_EVENT_TEXT = re.compile(
+    rb"(?:[A-Za-z0-9][\w.,\[\]/-]*: )?"
+    rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/|<EVENT|\d{4}\s)"
+)
+"""How lines of event logs as text begin, perhaps behind a host.
+
+Without one, a kernel log need not wait for their readers to be loaded.
+"""
 MAX_LOG_BYTES = 256 * 1024 * 1024
 
 

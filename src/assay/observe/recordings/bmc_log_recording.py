@@ -12,7 +12,12 @@ from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.reading import value
-from assay.observe.logs.event_texts.event_text_reader import SAMPLE_LINES, find_text_form, read_event_text
+from assay.observe.logs.event_texts.event_text_reader import (
+    SAMPLE_LINES,
+    find_text_form,
+    group_by_host,
+    read_event_text,
+)
 from assay.observe.logs.sel_and_redfish_entries import find_log_entries
 from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
 from assay.redfish.logs.event_log import EventLogCursor, parse_log_entry
@@ -67,8 +72,12 @@ def _is_sel(content: bytes) -> bool:
 
 
 def _read_sel(content: bytes, _at: datetime) -> Branches:
-    tally = LineTally()
-    read = list(read_event_text(_text(content).splitlines(), tally))
+    tally, lines = LineTally(), [line for line in _text(content).splitlines() if line.strip()]
+    _, by_host = group_by_host(lines)
+    if len(by_host) > 1:
+        shown = ", ".join(sorted(host or "one without a name" for host in by_host)[:3])
+        raise RecordingError(f"its lines are of several hosts, such as {shown}; cut out those of one")
+    read = list(read_event_text(lines, tally))
     if tally.unreadable:
         raise RecordingError(
             f"{tally.unreadable} of its {tally.lines} lines are no entries of an event log: {tally.unread_line!r}"

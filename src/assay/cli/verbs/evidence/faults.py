@@ -55,14 +55,15 @@ def faults(
 
 def format_faults_text(document: dict[str, Any]) -> list[str]:
     """Return the lines for the answer of `classify_log`."""
-    lines = []
+    lines, many = [], len({fault["host"] for fault in document["faults"]}) > 1
     for fault in document["faults"]:
         times = "once" if fault["count"] == 1 else f"{fault['count']} times"
         start = f", {fault['first']}" if fault["first"] else ""
         end = f" to {fault['last']}" if fault["last"] != fault["first"] else ""
         repeats = f" ({fault['lines']:,} lines)" if fault["lines"] != fault["count"] else ""
         action = "no action" if fault["action"] == "none" else f"action {fault['action']}"
-        lines.append(f"{fault['fault']} on {fault['subject']}: {action} ({fault['class']}, {fault['severity']})")
+        place = f"{fault['host'] or 'a host without a name'}, {fault['subject']}" if many else fault["subject"]
+        lines.append(f"{fault['fault']} on {place}: {action} ({fault['class']}, {fault['severity']})")
         lines.append(f"  {times}{start}{end}{repeats}")
         lines.append(f"  {fault['because']}")
         if fault["investigate"]:

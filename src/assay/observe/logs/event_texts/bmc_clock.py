@@ -101,5 +101,5 @@ def _find_zone(rest: str) -> timezone | None:
         span = timedelta(hours=int(found[2]), minutes=int(found[3]))
         return timezone(-span if found[1] == "-" else span) if span < timedelta(hours=15) else None
     named = ZONE.search(rest)
-    hours = ZONE_HOURS.get(named[0]) if named else None
+    hours = {**ZONE_HOURS, "UTC": 0, "GMT": 0}.get(named[0]) if named else None
     return None if hours is None else timezone(timedelta(hours=hours))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from assay.model.log_message import LineTally, LogMessage
+from assay.model.texts.node_sets import NODE_SET
 from assay.observe.logs.event_texts.bmc_clock import is_day_first, parse_time
 from assay.observe.logs.event_texts.event_records import RECORD_FORMS
 from assay.observe.logs.event_texts.iml_documents import HplogForm, RibclForm
@@ -21,11 +23,18 @@ TEXT_FORMS: Sequence[TextForm] = (
 )
 MIN_SHARE = 0.5
 SAMPLE_LINES = 200
+HOST = re.compile(rf"(?P<host>{NODE_SET}):(?: (?P<line>.*)|$)")
+"""How pdsh, clush and FreeIPMI begin the lines of several hosts."""
 
 
 def find_text_form(sample: Sequence[str]) -> tuple[TextForm | None, float]:
     """Return the form of an event log by its first lines, and their share that is of it. None below one half."""
     lines = [line for line in sample if line.strip()]
+    form, share = _find_form(lines)
+    return (form, share) if form else _find_form([line for _, line in _split_hosts(lines)])
+
+
+def _find_form(lines: Sequence[str]) -> tuple[TextForm | None, float]:
     if not lines:
         return None, 0.0
     share, form = max(((form.counts_lines(lines) / len(lines), form) for form in TEXT_FORMS), key=lambda one: one[0])
@@ -35,19 +44,44 @@ def find_text_form(sample: Sequence[str]) -> tuple[TextForm | None, float]:
 def read_event_text(lines: Iterable[str], tally: LineTally) -> Iterator[tuple[str, LogMessage]]:
     """Yield the id and message of each entry that reports a problem, the oldest first, and count all lines.
 
-    An entry that cannot be read is noted in `tally` as what could not be counted. A log of no form yields nothing.
+    Of several hosts, one after the other. An entry that cannot be read is noted in `tally` as what could not be
+    counted. A log of no form yields nothing.
     """
     every = [line for line in lines if line.strip()]
-    form, _ = find_text_form(every[:SAMPLE_LINES])
-    if form is None:
-        return
-    read = list(form.read_entries(every))
-    day_first = is_day_first([entry.date for entry in read if isinstance(entry, TextEntry) and entry.date])
     tally.lines += len(every)
+    form, by_host = group_by_host(every)
+    if form is not None:
+        for host, own in by_host.items():
+            yield from _read_host(host, own, form, tally)
+
+
+def group_by_host(lines: Sequence[str]) -> tuple[TextForm | None, dict[str, list[str]]]:
+    """Return the form of an event log, and its lines by the host that stands before each, "" for none."""
+    form, _ = _find_form(lines[:SAMPLE_LINES])
+    if form is not None:
+        return form, {"": list(lines)}
+    by_host: dict[str, list[str]] = {}
+    for host, line in _split_hosts(lines):
+        by_host.setdefault(host, []).append(line)
+    return _find_form([line for _, line in _split_hosts(lines[:SAMPLE_LINES])])[0], by_host
+
+
+def _split_hosts(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the host that stands before each line, "" for none, and the line without it, unless that is blank."""
+    for line in lines:
+        found = HOST.match(line)
+        host, own = (found["host"], found["line"] or "") if found else ("", line)
+        if own.strip():
+            yield host, own
+
+
+def _read_host(host: str, lines: Sequence[str], form: TextForm, tally: LineTally) -> Iterator[tuple[str, LogMessage]]:
+    read = list(form.read_entries(lines))
+    day_first = is_day_first([entry.date for entry in read if isinstance(entry, TextEntry) and entry.date])
     for unread in (one for one in read if isinstance(one, UnreadLine)):
         (tally.note_uncounted if unread.is_entry else tally.note_unread)(unread.line)
     problems = [one for one in read if isinstance(one, TextEntry) and not one.is_over]
-    messages = [(entry.ident, _make_message(entry, day_first)) for entry in problems]
+    messages = [(entry.ident, _make_message(entry, day_first)._replace(host=host)) for entry in problems]
     times = [message.at for _, message in messages if message.at is not None]
     yield from reversed(messages) if times and times[0] > times[-1] and times == sorted(times)[::-1] else messages
 

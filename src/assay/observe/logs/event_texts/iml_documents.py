@@ -41,7 +41,8 @@ class RibclForm:
 
     def counts_lines(self, sample: Sequence[str]) -> int:
         """Return the number of lines if an event log begins in them."""
-        return len(sample) if any("<EVENT_LOG" in line or line.strip() == "<EVENT" for line in sample) else 0
+        tags = [line.strip() for line in sample if line.lstrip().startswith("<")]
+        return len(sample) if any("<EVENT_LOG" in tag or tag == "<EVENT" for tag in tags) else 0
 
     def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
         """Yield the entries, each at the times when it first and last came."""
