@@ -5,11 +5,12 @@ A transceiver, a rack without power, a bundle of cables, a moved node, a switch:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assay.fabric.comparison.cabling_repair import CablingRepair
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
-from assay.fabric.comparison.repair_cost import measure_cost
+from assay.fabric.comparison.repair_cost import MIN_LOST_UPLINKS, measure_cost
 from assay.fabric.comparison.shared_plugs import merge_lost_plugs, merge_moved_plugs
 
 MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS, MIN_SWITCH_CABLES = 3, 3, 4
@@ -74,6 +75,21 @@ def _merge_planes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair
             yield CablingRepair(
                 members, f"plane/{plane}", f"Plane {plane}: {len(members)} chips not in the fabric",
                 f"these chips carry plane {plane} of their boxes, whose other planes work: its subnet manager first",
+            )  # fmt: skip
+
+
+def _merge_uplinks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Half of a leaf switch's cables to other switches or more without link: the leaf, not one plug after the other."""
+    missing = Counter(end.guid for each in found if each.kind == "missing" for end in each.ends)
+    for (guid,), members in _group(found, "missing", lambda each: [(leaf.guid,) for leaf in each.leaves]):
+        leaf = next(leaf for leaf in members[0].leaves if leaf.guid == guid)
+        ends = {end.guid: end.device for member in members for end in member.ends}
+        own = len(members) >= max(MIN_SWITCH_CABLES, *(missing[far] for far in ends if far != guid))
+        if own and measure_cost(members).gbps >= MIN_LOST_UPLINKS * leaf.gbps:
+            yield CablingRepair(
+                members, f"switch/{guid}", f"No link: {len(members)} cables of {ends[guid]}",
+                f"{ends[guid]} answers, but {len(members)} of its cables to other switches have no link, and"
+                f" {len(leaf.nodes)} nodes are below it: a bundle, a panel, or the switch",
             )  # fmt: skip
 
 
@@ -183,7 +199,8 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 
 
 MERGES = (
-    _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, merge_lost_plugs, _merge_disabled_ports,
-    _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_adapters, _merge_trays, _merge_switches,
+    _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, _merge_uplinks, merge_lost_plugs,
+    _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_adapters, _merge_trays,
+    _merge_switches,
 )  # fmt: skip
 """The common causes, the surest first."""

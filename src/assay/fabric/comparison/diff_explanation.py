@@ -23,6 +23,7 @@ from assay.fabric.comparison.device_discrepancies import (
     report_unknown_device,
 )
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
+from assay.fabric.comparison.lost_uplinks import UplinkFinder
 from assay.fabric.comparison.misplaced_devices import (
     PortPair,
     find_device_permutations,
@@ -82,8 +83,11 @@ class DiffExplanation:
             *self._report_slow(),
         ]
         certain = (each for each in every if not self.is_all_in_doubt or self._is_certain(each))
+        uplinks = UplinkFinder(self.topology)
         return tuple(
-            replace(each, links_sharing_transceiver=find_links_sharing_transceiver(self.topology, each))
+            uplinks.add_leaves(
+                replace(each, links_sharing_transceiver=find_links_sharing_transceiver(self.topology, each))
+            )
             for each in certain
         )
 

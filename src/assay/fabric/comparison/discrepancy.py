@@ -30,6 +30,15 @@ class CablePair:
 
 
 @dataclass(frozen=True, slots=True)
+class LeafUplinks:
+    """A leaf switch: the bandwidth that the design gives it to other switches, and the nodes below it."""
+
+    guid: str
+    gbps: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CablingDiscrepancy:
     """One discrepancy: its `cables`, a `summary` for people, and `corrections`, the likelier one first.
 
@@ -38,6 +47,7 @@ class CablingDiscrepancy:
     - `cut_off`: designed cables whose state is unknown, because the discovery cannot reach them past this discrepancy.
     - `capacity_loss`: what the fabric lacks until the repair.
     - `box`, `module`, `plane`: the chassis that a dead chip, or a link without a plug, is in; its card and plane there.
+    - `leaves`: the leaf switches whose cables to other switches are among its cables.
     - `links_sharing_transceiver`: the other links that go down when the plugs are pulled.
     """
 
@@ -53,6 +63,7 @@ class CablingDiscrepancy:
     box: str = ""
     module: str = ""
     plane: int = 0
+    leaves: tuple[LeafUplinks, ...] = ()
 
     @property
     def ends(self) -> list[CableEnd]:

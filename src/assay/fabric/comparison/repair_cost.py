@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,9 @@ from assay.model.fabric.ports_and_cables import Cable, rate_to_gbps
 
 Severity = Literal["catastrophic", "degraded", "informational"]
 IN_PLACE_KINDS = {"device-replaced", "device-exchanged"}
+MIN_LOST_UPLINKS = 0.5
+"""Our own choice: nodes count as hit when their leaf switch loses this part of its bandwidth to other switches."""
+SEVERITIES: tuple[Severity, ...] = ("catastrophic", "degraded", "informational")
 MANY_NODES = 8
 """Our own choice: from so many nodes on, a loss hits every large job, and is worked on at once."""
 
@@ -38,9 +41,9 @@ class RepairCost:
         return "catastrophic" if len(self.nodes) >= MANY_NODES else "degraded"
 
     @property
-    def rank(self) -> tuple[int, float]:
-        """A sort key: what costs most nodes, then bandwidth, first."""
-        return -len(self.nodes), -self.gbps
+    def rank(self) -> tuple[int, float, int]:
+        """A sort key: the severest first, then what costs most bandwidth, then most nodes."""
+        return SEVERITIES.index(self.severity), -self.gbps, -len(self.nodes)
 
     def __str__(self) -> str:
         if self.is_parallel:
@@ -63,13 +66,24 @@ def measure_cost(discrepancies: Iterable[CablingDiscrepancy]) -> RepairCost:
                 joined = pair.expected if one.kind in IN_PLACE_KINDS and pair.expected else pair.observed
                 seen[_join(joined)] += _gbps(pair.observed)
     lost = {pair: gbps - seen[pair] for pair, gbps in designed.items() if gbps > seen[pair]}
-    nodes = sorted({node for pair in lost for node in nodes_of[pair]})
+    uplinks_lost = Counter[str]()
+    for ends, gbps in lost.items():
+        if not nodes_of[ends]:
+            uplinks_lost.update(dict.fromkeys(ends, gbps))
+    nodes = {node for pair in lost for node in nodes_of[pair]} | _find_starved_nodes(members, uplinks_lost)
     return RepairCost(
         sum(lost.values()),
-        tuple(nodes),
+        tuple(sorted(nodes)),
         is_parallel=not lost and all(one.kind in ("swap", "moved") for one in members),
         misleads=any(one.kind == "device-exchanged" for one in members),
     )
+
+
+def _find_starved_nodes(members: Iterable[CablingDiscrepancy], uplinks_lost: Mapping[str, int]) -> set[str]:
+    """Return the nodes below leaf switches that lose half of their uplinks or more. `uplinks_lost` is by switch."""
+    leaves = {leaf.guid: leaf for one in members for leaf in one.leaves}
+    starved = (leaf for guid, leaf in leaves.items() if uplinks_lost.get(guid, 0) >= MIN_LOST_UPLINKS * leaf.gbps > 0)
+    return {node for leaf in starved for node in leaf.nodes}
 
 
 def _join(cable: Cable) -> frozenset[str]:
