@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from assay.model.storage.evidence_objects import list_object_paths, pack_object
 from assay.results.store.reader import StoredRun
 from bench.big_fleet import node_name
 from bench.programs import ROOT
@@ -35,10 +36,10 @@ def evidence(folder: Path, nodes: int, *, first: int = 0, hot: int = 0) -> Path:
 def _store(folder: Path, node: str, content: bytes) -> None:
     """Store a document as `assay observe` does: as an object by its digest, and as the latest of its node."""
     digest = hashlib.sha256(content).hexdigest()
-    stored = folder.parent / "objects" / digest[:2] / f"{digest}.json"
+    stored, _ = list_object_paths(folder.parent / "objects", digest)
     stored.parent.mkdir(parents=True, exist_ok=True)
-    stored.write_bytes(content)
-    (folder / f"{node}.json").hardlink_to(stored)
+    stored.write_bytes(pack_object(content))
+    (folder / f"{node}.json").write_bytes(content)
 
 
 def counts_of(file: Path) -> Counter[str]:

@@ -17,6 +17,7 @@ from assay.harness.judging.evidence_cache import CachedEvidence, EvidenceCache, 
 from assay.harness.judging.verdict import CheckContext
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
+from assay.model.storage.evidence_objects import list_object_paths, pack_object
 from assay.model.traced_values import format_value, trace_value
 
 SUBJECT = CheckSubject("h100-a", "n0003", "mlx5_0")
@@ -164,14 +165,16 @@ def grown(
     now: EvidenceDocument,
     *,
     keep: bool = True,
+    packed: bool = False,
     ledger: bool = True,
     lifetime: bool = False,
 ) -> int:
     """Return how much link_downed grew, with `before` as the evidence of the last pass."""
     if before and keep:
-        path = home / "objects" / before.digest()[:2] / f"{before.digest()}.json"
+        path = list_object_paths(home / "objects", before.digest())[0 if packed else 1]
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(before.as_json()))
+        content = json.dumps(before.as_json()).encode()
+        path.write_bytes(pack_object(content) if packed else content)
     shelf = EvidenceCache(home / "latest")
     shelf._documents["n0003"] = CachedEvidence(now, now.digest())
     judged = trial(shelf)
@@ -182,6 +185,7 @@ def grown(
 
 def test_a_counter_counts_from_the_last_pass(tmp_path):
     assert grown(tmp_path, evidence(3), evidence(5)) == 2
+    assert grown(tmp_path / "compressed", evidence(3), evidence(5), packed=True) == 2
 
 
 def test_without_a_ledger_or_an_earlier_pass_the_whole_count_counts(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import shutil
 import sqlite3
@@ -24,6 +25,7 @@ from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.outcome import Outcome
+from assay.model.storage.evidence_objects import list_object_paths
 from assay.observe.evidence_store import EvidenceStore
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_lookup import list_runs
@@ -197,9 +199,9 @@ def test_evidence_that_is_gone_or_was_changed_is_an_error_that_names_it(fleet: R
     for node in ("n0003", "n0005"):
         fleet.observe(node, 5)
     objects = fleet.store.folder / "objects"
-    gone, changed = (objects / digests[node][:2] / f"{digests[node]}.json" for node in ("n0003", "n0005"))
+    gone, changed = (list_object_paths(objects, digests[node])[0] for node in ("n0003", "n0005"))
     gone.unlink()
-    changed.write_text(changed.read_text().replace('"value":3', '"value":4', 1))
+    changed.write_bytes(gzip.compress(gzip.decompress(changed.read_bytes()).replace(b'"value":3', b'"value":4', 1)))
     with fleet.again(file) as again:
         assert not again.equality.identical
         for node in ("n0003", "n0005"):

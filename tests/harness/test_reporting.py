@@ -17,6 +17,7 @@ import pytest
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
+from assay.model.storage.evidence_objects import pack_object
 from assay.results.report.allure_results import (
     ReportAttachments,
     allure_result,
@@ -174,21 +175,30 @@ def test_a_rack_and_a_fabric_have_results_of_their_own(tmp_path):
 def test_what_was_kept_of_a_failure_is_attached_where_it_still_is(tmp_path):
     kept = [
         FailureArtefact("log/n0003", "ab" * 32, 5), FailureArtefact("evidence/n0003", "cd" * 32, 2),
+        FailureArtefact("evidence/old", "01" * 32, 2), FailureArtefact("evidence/cut", "02" * 32, 2),
         FailureArtefact("evidence/gone", "ef" * 32, 5), FailureArtefact("log/n0003: not stored: no space", "", 0),
     ]  # fmt: skip
-    log, evidence = tmp_path / "logs/ab" / f"{'ab' * 32}.txt", tmp_path / "objects/cd" / f"{'cd' * 32}.json"
-    for path, content in ((log, "hello"), (evidence, "{}")):
-        path.parent.mkdir(parents=True)
-        path.write_text(content)
+    packed = pack_object(b'{"node":1}')
+    files = {
+        f"logs/ab/{'ab' * 32}.txt": b"hello", f"objects/cd/{'cd' * 32}.json.gz": packed,
+        f"objects/01/{'01' * 32}.json": b"{}", f"objects/02/{'02' * 32}.json.gz": packed[:-1],
+    }  # fmt: skip
+    for name, each in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(each)
     holder = held(tmp_path, replace(FAILED, artefacts=tuple(kept)))
     attachments = ReportAttachments((tmp_path / "logs", tmp_path / "objects"))
     assert write_allure_results(tmp_path / "results", FLEET, [holder], RUN.id, attachments) == 1
     (document,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*-result.json")]
     (step,) = document["steps"][0]["steps"]
     content = {one["name"]: (tmp_path / "results" / one["source"]).read_text() for one in step["attachments"]}
-    assert content == {"log/n0003": "hello", "evidence/n0003": "{}"}
+    assert content == {"log/n0003": "hello", "evidence/n0003": '{"node":1}', "evidence/old": "{}"}
+    types = {one["name"]: (one["type"], Path(one["source"]).suffix) for one in step["attachments"]}
+    assert types["evidence/n0003"] == types["evidence/old"] == ("application/json", ".json")
     missing = [one["value"] for one in step["parameters"] if one["name"] == "not attached"]
-    assert missing == [f"evidence/gone, sha256 {'ef' * 32}", "log/n0003: not stored: no space"]
+    assert missing == [
+        f"evidence/cut, sha256 {'02' * 32}", f"evidence/gone, sha256 {'ef' * 32}", "log/n0003: not stored: no space",
+    ]  # fmt: skip
 
 
 def test_a_report_takes_no_more_along_than_it_may(tmp_path):

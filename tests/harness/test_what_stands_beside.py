@@ -17,6 +17,7 @@ from assay.harness.judging.verdict import CheckContext
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckSubject, Measurement, Outcome
+from assay.model.storage.evidence_objects import list_object_paths, pack_object
 
 pytest_plugins = ["pytester"]
 
@@ -139,14 +140,15 @@ def test_a_check_that_is_marked_flaky_is_an_error(fleet_copy):
     )
 
 
-def test_a_failure_keeps_the_document_that_was_judged_and_a_pass_nothing(fleet_copy):
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_failure_keeps_the_document_that_was_judged_and_a_pass_nothing(fleet_copy, compressed):
     fleet_copy.suite(SUITE)
     fleet_copy.collected("n0003")
     document = EvidenceDocument.from_json(json.loads((fleet_copy.evidence / "n0003.json").read_text()))
     content, digest = encode_canonical_json(document.as_json()), document.digest()
-    stored = fleet_copy.evidence.parent / "objects" / digest[:2] / f"{digest}.json"
-    stored.parent.mkdir(parents=True)
-    stored.write_bytes(content)
+    packed, plain = list_object_paths(fleet_copy.evidence.parent / "objects", digest)
+    plain.parent.mkdir(parents=True)
+    (packed if compressed else plain).write_bytes(pack_object(content) if compressed else content)
     found = by_check(fleet_copy.outcomes("--assay-node", "n0003"))
     (kept,) = found["test_count", "n0003"].artefacts
     assert (kept.name, kept.digest, kept.bytes) == ("evidence/n0003", digest, len(content))

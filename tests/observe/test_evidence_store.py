@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,8 +25,10 @@ from hypothesis import strategies as st
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import absent, failed, unsupported, value
+from assay.model.storage import evidence_objects
 from assay.observe.evidence_store import EvidenceStore
 
+RECORDINGS = Path(__file__).parents[2] / "suites" / "recordings"
 AT = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -81,7 +86,7 @@ def test_the_newest_document_of_a_node_is_the_one_stored_last(tmp_path: Path) ->
 def test_storing_the_same_document_twice_keeps_one_object(tmp_path: Path) -> None:
     store = EvidenceStore(tmp_path)
     assert store.store_latest(evidence()) == store.store_latest(evidence())
-    assert len(list(tmp_path.glob("objects/*/*.json"))) == 1
+    assert len(list(tmp_path.glob("objects/*/*"))) == 1
 
 
 def test_a_node_that_was_never_observed_has_no_latest(tmp_path: Path) -> None:
@@ -91,10 +96,70 @@ def test_a_node_that_was_never_observed_has_no_latest(tmp_path: Path) -> None:
 def test_evidence_that_was_changed_after_it_was_stored_is_refused(tmp_path: Path) -> None:
     store = EvidenceStore(tmp_path)
     digest = store.store_latest(evidence())
-    path = next(tmp_path.glob("objects/*/*.json"))
-    path.write_bytes(path.read_bytes().replace(b"n0007", b"n0008"))
-    with pytest.raises(AssayError, match="was changed after it was stored"):
+    path = next(tmp_path.glob("objects/*/*.json.gz"))
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b"n0007", b"n0008")))
+    with pytest.raises(AssayError, match="was changed after it was stored: its sha256 is"):
         store.get(digest)
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda packed: packed[:-9], "its end is gone"),
+        (lambda packed: packed[:2], "its end is gone"),
+        (lambda packed: packed + b"x", "bytes follow its end"),
+        (lambda packed: packed[:-6] + b"\0\0" + packed[-4:], "its compression is damaged"),
+        (lambda packed: b"\x1f\x8b" + b"\0" * 40, "its compression is damaged"),
+        (lambda packed: b"", "its sha256 is e3b0c44298fc"),
+    ],
+    ids=["cut", "only-its-start", "longer", "other-checksum", "no-gzip", "empty"],
+)
+def test_a_damaged_object_is_told_with_what_to_do(tmp_path: Path, damage: Callable[[bytes], bytes], says: str) -> None:
+    store = EvidenceStore(tmp_path)
+    digest = store.store_document(evidence())
+    path = next(tmp_path.glob("objects/*/*.json.gz"))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(AssayError) as told:
+        store.get(digest)
+    assert says in str(told.value)
+    assert (str(path) in str(told.value), "restore the file from a backup" in str(told.value)) == (True, True)
+
+
+def test_an_object_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = EvidenceStore(tmp_path)
+    large = evidence(probe={"text": {"value": "x" * 20_000}})
+    digest = store.store_document(large)
+    monkeypatch.setattr(evidence_objects, "MAX_OBJECT_BYTES", 10_000)
+    with pytest.raises(AssayError, match="decompressed, it has more than"):
+        store.get(digest)
+    with pytest.raises(AssayError, match="the document has 0 MB, of at most"):
+        store.store_document(replace(large, node="n0008"))
+
+
+def test_objects_are_compressed_the_same_way_each_time_and_their_digest_is_that_of_the_json(tmp_path: Path) -> None:
+    document = EvidenceDocument.from_json(json.loads((RECORDINGS / "hgx-h100.json").read_text()))
+    files = []
+    for name in ("a", "b"):
+        digest = EvidenceStore(tmp_path / name).store_document(document)
+        files.append(tmp_path / name / "objects" / digest[:2] / f"{digest}.json.gz")
+    content = gzip.decompress(files[0].read_bytes())
+    assert hashlib.sha256(content).hexdigest() == document.digest()
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].stat().st_size * 6 < len(content)
+
+
+def test_objects_that_an_older_assay_stored_are_read_and_not_stored_again(tmp_path: Path) -> None:
+    document = evidence()
+    old = tmp_path / "objects" / document.digest()[:2] / f"{document.digest()}.json"
+    old.parent.mkdir(parents=True)
+    old.write_bytes(encode_canonical_json(document.as_json()))
+    store = EvidenceStore(tmp_path)
+    assert store.get(document.digest()) == document
+    assert store.store_latest(document) == document.digest()
+    assert list(tmp_path.glob("objects/*/*")) == [old]
+    old.write_bytes(old.read_bytes() + b" ")
+    with pytest.raises(AssayError, match="was changed after it was stored"):
+        store.get(document.digest())
 
 
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, "0" * 64])
@@ -148,8 +213,10 @@ def test_a_writer_killed_at_any_moment_leaves_whole_documents_only(tmp_path: Pat
         time.sleep(0.003 + 0.004 * round_)
         os.kill(writer.pid, signal.SIGKILL)
         writer.communicate()
-        for path in tmp_path.glob("objects/*/[0-9a-f]*.json"):
-            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
+        objects = [*tmp_path.glob("objects/*/[0-9a-f]*.json.gz")]
+        assert objects
+        for path in objects:
+            assert hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() == path.name.removesuffix(".json.gz")
         latest = store.latest("n0007")
         assert latest is not None
         assert store.get(latest.digest()) == latest

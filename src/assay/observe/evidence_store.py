@@ -1,8 +1,9 @@
 """Stores evidence: each document once, under its own hash, and the newest of every node by name.
 
-    FOLDER/objects/ab/<sha256>.json   the canonical JSON of one document, never changed
-    FOLDER/latest/NAME.json           the newest document of node NAME
-    FOLDER/pushed/NAME.json           the newest that the agent of NAME has pushed
+    FOLDER/objects/ab/<sha256>.json.gz   the canonical JSON of one document, compressed, never changed
+    FOLDER/objects/ab/<sha256>.json      the same, as assay stored it before it compressed objects
+    FOLDER/latest/NAME.json              the newest document of node NAME
+    FOLDER/pushed/NAME.json              the newest that the agent of NAME has pushed
 
 A file is renamed into place after it is on disk, so a reader sees a whole document or none, also after a crash.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
+from assay.model.storage.evidence_objects import list_object_paths, pack_object, unpack_object
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -31,24 +33,15 @@ class EvidenceStore:
 
     def store_latest(self, evidence: EvidenceDocument) -> str:
         """Store a document as the newest of its node, and return its digest."""
-        digest = self.store_document(evidence)
-        write_atomically(self._node_path("latest", evidence.node), encode_canonical_json(evidence.as_json()))
-        return digest
+        return self._store_newest("latest", evidence)
 
     def store_pushed(self, evidence: EvidenceDocument) -> str:
         """Store a document as the newest that the node's agent has pushed, and return its digest."""
-        digest = self.store_document(evidence)
-        write_atomically(self._node_path("pushed", evidence.node), encode_canonical_json(evidence.as_json()))
-        return digest
+        return self._store_newest("pushed", evidence)
 
     def store_document(self, evidence: EvidenceDocument) -> str:
         """Store a document and return its digest."""
-        content = encode_canonical_json(evidence.as_json())
-        digest = hashlib.sha256(content).hexdigest()
-        path = self._object_path(digest)
-        if not path.exists():
-            write_atomically(path, content)
-        return digest
+        return self._store_object(encode_canonical_json(evidence.as_json()))
 
     def latest(self, name: str) -> EvidenceDocument | None:
         """Return the newest document of a node, None where there is none. Raises AssayError for a damaged file."""
@@ -67,24 +60,31 @@ class EvidenceStore:
 
     def get(self, digest: str) -> EvidenceDocument:
         """Return the document with this digest. Raises AssayError where it is missing, or was changed."""
-        path = self._object_path(digest)
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            raise AssayError(f"there is no evidence {digest[:12]} here", where=str(path)) from None
-        found = hashlib.sha256(content).hexdigest()
-        if found != digest:
-            raise AssayError(
-                f"the evidence was changed after it was stored: its sha256 is {found[:12]}…",
-                where=str(path),
-                fix="restore the file from a backup; until then its verdicts cannot be derived again",
-            )
-        return _parse(content, path)
+        for path in self._object_paths(digest):
+            with suppress(FileNotFoundError):
+                return _parse(_read_object(path, digest), path)
+        raise AssayError(f"there is no evidence {digest[:12]} here", where=str(path))
 
-    def _object_path(self, digest: str) -> Path:
+    def _store_newest(self, folder: str, evidence: EvidenceDocument) -> str:
+        content = encode_canonical_json(evidence.as_json())
+        digest = self._store_object(content)
+        write_atomically(self._node_path(folder, evidence.node), content)
+        return digest
+
+    def _store_object(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        packed, plain = self._object_paths(digest)
+        if not packed.exists() and not plain.exists():
+            try:
+                write_atomically(packed, pack_object(content))
+            except ValueError as error:
+                raise AssayError(str(error), where=str(packed), fix="collect fewer parts at once") from None
+        return digest
+
+    def _object_paths(self, digest: str) -> tuple[Path, Path]:
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise AssayError(f"{digest!r} is no evidence digest", fix="give 64 hexadecimal digits")
-        return self.folder / "objects" / digest[:2] / f"{digest}.json"
+        return list_object_paths(self.folder / "objects", digest)
 
     def _read_newest(self, folder: str, name: str) -> EvidenceDocument | None:
         path = self._node_path(folder, name)
@@ -132,6 +132,23 @@ def write_atomically(path: Path, content: bytes) -> None:
         with suppress(OSError):
             scratch.unlink(missing_ok=True)  # half a file is of no use, and the disk may be full
         raise AssayError(f"the file cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def _read_object(path: Path, digest: str) -> bytes:
+    """Return the document of an object's file. Raises FileNotFoundError, and AssayError where it was changed."""
+    try:
+        content = unpack_object(path.read_bytes())
+    except ValueError as error:
+        raise _changed_error(str(error), path) from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != digest:
+        raise _changed_error(f"its sha256 is {found[:12]}…", path)
+    return content
+
+
+def _changed_error(how: str, path: Path) -> AssayError:
+    fix = "restore the file from a backup; until then its verdicts cannot be derived again"
+    return AssayError(f"the evidence was changed after it was stored: {how}", where=str(path), fix=fix)
 
 
 def _parse(content: bytes, path: Path) -> EvidenceDocument:

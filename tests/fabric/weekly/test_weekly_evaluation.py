@@ -130,7 +130,7 @@ def test_a_scan_that_is_not_kept_any_more_ends_history_and_nothing_else(quiet_we
     week.store = EvidenceStore(shutil.copytree(quiet_week.store.folder, tmp_path / "evidence"))
     before = week.store.get(last.read("previous").value)
     gone = before.read("previous").value
-    (week.store.folder / "objects" / gone[:2] / f"{gone}.json").unlink()
+    (week.store.folder / "objects" / gone[:2] / f"{gone}.json.gz").unlink()
     assert looked_at(week, last).week.scans == 2
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceBasis, EvidenceDocument
+from assay.model.storage.evidence_objects import list_object_paths, read_digest, unpack_object
 
 
 class UnjudgeableCheck(Exception):
@@ -71,7 +73,7 @@ class EvidenceCache:
     """The folder of the latest evidence, one `NODE.json` each; `../objects` holds older documents by digest."""
 
     def __init__(self, folder: Path, max_documents: int = MAX_CACHED_DOCUMENTS) -> None:
-        self.folder, self._max_documents = folder, max_documents
+        self.folder, self.objects, self._max_documents = folder, folder.parent / "objects", max_documents
         self._documents: dict[str, CachedEvidence | ReadingUnavailable] = {}
         self._last: tuple[str, CachedEvidence] | None = None
 
@@ -90,19 +92,19 @@ class EvidenceCache:
 
     def read_stored(self, digest: str) -> EvidenceDocument | None:
         """Return a stored document by its digest, None where it is gone or damaged."""
-        path = self.folder.parent / "objects" / digest[:2] / f"{digest}.json"
-        try:
-            return EvidenceDocument.from_json(json.loads(path.read_bytes()))
-        except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            return None
+        for path in list_object_paths(self.objects, digest):
+            with suppress(OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
+                return EvidenceDocument.from_json(json.loads(unpack_object(path.read_bytes())))
+        return None
 
     def _load(self, path: Path, name: str) -> CachedEvidence | ReadingUnavailable:
         try:
-            content = path.read_bytes()
+            content = unpack_object(path.read_bytes())  # a run that is judged again links to objects
             evidence = EvidenceDocument.from_json(_parse(content))
         except FileNotFoundError:
-            if path.is_symlink():  # a run that is judged again links to its documents
-                gone = f"the evidence {path.readlink().stem} of {name}, on which the run was judged, is gone or changed"
+            if path.is_symlink():
+                digest = read_digest(path.readlink())
+                gone = f"the evidence {digest} of {name}, on which the run was judged, is gone or changed"
                 return ReadingUnavailable("failed", "", gone)
             command = "assay fabric scan" if name.startswith(FABRIC_EVIDENCE_PREFIX) else "assay observe"
             return ReadingUnavailable("failed", "", f"no evidence of {name}; collect it with `{command}`")
@@ -118,7 +120,7 @@ class EvidenceCache:
         Only the store's form of a document has its digest; for other bytes it is computed from the content.
         """
         digest = hashlib.sha256(content).hexdigest()
-        return digest if (self.folder.parent / "objects" / digest[:2] / f"{digest}.json").exists() else ""
+        return digest if any(path.exists() for path in list_object_paths(self.objects, digest)) else ""
 
 
 def _parse(content: bytes) -> Any:

@@ -28,6 +28,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.outcome import FailureArtefact, Outcome
 from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.storage.evidence_objects import list_object_paths
 
 if TYPE_CHECKING:
     from assay.harness.judging.session_outcome_file import OutcomeDelivery
@@ -68,7 +69,7 @@ class FailureArtefacts:
         """Return digest and size of a document. Raises OSError where the store does not hold it."""
         digest = document.digest
         if digest not in self._sizes:
-            self._sizes[digest] = (self._objects / digest[:2] / f"{digest}.json").stat().st_size
+            self._sizes[digest] = _read_size(self._objects, digest)
         return digest, self._sizes[digest]
 
     def _excerpt(self, outcome: Outcome, document: CachedEvidence) -> tuple[str, int] | None:
@@ -98,6 +99,17 @@ class FailureArtefacts:
             found.name == fault or self._catalog.find_class(found.name) is self._catalog.find_class(fault)
             for found in self._catalog.kernel_log_matcher.find_faults(text)
         )
+
+
+def _read_size(objects: Path, digest: str) -> int:
+    """Return the size of a stored document, decompressed: the last four bytes of a gzip file say it."""
+    packed, plain = list_object_paths(objects, digest)
+    try:
+        with packed.open("rb") as file:
+            file.seek(-4, os.SEEK_END)
+            return int.from_bytes(file.read(4), "little")
+    except FileNotFoundError:
+        return plain.stat().st_size
 
 
 def artefact_folder(outcomes: Path) -> Path:
@@ -177,8 +189,7 @@ class OutcomeAnnotator:
     def _artefacts(self) -> FailureArtefacts | None:
         if self._delivery is None:
             return None
-        objects = self._evidence_cache.folder.parent / "objects"
-        return FailureArtefacts(artefact_folder(self._delivery.file), objects, self._fleet)
+        return FailureArtefacts(artefact_folder(self._delivery.file), self._evidence_cache.objects, self._fleet)
 
     def _find_excuse(self, outcome: Outcome) -> str:
         """Return the link of the issue that excuses a failure, "" where none does."""

@@ -27,6 +27,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fleet import Fleet
 from assay.model.outcome import SuiteRun
+from assay.model.storage.evidence_objects import list_object_paths, read_digest, unpack_object
 from assay.results.comparison.paired_runs import RunEquality, compare_exactly
 from assay.results.store.reader import StoredRun
 from assay.results.store.run_manifest import PYTEST_SETTINGS, RunManifest, hash_folders, read_program_versions
@@ -53,7 +54,7 @@ def link_evidence(evidence: Path, store: Path, documents: Mapping[str, str], int
     latest.mkdir(parents=True)
     (into / "objects").symlink_to((store / "objects").resolve())
     for name, digest in documents.items():
-        candidates = (store / "objects" / digest[:2] / f"{digest}.json", evidence / f"{name}.json")
+        candidates = (*list_object_paths(store / "objects", digest), evidence / f"{name}.json")
         found = next((path.resolve() for path in candidates if _has_digest(path, digest)), gone / f"{digest}.json")
         (latest / f"{name}.json").symlink_to(found)
     return latest
@@ -62,10 +63,10 @@ def link_evidence(evidence: Path, store: Path, documents: Mapping[str, str], int
 def _has_digest(path: Path, digest: str) -> bool:
     """Return whether a file holds the document of this digest, in the store's form or another."""
     try:
-        content = path.read_bytes()
+        content = unpack_object(path.read_bytes())
         if hashlib.sha256(content).hexdigest() == digest:
             return True
-        return path.stem != digest and EvidenceDocument.from_json(json.loads(content)).digest() == digest
+        return read_digest(path) != digest and EvidenceDocument.from_json(json.loads(content)).digest() == digest
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -30,46 +29,7 @@ from assay.results.report.latest_outcomes_database import (
     suite_area,
 )
 from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, StatusCount
-
-MAX_ATTACHED_BYTES = 64 << 20
-"""Size of all attachments of a report; further artefacts are only named, with their digests."""
-MEDIA_TYPES = {".txt": "text/plain", ".json": "application/json"}
-
-
-class ReportAttachments:
-    """Finds artefacts in `folders`, as `ab/<sha256>.txt` or `.json`, and copies them beside the results."""
-
-    def __init__(self, folders: Sequence[Path] = (), max_bytes: int = MAX_ATTACHED_BYTES) -> None:
-        self._folders, self._bytes_left = folders, max_bytes
-        self._files: dict[str, Path | None] = {}
-        self._to_copy: list[Path] = []
-
-    def find_file(self, artefact: FailureArtefact) -> tuple[str, str] | None:
-        """Return the name of the attached file and its media type; None where it is gone or does not fit."""
-        if artefact.digest not in self._files:
-            self._files[artefact.digest] = file = self._find_path(artefact.digest)
-            self._to_copy += [file] if file else []
-        found = self._files[artefact.digest]
-        return (_attachment_name(found), MEDIA_TYPES[found.suffix]) if found else None
-
-    def copy_into(self, folder: Path) -> None:
-        """Copy the files that were found since the last call."""
-        for file in self._to_copy:
-            shutil.copyfile(file, folder / _attachment_name(file))
-        self._to_copy.clear()
-
-    def _find_path(self, digest: str) -> Path | None:
-        paths = (folder / digest[:2] / f"{digest}{suffix}" for folder in self._folders for suffix in MEDIA_TYPES)
-        found = next((path for path in paths if digest and path.is_file()), None)
-        if found is None or found.stat().st_size > self._bytes_left:
-            return None
-        self._bytes_left -= found.stat().st_size
-        return found
-
-
-def _attachment_name(file: Path) -> str:
-    return f"{file.stem}-attachment{file.suffix}"
-
+from assay.results.report.report_attachments import ReportAttachments
 
 ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
 STATUS_PHRASES = {FAILING: "failed", UNKNOWN: "could not be judged", SKIPPED: "skipped"}
