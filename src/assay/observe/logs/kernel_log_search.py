@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from assay.model.log_message import LogMessage
+from assay.observe.logs.joined_messages import holds_written_line_ends
 from assay.observe.logs.log_form_protocol import LogQuery
 from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, unescape
 from assay.observe.logs.time_stamps import ParsedStamp
@@ -22,6 +23,7 @@ TEXT_AND_STAMP = 2
 ReadBytes = Callable[[int], bytes]
 StampParser = Callable[[str, datetime], ParsedStamp]
 """(a line's stamp, the time when the log was last written) → its time. Raises ValueError or OverflowError."""
+LINE_ENDS = re.compile(rb"\r*\n\r*|\r+")
 COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
 
 
@@ -85,7 +87,7 @@ def read_chunks(read: ReadBytes) -> Iterator[bytes]:
     """Yield the log in pieces that end with a line; the last may lack its newline. Lines that are too long are cut."""
     rest = b""
     while piece := read(CHUNK_BYTES):
-        if end := piece.rfind(b"\n") + 1:
+        if end := piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1:
             yield b"".join((rest, memoryview(piece)[:end]))
             rest = piece[end:]
         else:
@@ -103,6 +105,12 @@ def strip_colours(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield COLOURS.sub(b"", piece) if b"\x1b" in piece else piece
 
 
+def write_line_ends(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a log in which every line ends with a newline alone: a carriage return ends a line as well."""
+    for piece in pieces:
+        yield LINE_ENDS.sub(b"\n", piece.replace(b"\r\n", b"\n")) if b"\r" in piece else piece
+
+
 def find_kernel_messages(form: KernelLogForm | None, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
     """Yield the messages of a log of one form that may name a fault, and count all lines.
 
@@ -112,8 +120,7 @@ def find_kernel_messages(form: KernelLogForm | None, pieces: Iterable[bytes], qu
     for chunk in pieces:
         query.tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
         for line in search.find_lines(chunk):
-            if message := search.read_line(line):
-                yield message
+            yield from search.read_line(line)
 
 
 class KernelLineSearch:
@@ -144,24 +151,32 @@ class KernelLineSearch:
                 end = len(chunk) if end < 0 else end
                 yield chunk[start:end]
 
-    def read_line(self, line: bytes) -> LogMessage | None:
-        """Return the message of a line, None where it names no fault and only faults are wanted."""
+    def read_line(self, line: bytes) -> Sequence[LogMessage]:
+        """Return the messages of a line, none where it names no fault and only faults are wanted."""
         if self._form and line.startswith(self._form.further):
-            return self._messages.find_message(line.decode(errors="replace"))
+            return self._messages.find_messages(line.decode(errors="replace"))
         message = self._form.parse_line(line, self._messages.written_at) if self._form else None
-        if message and self._messages.may_name_fault(message.text):
-            return message
+        if message and self._messages.is_one_fault(message.text):
+            return (message,)
         text = line.decode(errors="replace")
         if self._form and not message and line.strip():
             self._tally.unreadable += 1
-        if found := self._messages.find_message(text):
+        found = self._messages.find_messages(text)
+        if message and (message.text in [one.text for one in found[:1]] or (not found and self._may_name(message))):
+            return (message, *found[1:])
+        if found:
             return found  # the form took the head of the message for a program: `n1 NVRM: Xid …`
         if not self._wants_all or not line.strip():
-            return None
-        return message or self._messages.split_line(text)
+            return ()
+        return (message or self._messages.split_line(text),)
+
+    def _may_name(self, message: LogMessage) -> bool:
+        return self._messages.may_name_fault(message.text)
 
     def _find_offsets(self, chunk: bytes) -> list[int]:
         form = self._form if self._form and self._is_of_form(chunk) else None
+        if form and holds_written_line_ends(chunk):
+            form = None
         if form is None:
             return [match.start() for match in self._messages.head_bytes.finditer(chunk)]
         foreign = [] if self._start.match(chunk) else [0]

@@ -164,7 +164,7 @@ HOST_AND_PROGRAM = re.compile(
 )
 SOURCES: tuple[tuple[re.Pattern[str], Take], ...] = (
     (re.compile(r"(?P<file>[^\s:\[\]<>|=]+):(?:\d+:)?(?=\S)(?=[\[<\d(A-Z])"), _take_nothing),
-    (re.compile(rf"(?!\d+:)(?P<host>{WORD}|{NODE_SET}): +(?!['\"])"), _take_host),
+    (re.compile(rf"(?!\d+:|NVRM:|kernel:)(?P<host>{WORD}|{NODE_SET}): +(?!['\"])"), _take_host),
     (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? (?!\d+ )[a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),
 )
 """What stands first where lines of several files, hosts or pods are printed together."""
@@ -180,9 +180,14 @@ def read_envelope(line: str, end: int, written_at: datetime) -> Envelope:
     return envelope
 
 
+def peel_line(line: str, written_at: datetime) -> Envelope:
+    """Return what the first layers of a line say."""
+    return _peel(line, min(len(line), MAX_ENVELOPE), written_at)
+
+
 def split_line(line: str, written_at: datetime) -> LogMessage:
     """Return the message of a line of which nothing is known: what follows the last layer."""
-    envelope = _peel(line, min(len(line), MAX_ENVELOPE), written_at)
+    envelope = peel_line(line, written_at)
     if not envelope.is_stamped:
         return LogMessage(line.strip())
     return envelope.make_message(line[envelope.end :])

@@ -19,6 +19,7 @@ from assay.observe.logs.kernel_log_search import (
     find_kernel_messages,
     read_chunks,
     strip_colours,
+    write_line_ends,
 )
 from assay.observe.logs.line_envelope import split_line
 from assay.observe.logs.log_form_protocol import LogForm, LogQuery, UnknownLogForm, list_log_forms
@@ -50,13 +51,16 @@ class LogReader:
 
         Raises AssayError where the log is of no known form and no message in it names a fault.
         """
-        pieces = strip_colours(read_chunks(self._read))
+        pieces = read_chunks(self._read)
         first = next(pieces, b"")
-        sample = _take_sample(first)
+        sample = _take_sample(next(strip_colours([first])))
         if not sample:
             return
+        pieces = chain([first], pieces)
+        if not EXPORT_FORM.rate(sample):  # which counts its bytes
+            pieces = write_line_ends(strip_colours(pieces))
         try:
-            for message in self._read_pieces(sample, chain([first], pieces)):
+            for message in self._read_pieces(sample, pieces):
                 if "[" in message.host:
                     yield from (message._replace(host=host) for host in expand_names(message.host))
                 else:

@@ -1,15 +1,18 @@
-"""Finds a message in a line, wherever it stands: the message first, its envelope second."""
+"""Finds the messages in a line, wherever they stand: the message first, its envelope second."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 
 from assay.model.log_message import GPU_INTRODUCTION, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
-from assay.observe.logs.line_envelope import read_envelope, split_line
+from assay.observe.logs.joined_messages import may_be_joined, split_at_cuts
+from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, read_envelope, split_line
 
 XID_ANYWHERE = rb"Xid \("
+XID_HEAD = re.compile(r"NVRM: Xid|nvidia-nvswitch\d+: SXid")
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
 
@@ -19,20 +22,75 @@ class MessageSearch:
     def __init__(self, matcher: KernelLogMatcher, written_at: datetime) -> None:
         self.matcher, self.written_at = matcher, written_at
         heads = [matcher.prefix_regex(), *map(re.escape, matcher.holds)]
-        self._heads = re.compile(rf"(?<!\w)(?:{'|'.join(heads)})")
+        self._heads = re.compile(rf"(?<!\w)(?:{'|'.join(heads)})|{XID_HEAD.pattern}")
         self.head_bytes = re.compile(rb"(?<!\w)(?:" + "|".join(heads).encode() + rb")|" + XID_ANYWHERE)
 
-    def find_message(self, line: str) -> LogMessage | None:
+    def find_messages(self, line: str) -> list[LogMessage]:
+        """Return the messages of a line that name a fault, one for each that was joined to the line."""
+        line = unescape(line.strip())
+        around = peel_line(line, self.written_at)
+        parts = list(self._split_line(line))
+        found = [message for part in parts if (message := self._find_message(part))]
+        if not found:  # a message whose parts name no fault
+            return [message] if (message := self._find_message(line)) else []
+        return found if len(parts) == 1 else [_complete(message, around) for message in found]
+
+    def split_line(self, line: str) -> LogMessage:
+        """Return the message of any line in which no fault is named."""
+        return split_line(unescape(line.strip()), self.written_at)
+
+    def may_name_fault(self, text: str) -> bool:
+        """Whether a message begins as those of faults do, or names an XID anywhere."""
+        return self._heads.match(text) is not None or ("Xid (" in text and self.names_fault(text))
+
+    def is_one_fault(self, text: str) -> bool:
+        """Whether a message begins as those of faults do, and holds no further one: quick, and false too often."""
+        return self.may_name_fault(text) and not may_be_joined(text)
+
+    def names_fault(self, text: str) -> bool:
+        """Whether a message names a fault, announces an XID without its number, or begins to tell one."""
+        return bool(self.matcher.find_faults(text)) or is_truncated_xid(text) or text.startswith(GPU_INTRODUCTION)
+
+    def _split_line(self, line: str) -> Iterator[str]:
+        """Yield the parts of a line that name a fault, each with what stands before it, and what is left."""
+        before, found = "", False
+        for part, ends_line in split_at_cuts(line):
+            whole = before + part
+            if self._find_message(part.rstrip()):
+                yield from self._split_at_heads(whole.rstrip())
+                before, found = "", True
+            else:
+                is_over = (ends_line and found) or _is_message(split_line(part, self.written_at))
+                before = "" if is_over else whole
+        if before:
+            yield before
+
+    def _split_at_heads(self, part: str) -> Iterator[str]:
+        """Yield a part of a line cut before each further message that begins within it, without a cut before it."""
+        start = last = -1
+        for found in self._heads.finditer(part):
+            at = found.start()
+            if last >= 0 and self._is_further(part, last, at):
+                yield part[max(start, 0) : at].rstrip()
+                start = at
+            last = at
+        yield part[max(start, 0) :]
+
+    def _is_further(self, part: str, last: int, at: int) -> bool:
+        """Whether the message that begins at `last` ends at `at`: what stands before and after it names a fault."""
+        begins = XID_HEAD.match(part, at) or not part[max(at - 8, 0) : at].rstrip().endswith(":")
+        return bool(begins) and self.names_fault(part[last:at]) and self.names_fault(part[at : at + MAX_ENVELOPE])
+
+    def _find_message(self, line: str) -> LogMessage | None:
         """Return the message of a line that names a fault, None where none does.
 
         A message at which the layers of the line end goes before one with unknown words in front of it.
         """
-        line = unescape(line.strip())
         others = []
         for start in [found.start() for found in self._heads.finditer(line)]:
-            text = line[start:]
-            if not self.names_fault(text):
+            if not self.names_fault(line[start : start + MAX_ENVELOPE]):
                 continue
+            text = line[start:]
             envelope = read_envelope(line, start, self.written_at)
             if envelope.is_clean:
                 return envelope.make_message(text)
@@ -44,19 +102,22 @@ class MessageSearch:
             return message if self.names_fault(message.text) else LogMessage(line)
         return None
 
-    def split_line(self, line: str) -> LogMessage:
-        """Return the message of any line."""
-        return self.find_message(line) or split_line(unescape(line.strip()), self.written_at)
-
-    def may_name_fault(self, text: str) -> bool:
-        """Whether a message begins as those of faults do, or names an XID anywhere."""
-        return self._heads.match(text) is not None or ("Xid (" in text and self.names_fault(text))
-
-    def names_fault(self, text: str) -> bool:
-        """Whether a message names a fault, announces an XID without its number, or begins to tell one."""
-        return bool(self.matcher.find_faults(text)) or is_truncated_xid(text) or text.startswith(GPU_INTRODUCTION)
-
 
 def unescape(text: str) -> str:
     r"""Return text in which the kernel's `\x1b` is a character again."""
     return ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) if "\\x" in text else text
+
+
+def _is_message(message: LogMessage) -> bool:
+    """Whether a part of a line is a message of its own: it has a time and a text."""
+    return message.stamp is not None and bool(message.text.strip())
+
+
+def _complete(message: LogMessage, around: Envelope) -> LogMessage:
+    """Return a message of a joined line with what stands before the whole line, where it does not say it itself."""
+    if message.stamp is None:
+        told = around.make_message("")
+        message = message._replace(at=told.at, stamp=told.stamp, uptime_s=told.uptime_s)
+    elif message.wall is None and around.wall:
+        message = message._replace(at=around.wall[0], stamp=around.wall[1])
+    return message._replace(host=message.host or around.host, program=message.program or around.program)

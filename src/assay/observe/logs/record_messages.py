@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from assay.observe.logs.message_search import MessageSearch
 from assay.observe.logs.record_context import HOSTS, LABELS, TIMES, RecordContext
 
 MESSAGES = ("MESSAGE", "message", "msg", "log", "line", "text", "textPayload", "_raw", "body", "@message")
+HOSTS_BY_NAME = ("hosts",)
+"""Objects whose names are those of hosts: Ansible's."""
 MAX_DEPTH = 32
 SAMPLED_RECORDS = 100
 PAIR = 2
@@ -24,44 +27,54 @@ class RecordSearch:
 
     def find_messages(self, record: Any) -> Iterator[LogMessage]:
         """Yield the messages of one record. What a record says in two of its fields is one message."""
-        yield from self._walk(record, RecordContext(), set(), "", MAX_DEPTH)
+        yield from self._walk(record, RecordContext(), "", MAX_DEPTH)
 
-    def _walk(self, value: Any, around: RecordContext, said: set[str], name: str, depth: int) -> Iterator[LogMessage]:
+    def _walk(self, value: Any, around: RecordContext, name: str, depth: int) -> Iterator[LogMessage]:
         if depth <= 0:
             return
         if isinstance(value, Mapping):
-            context = around.extend(value)
-            for key, inner in value.items():
-                if key not in TIMES:
-                    yield from self._walk(inner, context, said, str(key), depth - 1)
+            yield from self._walk_fields(value, around, name, depth)
         elif isinstance(value, list):
-            yield from self._walk_list(value, around, said, name, depth)
+            yield from self._walk_list(value, around, name, depth)
         elif isinstance(value, str):
-            yield from self._read_text(replace_unencodable(value), around, said, name)
+            yield from self._read_text(replace_unencodable(value), around, name)
 
-    def _walk_list(
-        self, value: list[Any], around: RecordContext, said: set[str], name: str, depth: int
+    def _walk_fields(
+        self, record: Mapping[str, Any], around: RecordContext, name: str, depth: int
     ) -> Iterator[LogMessage]:
+        """Yield the messages of a record, each as often as in the field that has it most often."""
+        context, told = around.extend(record), Counter[tuple[str, str]]()
+        for key, inner in record.items():
+            if key in TIMES:
+                continue
+            here = Counter[tuple[str, str]]()
+            place = context._replace(host=key) if name in HOSTS_BY_NAME else context
+            for message in self._walk(inner, place, str(key), depth - 1):
+                said = message.host, message.text
+                here[said] += 1
+                if here[said] > told[said]:
+                    yield message
+            told |= here
+
+    def _walk_list(self, value: list[Any], around: RecordContext, name: str, depth: int) -> Iterator[LogMessage]:
         if fields := _pair_up(value):
-            yield from self._walk(fields, around, said, name, depth - 1)
+            yield from self._walk(fields, around, name, depth - 1)
         elif text := _decode_bytes(value):
-            yield from self._read_text(text, around, said, name)
+            yield from self._read_text(text, around, name)
         elif len(value) >= PAIR and all(isinstance(one, str) for one in value[:PAIR]) and value[0].isdecimal():
             context = around.extend({"time": value[0]})  # Loki: time and line
-            yield from self._walk(value[1:], context, set(), "line", depth - 1)
+            yield from self._walk(value[1:], context, "line", depth - 1)
         else:
             for one in value:
-                yield from self._walk(one, around, set(), name or "line", depth - 1)
+                yield from self._walk(one, around, name or "line", depth - 1)
 
-    def _read_text(self, text: str, around: RecordContext, said: set[str], name: str) -> Iterator[LogMessage]:
+    def _read_text(self, text: str, around: RecordContext, name: str) -> Iterator[LogMessage]:
         is_message = name in MESSAGES
         for line in text.splitlines():
-            message = self._search.find_message(line)
-            if message is None and self._every and is_message and line.strip():
-                message = self._search.split_line(line)
-            if message and message.text not in said:
-                said.add(message.text)
-                yield around.complete(message)
+            messages = self._search.find_messages(line)
+            if not messages and self._every and is_message and line.strip():
+                messages = [self._search.split_line(line)]
+            yield from map(around.complete, messages)
 
 
 def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
