@@ -17,7 +17,7 @@ class LogMessage(NamedTuple):
     `at`: seconds on the log's own clock, None without one. `stamp`: the same time as the log prints it. `uptime_s`:
     seconds since boot, if the log says so. `part`: the part that an event log names. `message_id`, `severity`: those of
     a Redfish entry. `host`, `boot`, `program`: who wrote the message, in which boot, "" if the log does not say.
-    `seq`: the kernel's number of the message.
+    `seq`: the kernel's number of the message. `is_cut`: the log breaks off within it.
     """
 
     text: str
@@ -31,6 +31,7 @@ class LogMessage(NamedTuple):
     boot: str = ""
     program: str = ""
     seq: int | None = None
+    is_cut: bool = False
 
     @property
     def wall(self) -> float | None:

@@ -49,6 +49,8 @@ _XID_NUMBER = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d{1,6})\b"
     r"|SXid \((?:PCI:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b(?P<mild>, (?:Non-fatal|Severity|Data)\b)?"
 )
+_LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid \([^)]*\): (?P<number>\d{1,6})$")
+_QUOTES = " \t\r\n\"'`|*>\\"
 KNOWN_TEXTS, LONGEST_KNOWN = 256, 512
 """So many messages, none longer, have their faults remembered: a storm says the same again and again."""
 UNKNOWN_XID = "gpu.xid.unknown"
@@ -92,6 +94,7 @@ class KernelLogMatcher:
         recovery_actions: Mapping[str, RecoveryAction] | None = None,
     ) -> None:
         self._numbers = frozenset(numbers)
+        self._begun_numbers = {name[:end] for name in numbers for end in range(name.rfind(".") + 2, len(name))}
         self._known: dict[str, list[FaultMention]] = {}
         self._recovery_actions: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
         for name, action in (recovery_actions or {}).items():
@@ -133,6 +136,16 @@ class KernelLogMatcher:
             if len(text) <= LONGEST_KNOWN:
                 self._known[text] = found
         return found
+
+    def is_cut(self, text: str) -> bool:
+        """Whether a message ends with an XID or SXID with which a longer known one begins: `…: 7` may be 79.
+
+        The driver writes more after the number. A tool may have left that out, or the message breaks off.
+        """
+        text = text.rstrip(_QUOTES)
+        if not text[-1:].isdecimal() or not (found := _LAST_NUMBER.search(text)):
+            return False
+        return f"{'nvswitch.sxid.' if found['switch'] else 'gpu.xid.'}{found['number']}" in self._begun_numbers
 
     def _match_faults(self, text: str) -> list[FaultMention]:
         found = []

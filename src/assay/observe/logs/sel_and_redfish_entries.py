@@ -44,7 +44,7 @@ class SelForm:
         from assay.observe.logs.event_texts.event_text_reader import read_event_text
 
         content = _read_whole(pieces).decode(errors="replace")
-        yield from (message for _, message in read_event_text(content.splitlines(), query.tally))
+        yield from (message for _, message in read_event_text(content.splitlines(keepends=True), query.tally))
 
 
 class RedfishLogForm:

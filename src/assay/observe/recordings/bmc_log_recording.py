@@ -72,7 +72,7 @@ def _is_sel(content: bytes) -> bool:
 
 
 def _read_sel(content: bytes, _at: datetime) -> Branches:
-    tally, lines = LineTally(), [line for line in _text(content).splitlines() if line.strip()]
+    tally, lines = LineTally(), [line for line in _text(content).splitlines(keepends=True) if line.strip()]
     _, by_host = group_by_host(lines)
     if len(by_host) > 1:
         shown = ", ".join(sorted(host or "one without a name" for host in by_host)[:3])
@@ -82,6 +82,8 @@ def _read_sel(content: bytes, _at: datetime) -> Branches:
         raise RecordingError(
             f"{tally.unreadable} of its {tally.lines} lines are no entries of an event log: {tally.unread_line!r}"
         )
+    if cut := [message.text for _, message in read if message.is_cut]:
+        raise RecordingError(f"it breaks off within its last entry: {cut[0]!r}")
     events = [_sel_event(ident, message, message.at) for ident, message in read if message.at is not None]
     return {**build_event_branches(events), ("bmc", "undated_events"): value(len(read) - len(events))}
 

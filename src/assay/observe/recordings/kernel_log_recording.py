@@ -56,7 +56,7 @@ def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) ->
     last: deque[NumberedMessage] = deque(maxlen=MAX_LOG_LINES)
     boot_line: NumberedMessage | None = None
     hosts = set[str]()
-    for numbered in _kernel_messages(log):
+    for numbered in _kernel_messages(log, matcher):
         last.append(numbered)
         hosts |= {numbered.message.host} - {""}
         count += 1
@@ -75,10 +75,12 @@ def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) ->
     return {("probe", "kernel_log"): branch, ("probe", "host"): _host_branch(wanted, boot, at)}
 
 
-def _kernel_messages(log: LogReader) -> Iterator[NumberedMessage]:
-    """Yield the kernel's messages, and those whose program is unknown."""
+def _kernel_messages(log: LogReader, matcher: KernelLogMatcher) -> Iterator[NumberedMessage]:
+    """Yield the kernel's messages, and those whose program is unknown. One whose number may be cut is unread."""
     for number, message in enumerate(log.messages()):
-        if message.is_of_kernel:
+        if matcher.is_cut(message.text):
+            log.tally.note_uncounted(message.text)
+        elif message.is_of_kernel:
             yield NumberedMessage(number if message.seq is None else message.seq, message)
 
 

@@ -111,9 +111,13 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
         if log.is_bmc_log and (found := find_event_fault(catalog, read.message_id, read.text, read.severity)):
             collector.add(found[0], found[1] or read.part, read)
             continue
+        if read.is_cut:
+            log.tally.note_uncounted(read.text)
+            continue
         message = split[read.host].complete(read)
         mentions = matcher.find_faults(message.text)
-        if not message.is_of_kernel if mentions else is_truncated_xid(message.text):
+        is_whole = message.is_of_kernel and not matcher.is_cut(message.text)
+        if not is_whole if mentions else is_truncated_xid(message.text):
             log.tally.note_uncounted(message.text)
             continue
         for mention in mentions:

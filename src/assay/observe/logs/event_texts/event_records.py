@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.observe.logs.event_texts.text_entry import TOOL_SPEAKS, TextEntry, UnreadLine, join_words
+from assay.observe.logs.event_texts.text_entry import LINE_ENDS, TOOL_SPEAKS, TextEntry, UnreadLine, join_words
 
 Fields = Mapping[str, str]
 DAY_AND_CLOCK = re.compile(r"(?P<date>.*?\d{1,4}\D{1,3}\d{1,4})[ T]+(?P<clock>\d{1,2}\D{1,3}\d\d.*)$")
@@ -44,12 +44,18 @@ class RecordForm:
         return sum(bool(self._named.match(line) or QUIET.match(line)) for line in sample[first:])
 
     def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
-        """Yield the entries. One without a text is a line that could not be read: its first."""
-        head, fields, last = "", dict[str, str](), ""
+        """Yield the entries. One without a text is a line that could not be read: its first.
+
+        The last entry is cut if it lacks a field that all before it have, a value, or the end of its line.
+        """
+        head, fields, last, common = "", dict[str, str](), "", set[str]()
+        ended = True
         for line in lines:
+            ended = line.endswith(LINE_ENDS)
             named = self._named.match(line)
             if self.begins.match(line):
-                yield from self._finish(head, fields)
+                yield from self._finish(head, fields, is_cut=False)
+                common = (common & fields.keys() if common else set(fields)) if head else common
                 head, fields, last = line, {}, ""
             if named and head:
                 last = named[1].lower()
@@ -58,12 +64,12 @@ class RecordForm:
                 fields[last] += f" {line.strip()}"
             elif not (QUIET.match(line) or TOOL_SPEAKS.match(line) or self.begins.match(line)):
                 yield UnreadLine(line)
-        yield from self._finish(head, fields)
+        yield from self._finish(head, fields, is_cut=not (common <= fields.keys() and ended and fields.get(last)))
 
-    def _finish(self, head: str, fields: Fields) -> Iterator[TextEntry | UnreadLine]:
+    def _finish(self, head: str, fields: Fields, *, is_cut: bool) -> Iterator[TextEntry | UnreadLine]:
         if head:
             entry = self.read(fields)
-            yield entry if entry.text else UnreadLine(head, is_entry=True)
+            yield entry._replace(is_cut=is_cut) if entry.text else UnreadLine(head, is_entry=True)
 
 
 def _split_time(text: str) -> tuple[str, str]:

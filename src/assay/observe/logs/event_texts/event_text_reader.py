@@ -23,7 +23,7 @@ TEXT_FORMS: Sequence[TextForm] = (
 )
 MIN_SHARE = 0.5
 SAMPLE_LINES = 200
-HOST = re.compile(rf"(?P<host>{NODE_SET}):(?: (?P<line>.*)|$)")
+HOST = re.compile(rf"(?P<host>{NODE_SET}):(?: (?P<line>.*)|$)", re.DOTALL)
 """How pdsh, clush and FreeIPMI begin the lines of several hosts."""
 
 
@@ -38,11 +38,13 @@ def _find_form(lines: Sequence[str]) -> tuple[TextForm | None, float]:
     if not lines:
         return None, 0.0
     share, form = max(((form.counts_lines(lines) / len(lines), form) for form in TEXT_FORMS), key=lambda one: one[0])
-    return (form, share) if share > MIN_SHARE else (None, 0.0)
+    return (form, share) if share >= MIN_SHARE else (None, 0.0)
 
 
 def read_event_text(lines: Iterable[str], tally: LineTally) -> Iterator[tuple[str, LogMessage]]:
     """Yield the id and message of each entry that reports a problem, the oldest first, and count all lines.
+
+    A last line without its end is one that was cut.
 
     Of several hosts, one after the other. An entry that cannot be read is noted in `tally` as what could not be
     counted. A log of no form yields nothing.
@@ -90,4 +92,5 @@ def _make_message(entry: TextEntry, day_first: bool) -> LogMessage:
     """Return the message of an entry. A time that makes no sense is told as it is printed."""
     time = parse_time(entry.date, entry.clock, day_first) if entry.date else None
     at, stamp = (time.at, time.stamp) if time else (None, f"{entry.date} {entry.clock}".strip() or None)
-    return LogMessage(entry.text, at, stamp, part=entry.part, message_id=entry.message_id, severity=entry.severity)
+    message = LogMessage(entry.text, at, stamp, part=entry.part, message_id=entry.message_id)
+    return message._replace(severity=entry.severity, is_cut=entry.is_cut)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from assay.observe.logs.event_texts.text_entry import TOOL_SPEAKS, TextEntry, UnreadLine, join_words
+from assay.observe.logs.event_texts.text_entry import LINE_ENDS, TOOL_SPEAKS, TextEntry, UnreadLine, join_words
 
 FREEIPMI_COLUMNS = ("ID", "Date", "Time", "Name", "Type", "Event")
 FREEIPMI_DATE = re.compile(r"[A-Z][a-z]{2}-\d{1,2}-\d{4}$")
@@ -18,6 +18,7 @@ DATE = re.compile(r"\d{1,4}\D{1,2}\d{1,2}\D{1,2}\d{1,4}\D?$|[A-Z][a-z]{2}-\d{1,2
 TIME_COUNT = re.compile(r"\d{4,}$")
 """What ipmitool prints in place of a time of day before the clock was set: the seconds."""
 DIRECTIONS = {"asserted", "deasserted", "assertion event", "deassertion event"}
+OWN_RECORDS = ("OEM", "Linux kernel panic")
 FEWEST_COLUMNS = 3
 LEGACY = re.compile(
     r"(?P<id>\d+):(?:(?P<date>\d{1,2}-[A-Z][a-z]{2}-\d{4}) (?P<clock>[\d:]{8})|PostInit PostInit|PreInit PreInit)"
@@ -37,20 +38,27 @@ class SelTable:
         return len(sample) - len(rows) + sum(_is_row(row) or _is_header(row) for row in rows)
 
     def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
-        """Yield the entries. The line that names the columns, and what ipmitool says of itself, is left out."""
-        columns: tuple[str, ...] = ()
-        for line in lines:
+        """Yield the entries. The line that names the columns, and what ipmitool says of itself, is left out.
+
+        The last row may be cut: it has fewer columns than have names, or lacks the direction that all before it have,
+        or the end of its line.
+        """
+        columns, directed, every = tuple[str, ...](), True, list(lines)
+        for left, line in zip(range(len(every), 0, -1), every, strict=True):
             cells = self._cells(line)
             if _is_header(cells):
                 columns = tuple(cells)
             elif TOOL_SPEAKS.match(line):
                 continue
             elif not _is_row(cells):
-                yield UnreadLine(line, is_entry=len(cells) > FEWEST_COLUMNS)
+                begins = left == 1 and IDENT.match(cells[0]) is not None
+                yield UnreadLine(line, is_entry=begins or len(cells) > FEWEST_COLUMNS)
             elif columns or (len(cells) > len(FREEIPMI_COLUMNS) - 1 and FREEIPMI_DATE.match(cells[1])):
-                yield _read_named(cells, columns or FREEIPMI_COLUMNS)
+                named = columns or FREEIPMI_COLUMNS
+                yield _mark_cut(_read_named(cells, named), line, left == 1 and _ends_early(cells, named, line))
             else:
-                yield _read_ipmitool(cells)
+                yield _mark_cut(_read_ipmitool(cells), line, left == 1 and directed and _lacks_direction(cells))
+                directed = directed and not _lacks_direction(cells)
 
     def _cells(self, line: str) -> list[str]:
         return [cell.strip() for cell in line.split(self._split)]
@@ -64,7 +72,7 @@ def _is_row(cells: Sequence[str]) -> bool:
     """Whether cells are an entry: an id, and a time, or that there is none."""
     if len(cells) < FEWEST_COLUMNS or not IDENT.match(cells[0]):
         return False
-    return bool(DATE.match(cells[1]) or NO_TIME.match(cells[1]) or cells[1].startswith(("OEM", "Linux kernel panic")))
+    return bool(DATE.match(cells[1]) or NO_TIME.match(cells[1]) or cells[1].startswith(OWN_RECORDS))
 
 
 def _read_named(cells: list[str], columns: Sequence[str]) -> TextEntry:
@@ -90,6 +98,24 @@ def _read_ipmitool(cells: list[str]) -> TextEntry:
     text = join_words(sensor, *(cell for cell in event if cell.lower() not in DIRECTIONS))
     is_over = any(direction.startswith("deassert") for direction in directions)
     return TextEntry(cells[0], text, date, clock, part=sensor, is_over=is_over)
+
+
+def _lacks_direction(cells: Sequence[str]) -> bool:
+    """Whether a row does not end with whether the event came or went, as the rows of all but OEM records do."""
+    is_own = any(cell.startswith(OWN_RECORDS) for cell in cells[1:4])
+    return not is_own and DIRECTIONS.isdisjoint(cell.lower() for cell in cells)
+
+
+def _ends_early(cells: Sequence[str], columns: Sequence[str], line: str) -> bool:
+    """Whether a row of named columns lacks one, its event, or the end of its line."""
+    return len(cells) < len(columns) or not cells[-1] or not line.endswith(LINE_ENDS)
+
+
+def _mark_cut(entry: TextEntry, line: str, is_cut: bool) -> TextEntry | UnreadLine:
+    """Return an entry, marked where the log breaks off within it; one without its event is a line that is none."""
+    if not is_cut:
+        return entry
+    return entry._replace(is_cut=True) if ", " in entry.text else UnreadLine(line, is_entry=True)
 
 
 def _omit_unset_time(date: str, clock: str) -> tuple[str, str]:

@@ -14,11 +14,13 @@ TOOL_SPEAKS = re.compile(
 )
 """Lines in which ipmitool and FreeIPMI tell of themselves."""
 
+LINE_ENDS = ("\n", "\r")
+
 
 class TextEntry(NamedTuple):
     """One entry. `date` and `clock` are as printed; both are "" where the BMC's clock was not set yet.
 
-    `is_over`: it reports no problem, or the end of one.
+    `is_over`: it reports no problem, or the end of one. `is_cut`: the log breaks off within it.
     """
 
     ident: str
@@ -29,6 +31,7 @@ class TextEntry(NamedTuple):
     message_id: str = ""
     severity: str = ""
     is_over: bool = False
+    is_cut: bool = False
 
     @classmethod
     def with_severity(cls, severity: str, ident: str, text: str, date: str = "", clock: str = "") -> TextEntry:
@@ -56,7 +59,7 @@ class TextForm(Protocol):
         """Return how many of these lines, which are not blank, are of this form; 0 if the log cannot be of it."""
 
     def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
-        """Yield the entries of a log in order, and the lines that are none."""
+        """Yield the entries of a log in order, and the lines that are none. A last line without its end is cut."""
 
 
 def join_words(*words: str) -> str:

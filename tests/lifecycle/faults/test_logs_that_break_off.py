@@ -1,0 +1,98 @@
+"""A log that breaks off is never told as something harmless: what is left of its last message counts or is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.cli.verbs.evidence.faults import classify_log
+from assay.model.errors import AssayError
+from assay.observe.recordings.recording_reader import read_recordings
+
+BEFORE = "[ 5000.000000] usb 1-1: reset"
+XID = "[ 5210.700051] NVRM: Xid (PCI:0000:3d:00): "
+SXID = "[ 5210.700051] nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): "
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", '"\n', "`\n"])
+@pytest.mark.parametrize(
+    "line", [*(XID + number for number in ("7", "1", "11", "15", "14", "9", "17")), SXID + "2003", SXID + "120"]
+)
+def test_a_number_with_which_another_begins_is_not_counted_where_it_ends_the_message(line, end, tell, tmp_path):
+    for text in (f"{BEFORE}\n{line}{end}", f"{line}{end or chr(10)}{BEFORE}\n"):
+        document = tell(text.removesuffix("\n"))
+        assert document["faults"] == []
+        assert document["uncounted"] == line.partition("] ")[2] + end.strip()
+        assert document["unread"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (XID + "79", "gpu.xid.79"),
+        (XID + "31", "gpu.xid.31"),
+        (XID + "46", "gpu.xid.46"),
+        (XID + "998", "gpu.xid.unknown"),
+        (SXID + "20034", "nvswitch.sxid.20034"),
+        (XID + "7, pid=1", "gpu.xid.7"),
+        ("NVRM: Xid (0000:03:00): 13, 0001 00000000 00005039 00000328 00000000 00000100", "gpu.xid.13"),
+    ],
+)
+def test_a_number_that_can_be_no_other_is_counted(line, name, tell):
+    document = tell(line, BEFORE)
+    assert ([one["fault"] for one in document["faults"]], document["uncounted"]) == ([name], "")
+
+
+def test_observing_takes_a_cut_number_for_unread(tmp_path, catalog):
+    (tmp_path / "log").write_text(f"{BEFORE}\n{XID}7")
+    kernel_log = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
+    assert [line["text"] for line in kernel_log.read("probe", "kernel_log", "lines").value] == ["usb 1-1: reset"]
+    assert kernel_log.read("probe", "kernel_log", "unread").value == 1
+
+
+SEL = "   1 | 03/11/2025 | 08:29:22 | Power Supply #0x70 | Presence detected | Asserted\n"
+ROW = "   2 | 03/11/2025 | 08:29:23 | Memory #0x53 | Uncorrectable ECC | Asserted"
+FREEIPMI = (
+    "ID | Date | Time | Name | Type | Event\n1 | Mar-11-2025 | 08:29:22 | OS Boot | OS Boot | C: boot completed\n",
+    "2 | Mar-11-2025 | 08:29:23 | DIMM A1 | Memory | Uncorrectable memory error",
+)
+VERBOSE = "\n".join(
+    [
+        "SEL Record ID          : {}",
+        " Record Type           : 02",
+        " Timestamp             : 03/11/2025 08:29:22",
+        " Sensor Type           : Memory",
+        " Sensor Number         : 53",
+        " Event Type            : Sensor-specific Discrete",
+        " Event Direction       : Assertion Event",
+        " Event Data            : 01ffff",
+        " Description           : {}\n",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "begun"),
+    [
+        (SEL, ROW, 1),
+        (SEL.replace("|", ","), ROW.replace("|", ","), 1),
+        (*FREEIPMI, 2),
+        (VERBOSE.format("0001", "Presence detected"), VERBOSE.format("0002", "Uncorrectable ECC"), 24),
+    ],
+    ids=["sel list", "sel list -c", "ipmi-sel", "ipmitool -v"],
+)
+def test_an_event_log_that_breaks_off_anywhere_is_not_told_as_no_fault(before, last, begun, tell, tmp_path, catalog):
+    log = tmp_path / "log"
+    for length in range(begun + 3, len(last)):
+        log.write_text(before + last[:length])
+        document = classify_log(str(log), catalog)
+        assert document["faults"] or document["uncounted"], last[:length]
+    log.write_text(before + last)
+    assert [one["fault"] for one in classify_log(str(log), catalog)["faults"]] == ["bmc.event.memory.uncorrectable"]
+    log.write_text(before + before.replace("   1 |", "   3 |"))
+    assert classify_log(str(log), catalog)["uncounted"] == ""
+
+
+def test_observing_an_event_log_that_breaks_off_stores_nothing(tmp_path):
+    (tmp_path / "log").write_text(SEL + ROW[:60])
+    with pytest.raises(AssayError, match="breaks off within its last entry"):
+        read_recordings([tmp_path / "log"], "n1")
