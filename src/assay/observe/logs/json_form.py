@@ -9,10 +9,9 @@ from itertools import chain
 from typing import Any
 
 from assay.model.log_message import LogMessage
-from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
+from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument, UnknownLogForm
 from assay.observe.logs.record_messages import MAX_DEPTH, RecordSearch, is_log_record
 
-MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 FRAME = re.compile(rb"[\x1e\s]*(?:data: ?)?")
 """What stands before an object in a JSON text sequence, and in server-sent events."""
 DOCUMENT_START = re.compile(rb'(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]]|$))')
@@ -29,7 +28,7 @@ class JsonLogForm:
         """Return a rating above that of Redfish's entries unless the document is of Redfish."""
         if any(b'"@odata.' in line or b'"MessageId"' in line for line in sample):
             return 0.0
-        return 0.9 if DOCUMENT_START.match(_strip_frame(sample[0])) else 0.0
+        return 0.9 if begins_document(sample[0]) else 0.0
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the messages that may name a fault, or all. Raises UnknownLogForm for JSON that is no log."""
@@ -39,6 +38,11 @@ class JsonLogForm:
             yield from _read_document(chain([first], lines), query)
         else:
             yield from _read_lines(chain([first], lines), query)
+
+
+def begins_document(text: bytes) -> bool:
+    """Whether a text begins as JSON does, perhaps in a frame."""
+    return DOCUMENT_START.match(_strip_frame(text)) is not None
 
 
 def _strip_frame(line: bytes) -> bytes:
@@ -75,7 +79,7 @@ def _read_document(lines: Iterable[bytes], query: LogQuery) -> Iterator[LogMessa
     for line in lines:
         content += line + b"\n"
         if len(content) > MAX_DOCUMENT_BYTES:
-            raise UnknownLogForm
+            raise TooLongDocument
     records = list(_decode_documents(content.decode(errors="replace")))
     search = RecordSearch(query)
     messages = [message for record in records for message in _read_records(search, record)]

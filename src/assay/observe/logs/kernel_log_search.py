@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from assay.model.log_message import LogMessage
 from assay.observe.logs.joined_messages import holds_written_line_ends
-from assay.observe.logs.log_form_protocol import LogQuery
+from assay.observe.logs.json_form import begins_document
+from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
 from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, unescape
 from assay.observe.logs.time_stamps import ParsedStamp
 
@@ -84,19 +85,25 @@ class KernelLogForm:
 
 
 def read_chunks(read: ReadBytes) -> Iterator[bytes]:
-    """Yield the log in pieces that end with a line; the last may lack its newline. Lines that are too long are cut."""
-    rest = b""
+    """Yield the log in pieces that end with a line; the last may lack its newline. Lines that are too long are cut.
+
+    A document in JSON may be one line. Raises TooLongDocument where that is too long.
+    """
+    rest, longest = bytearray(), 0
     while piece := read(CHUNK_BYTES):
+        longest = longest or (MAX_DOCUMENT_BYTES if begins_document(piece) else MAX_LINE_BYTES)
         if end := piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1:
             yield b"".join((rest, memoryview(piece)[:end]))
-            rest = piece[end:]
+            rest = bytearray(piece[end:])
         else:
             rest += piece
-            if len(rest) > MAX_LINE_BYTES:
-                yield rest
-                rest = b""
+            if len(rest) > longest == MAX_DOCUMENT_BYTES:
+                raise TooLongDocument
+            if len(rest) > longest:
+                yield bytes(rest)
+                rest.clear()
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 def strip_colours(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -14,6 +14,9 @@ from assay.model.log_message import LineTally, LogMessage
 from assay.model.plugins import LOG_FORMS
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+"""A document in JSON is read as a whole, and takes up to ten times its size in memory."""
+
 
 class LogQuery(NamedTuple):
     """What is read from a log: messages that `matcher` may match, or `every` message.
@@ -51,6 +54,10 @@ class LogForm(Protocol):
 
 class UnknownLogForm(ValueError):
     """The log is of no form that is known here."""
+
+
+class TooLongDocument(UnknownLogForm):
+    """A document in JSON of more than `MAX_DOCUMENT_BYTES`, which would have to be read as a whole."""
 
 
 def list_log_forms() -> list[LogForm]:

@@ -22,7 +22,14 @@ from assay.observe.logs.kernel_log_search import (
     write_line_ends,
 )
 from assay.observe.logs.line_envelope import split_line
-from assay.observe.logs.log_form_protocol import LogForm, LogQuery, UnknownLogForm, list_log_forms
+from assay.observe.logs.log_form_protocol import (
+    MAX_DOCUMENT_BYTES,
+    LogForm,
+    LogQuery,
+    TooLongDocument,
+    UnknownLogForm,
+    list_log_forms,
+)
 from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 
 SAMPLE_LINES = 200
@@ -52,7 +59,10 @@ class LogReader:
         Raises AssayError where the log is of no known form and no message in it names a fault.
         """
         pieces = read_chunks(self._read)
-        first = next(pieces, b"")
+        try:
+            first = next(pieces, b"")
+        except TooLongDocument:
+            raise self._refuse_long_document() from None
         sample = _take_sample(next(strip_colours([first])))
         if not sample:
             return
@@ -65,11 +75,17 @@ class LogReader:
                     yield from (message._replace(host=host) for host in expand_names(message.host))
                 else:
                     yield message
+        except TooLongDocument:
+            raise self._refuse_long_document() from None
         except UnknownLogForm:
             names = ", ".join(form.name for form in (*RECORD_FORMS, *list_log_forms()))
             shown = sample[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             what = f"is no log that I can read; it begins with {shown!r}"
             raise AssayError(what, where=self._where, fix=f"known are: {names}") from None
+
+    def _refuse_long_document(self) -> AssayError:
+        what = f"holds a document in JSON of more than {MAX_DOCUMENT_BYTES // 1024**2} MiB"
+        return AssayError(what, where=self._where, fix="write one record a line, or ask for fewer lines at once")
 
     def _read_pieces(self, sample: list[bytes], pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         if is_bug_report(sample):

@@ -28,6 +28,8 @@ class MessageSearch:
     def find_messages(self, line: str) -> list[LogMessage]:
         """Return the messages of a line that name a fault, one for each that was joined to the line."""
         line = unescape(line.strip())
+        if not (self._heads.search(line) or "Xid" in line or self.matcher.patterns):
+            return []
         around = peel_line(line, self.written_at)
         parts = list(self._split_line(line))
         found = [message for part in parts if (message := self._find_message(part))]
