@@ -131,3 +131,14 @@ def test_a_pruned_ledger_that_another_process_reads_keeps_its_file_and_works(tmp
         reader.execute("ROLLBACK")
     assert ledger.verify() == []
     ledger.close()
+
+
+def test_the_evidence_that_is_named_is_that_of_the_outcomes_that_stay(ledger):
+    fill(ledger)
+    before = START + timedelta(days=10)
+    every, staying = set(ledger.iter_named_evidence(None)), set(ledger.iter_named_evidence(before))
+    assert every == {f"{day:064}" for day in range(20)}
+    assert staying == {f"{day:064}" for day in (1, *range(10, 20))}  # the error of day 1 is the newest of its kind
+    ledger.prune_outcomes(before, "ann", NOW)
+    (entry,) = ledger.entries(kinds=["outcomes.pruned"])
+    assert set(ledger.iter_named_evidence(None)) == staying | {entry.body["digest"]}

@@ -86,6 +86,11 @@ LINES = [
         "ann moved 7 old entries into the archive a.gz",
     ),
     (
+        "evidence.pruned",
+        {"before": "2026-08-30T04:00:00+00:00", "documents": 1200, "bytes": 10_400_000, "who": "ann"},
+        "ann deletes 1200 documents of evidence from before 2026-08-30T04:00:00+00:00, 10.4 MB",
+    ),
+    (
         "outcomes.pruned",
         {"through": 3, "deleted": 1, "digest": "ab", "who": "ann"},
         "ann deleted 1 outcome of the runs up to number 3",

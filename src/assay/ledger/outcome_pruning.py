@@ -6,11 +6,13 @@ entries are never deleted.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, select, true
 
 from assay.ledger import tables
 from assay.ledger.chain_verification import digest_contents, find_chain_problems
@@ -19,6 +21,9 @@ from assay.ledger.hash_chain import HashChain
 from assay.model.entries.operator_entries import OutcomesPrunedEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import derive_id
+
+BATCH_SIZE = 1000
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def count_prunable(connection: Connection, before: datetime) -> int:
@@ -54,6 +59,18 @@ def prune_outcomes(connection: Connection, before: datetime, who: str, now: date
     insert_entries(connection, chain, [entry.make_entry(derive_id(entry.kind, str(last.seq), at), at)])
     chain.save()
     return deleted
+
+
+def iter_named_evidence(connection: Connection, before: datetime | None) -> Iterator[str]:
+    """Yield the digests of outcomes that stay if those before a time are pruned, and what looks so in entries."""
+    last = _find_last_old_run(connection, before) if before else None
+    outcomes, texts = tables.outcomes.c, tables.texts.c
+    named = select(outcomes.evidence).where(outcomes.seq.not_in(_select_old(last)) if last else true()).distinct()
+    query = select(func.coalesce(texts.long, texts.key)).where(texts.seq.in_(named))
+    yield from connection.execute(query.execution_options(yield_per=BATCH_SIZE)).scalars()
+    bodies = select(tables.entries.c.body).execution_options(yield_per=BATCH_SIZE)
+    for body in connection.execute(bodies).scalars():
+        yield from _DIGEST.findall(body)
 
 
 def _find_last_old_run(connection: Connection, before: datetime) -> Row[Any] | None:

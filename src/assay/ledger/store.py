@@ -245,6 +245,11 @@ class Ledger:
             give_back_space(self._engine)
         return deleted
 
+    def iter_named_evidence(self, before: datetime | None) -> Iterator[str]:
+        """Yield the digests that entries and outcomes name, but for outcomes that `prune_outcomes` would delete."""
+        with open_snapshot(self._engine) as connection:
+            yield from outcome_pruning.iter_named_evidence(connection, before)
+
     def chain_ends(self) -> dict[str, tuple[int, str]]:
         """Return the ends of the chains of entries (`entry`) and of runs (`run`): number and hash of the last line."""
         with open_reader(self._engine) as connection:
@@ -257,10 +262,7 @@ class Ledger:
             return connection.execute(select(table.hash).where(table.seq == seq)).scalar()
 
     def claim_lease(self, name: str, holder: str, for_s: float) -> bool:
-        """Take or renew the lease `name` for so many seconds by the database's clock; return whether it is ours.
-
-        Returns False while another holder has it. If two processes claim it at once, one gets it.
-        """
+        """Take or renew a lease for so many seconds by the database's clock; return whether it is ours."""
         with translate_errors(self._engine), self._engine.begin() as connection:
             return leases_and_locks.claim_lease(connection, name, holder, for_s)
 

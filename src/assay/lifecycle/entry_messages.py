@@ -248,6 +248,10 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     operator.OutcomesPrunedEntry: lambda entry, _: (
         f"{entry.who} deleted {format_count(entry.deleted, 'outcome')} of the runs up to number {entry.through}"
     ),
+    operator.EvidencePrunedEntry: lambda entry, _: (
+        f"{entry.who} deletes {format_count(entry.documents, 'document')} of evidence from before {entry.before}, "
+        f"{entry.bytes / 1e6:.1f} MB"
+    ),
     operator.OtherLedgerSealedEntry: lambda entry, _: (
         f"{entry.who} sealed another ledger: {', '.join(end.partition(':')[0] for end in entry.seal.split(','))} lines"
     ),

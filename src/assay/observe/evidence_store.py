@@ -20,7 +20,7 @@ from pathlib import Path
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
-from assay.model.storage.evidence_objects import list_object_paths, pack_object, unpack_object
+from assay.model.storage.evidence_objects import list_object_paths, mark_used, pack_object, unpack_object
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -74,7 +74,7 @@ class EvidenceStore:
     def _store_object(self, content: bytes) -> str:
         digest = hashlib.sha256(content).hexdigest()
         packed, plain = self._object_paths(digest)
-        if not packed.exists() and not plain.exists():
+        if not mark_used(packed) and not mark_used(plain):
             try:
                 write_atomically(packed, pack_object(content))
             except ValueError as error:

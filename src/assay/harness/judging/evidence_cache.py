@@ -17,7 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceBasis, EvidenceDocument
-from assay.model.storage.evidence_objects import list_object_paths, read_digest, unpack_object
+from assay.model.storage.evidence_objects import list_object_paths, mark_used, read_digest, unpack_object
 
 
 class UnjudgeableCheck(Exception):
@@ -117,10 +117,11 @@ class EvidenceCache:
     def _stored_digest(self, content: bytes) -> str:
         """Return the digest of a document whose exact bytes are in the store, "" where they are not.
 
-        Only the store's form of a document has its digest; for other bytes it is computed from the content.
+        Only the store's form of a document has its digest; for other bytes it is computed from the content. What is
+        judged counts as new, as `assay prune` must not delete it before the run's file names it.
         """
         digest = hashlib.sha256(content).hexdigest()
-        return digest if any(path.exists() for path in list_object_paths(self.objects, digest)) else ""
+        return digest if any(map(mark_used, list_object_paths(self.objects, digest))) else ""
 
 
 def _parse(content: bytes) -> Any:

@@ -105,6 +105,20 @@ class OutcomesPrunedEntry(EntryContent):
 
 
 @dataclass(frozen=True, slots=True)
+class EvidencePrunedEntry(EntryContent):
+    """A person deletes old evidence by the policy: so many documents that were last used before a time (ISO 8601 UTC).
+
+    The entry is written before the first is deleted; one that is used meanwhile stays.
+    """
+
+    kind = "evidence.pruned"
+    before: str
+    documents: int
+    bytes: int
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
 class EntriesArchivedEntry(EntryContent):
     """A person moved the bodies of old entries into an archive: `file`, with its `sha256`; `archived` is their number.
 

@@ -74,10 +74,12 @@ class RetentionRules(StrictModel):
 
     `runs_days`: files of runs that are older may be deleted, with the artefacts that no other run has. `least_runs`: so
     many of the newest runs are kept, however old they are. `outcomes_days`: outcomes in the ledger that are of older
-    runs may be deleted, but never the newest of a check, a subject and a verdict. `source`: the reason.
+    runs may be deleted, but never the newest of a check, a subject and a verdict. `evidence_days`: evidence that was
+    last stored or judged earlier may be deleted, if nothing that stays refers to it. `source`: the reason.
     """
 
     runs_days: float | None = Field(default=None, gt=0)
     least_runs: int = Field(default=20, ge=2)
     outcomes_days: float | None = Field(default=None, gt=0)
+    evidence_days: float | None = Field(default=None, ge=14)  # the weekly evaluation of fabrics reads a week of scans
     source: str = ""

@@ -1,1 +1,1 @@
-"""Takes a document's bytes and digest, and does no I/O. Gives the names and contents of the files that store it."""
+"""Takes a document's bytes and digest. Gives the names and contents of files that store it, and notes their use."""

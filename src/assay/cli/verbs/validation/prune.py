@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from assay.model.specs.intake_limits import RetentionRules
+    from assay.results.evidence_retention import EvidencePlan
     from assay.results.run_retention import PrunePlan
 
 prune_app = typer.Typer(add_completion=False)
@@ -33,10 +34,11 @@ def prune(
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Delete runs that are older than `retention` of the policy, with artefacts that only they have, and old outcomes.
+    """Delete runs, outcomes and evidence that are older than `retention` of the policy, and what only such runs kept.
 
     History keeps the outcomes of deleted runs. Runs that have not ended, that cannot be read or that history lacks are
-    kept, and named. In the ledger, the newest outcomes stay, and an entry notes what was deleted.
+    kept, and named. In the ledger, the newest outcomes stay. Evidence stays while a node's newest document, a run, an
+    outcome or an entry refers to it. Entries note what was deleted of outcomes and evidence.
 
     Exit codes: 0 done, or shown; 2 something could not be read or deleted.
     """
@@ -45,14 +47,48 @@ def prune(
     workspace = Workspace(fleet.resolve())
     rules = workspace.fleet.policy.retention
     plan = plan_pruning(workspace.reports_dir, rules, workspace.clock.now())
+    evidence = _plan_evidence(workspace, rules, plan)
     outcomes = _prune_ledger(workspace, rules, who) if yes else _count_in_ledger(workspace, rules)
+    documents = len(evidence.objects)
     if yes:
         plan.execute()
+        documents = _prune_evidence(workspace, evidence, who)
     if form == "json":
-        typer.echo(_format_json(plan, outcomes, deleted=yes))
+        typer.echo(_format_json(plan, outcomes, evidence, documents, deleted=yes))
         return
-    for line in _format_text(plan, rules, outcomes, deleted=yes):
+    for line in (
+        *_format_text(plan, rules, outcomes, deleted=yes),
+        *_format_evidence(evidence, rules, documents, deleted=yes),
+    ):
         typer.echo(line)
+
+
+def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan) -> EvidencePlan:
+    from assay.results.evidence_retention import EvidencePlan, plan_evidence_pruning
+
+    if rules.evidence_days is None:
+        return EvidencePlan()
+    if not locate_existing_ledger(workspace.data_dir):
+        return EvidencePlan(kept_all="there is no ledger here, which would say what its outcomes refer to")
+    now = workspace.clock.now()
+    before = now - timedelta(days=rules.outcomes_days) if rules.outcomes_days is not None else None
+    named = workspace.ledger.iter_named_evidence(before)
+    return plan_evidence_pruning(workspace.evidence_dir, workspace.reports_dir, plan.runs, named, rules, now)
+
+
+def _prune_evidence(workspace: Workspace, plan: EvidencePlan, who: str) -> int:
+    """Note in the ledger that evidence is deleted, then delete it; return how many documents."""
+    from assay.model.entries.operator_entries import EvidencePrunedEntry
+    from assay.model.ledger_entry import derive_id
+    from assay.results.evidence_retention import restore_set_aside
+
+    restore_set_aside(workspace.evidence_dir)
+    if not plan.objects:
+        return 0
+    at, before = workspace.clock.now().isoformat(), datetime.fromtimestamp(plan.before_s, UTC).isoformat()
+    entry = EvidencePrunedEntry(before, len(plan.objects), plan.size, find_operator_name(who))
+    workspace.ledger.append(entry.make_entry(derive_id(entry.kind, before, at), at))
+    return plan.execute()
 
 
 def _count_in_ledger(workspace: Workspace, rules: RetentionRules) -> int:
@@ -71,13 +107,14 @@ def _prune_ledger(workspace: Workspace, rules: RetentionRules, who: str) -> int:
     )
 
 
-def _format_json(plan: PrunePlan, outcomes: int, *, deleted: bool) -> str:
+def _format_json(plan: PrunePlan, outcomes: int, evidence: EvidencePlan, documents: int, *, deleted: bool) -> str:
     plain = {
         "deleted": deleted,
         "runs": [run.parent.name for run in plan.runs],
         "artefacts": len(plan.artefacts),
         "outcomes": outcomes,
         "bytes": plan.size,
+        "evidence": {"documents": documents, "bytes": evidence.size, "kept_all": evidence.kept_all},
         "rejudgeable": plan.rejudgeable,
         "kept": [{"run": kept.run, "why": kept.why} for kept in plan.kept],
     }
@@ -102,3 +139,13 @@ def _format_text(plan: PrunePlan, rules: RetentionRules, outcomes: int, *, delet
         yield f"`assay rejudge` {verb} judge {runs} of them no more; their outcomes stay in history"
     if outcomes:
         yield "a check that counts growth since its last pass counts from zero when a run of that time is judged again"
+
+
+def _format_evidence(plan: EvidencePlan, rules: RetentionRules, documents: int, *, deleted: bool) -> Iterator[str]:
+    if plan.kept_all:
+        yield f"kept all evidence: {plan.kept_all}"
+    elif rules.evidence_days is not None:
+        size = f"{format_count(documents, 'document')} of evidence, {plan.size / 1e6:.1f} MB"
+        yield f"{size}{'' if deleted else '; nothing is deleted without --yes'}"
+        if documents:
+            yield "nothing can judge them again; no run, outcome or entry that stays refers to them"
