@@ -15,7 +15,7 @@ from bench.collective_stages import measure_gate, measure_rails, measure_scale_s
 from bench.measurement import Measurement
 
 SIZES = (64, 512, 2048)
-SEARCHES = {64: 400, 512: 100, 2048: 40}
+SEARCHES = {64: 400, 512: 100, 2048: 20}
 """How many searches by size: enough for a share of 98 % to be no chance."""
 Plant = Callable[[SimulatedFabric], None]
 SearchMethod = Callable[[SimulatedFabric], set[str]]
