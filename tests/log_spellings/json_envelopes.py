@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from log_spellings.envelopes import Envelope, Lines, boot, iso
+from log_spellings.envelopes import Envelope, Lines, boot, each, iso
 from log_spellings.events import BOOT_ID, HOST, Line
 
 
@@ -87,6 +87,24 @@ def _opentelemetry(line: Line) -> dict[str, Any]:
     return {"timeUnixNano": nanos, "body": {"stringValue": line.text}, "resource": {"host": HOST}}
 
 
+def _otlp(lines: Lines) -> Any:
+    """Return OpenTelemetry's own form, which names the host once, beside its lines."""
+    records = [
+        {"timeUnixNano": str(int(line.at.timestamp() * 1e6) * 1000), "body": {"stringValue": line.text}}
+        for line in lines
+    ]
+    resource = {"attributes": [{"key": "host.name", "value": {"stringValue": HOST}}]}
+    return {"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": {}, "logRecords": records}]}]}
+
+
+def _csv(head: str, form: Callable[[Line], str]) -> Callable[[Lines], str]:
+    return lambda lines: "".join(f"{row}\n" for row in [head, *map(form, lines)])
+
+
+def _quoted(line: Line) -> str:
+    return line.text.replace('"', '""')
+
+
 def _dmesg(lines: Lines) -> Any:
     return {"dmesg": [{"pri": line.level, "time": line.uptime, "msg": line.text} for line in lines]}
 
@@ -111,6 +129,18 @@ JSON_ENVELOPES = (
     Envelope("json-cloudwatch", _document(_cloudwatch, 4), "zone"),
     Envelope("json-insights", _document(_insights), "zone", HOST),
     Envelope("json-opentelemetry", _lines(_opentelemetry), "zone", HOST),
+    Envelope("json-otlp", _document(_otlp), "zone", HOST),
+    Envelope("logcli", each(lambda x: f'{iso(x)[:-6]}Z {{host="{HOST}", job="k"}} {x.text}'), "zone", HOST),
+    Envelope("logcli-host", each(lambda x: f'{iso(x)[:-6]}Z {{host="{HOST}"}} {x.text}'), "zone", HOST),
+    Envelope(
+        "csv-datadog",
+        _csv("Date,Host,Service,Message", lambda x: f'"{iso(x)[:-6]}Z","{HOST}","kernel","{_quoted(x)}"'),
+        "zone",
+        HOST,
+    ),
+    Envelope(
+        "csv-splunk", _csv('"_time",host,"_raw"', lambda x: f'"{iso(x)}",{HOST},"{boot(x)} {_quoted(x)}"'), "zone", HOST
+    ),
     Envelope("json-dmesg", _document(_dmesg, 3), "boot"),
     Envelope("json-strings", _document(lambda lines: [f"{boot(line)} {line.text}" for line in lines]), "boot"),
 )

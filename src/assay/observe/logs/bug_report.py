@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from assay.model.log_message import LogMessage
+from assay.observe.logs.line_envelope import split_line
 
 HEADING = b"NVIDIA bug report log file"
 RULE = b"____________________________________________"
 """The line between two sections."""
 ReadSection = Callable[[Iterable[bytes]], Iterator[LogMessage]]
+
+
+def find_date(sample: Sequence[bytes], otherwise: datetime) -> datetime:
+    """Return when a report was made, as its first lines say; a time in it may name no year."""
+    lines = (line.decode(errors="replace") for line in sample if line.startswith(b"Date: "))
+    wall = next((at for line in lines if (at := split_line(line.removeprefix("Date: "), otherwise).wall)), None)
+    return otherwise if wall is None else datetime.fromtimestamp(wall, UTC)
 
 
 def is_bug_report(sample: Sequence[bytes]) -> bool:

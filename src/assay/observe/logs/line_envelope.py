@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from assay.model.log_message import LogMessage
 from assay.model.texts.node_sets import NODE_SET
@@ -107,12 +107,17 @@ def _take_syslog(envelope: Envelope, found: Match) -> None:
     if year:
         envelope.wall = parse_ctime(f"x {day} {clock} {year}", envelope.written_at)
     else:
-        envelope.wall = parse_syslog_time(f"{day} {clock}", envelope.written_at)
+        told = datetime.fromtimestamp(envelope.wall[0], UTC) if envelope.wall else envelope.written_at
+        envelope.wall = parse_syslog_time(f"{day} {clock}", told)
 
 
 def _take_epoch(envelope: Envelope, found: Match) -> None:
     envelope.names_host = True
     envelope.wall = parse_epoch(found["stamp"])
+
+
+def _take_labels(envelope: Envelope, found: Match) -> None:
+    envelope.host = next((host for name, host in LABEL.findall(found[0]) if name in HOST_LABELS), envelope.host)
 
 
 def _take_host(envelope: Envelope, found: Match) -> None:
@@ -129,6 +134,8 @@ FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ft
 LEVEL = r"(?:emerg|alert|crit|err|warn|notice|info|debug)"
 DELTA = r"(?: +<[^>]*>)?"
 DATA_5424 = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
+LABEL = re.compile(r'([\w.]{1,64})="([^"]{0,255})"')
+HOST_LABELS = {"host", "hostname", "node", "node_name", "nodename", "instance"}
 WORD = r'[^\s:\[\]<>|"]+'
 LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     (re.compile(pattern), take)
@@ -154,6 +161,7 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (r"(?P<stamp>1\d{9}(?:\.\d{1,9}|\d{9}|\d{6}|\d{3})?)(?![\d.])[ :]?", _take_epoch),
         (r"std(?:out|err) [FP] ", _take_nothing),
         (r"\d{1,9}[:-] *(?=[\[<])", _take_nothing),
+        (rf"\{{(?:{LABEL.pattern},? ?)+\}} ?", _take_labels),
         (r"\[(?P<host>pod/[^\]]+)\] ?", _take_host),
         (r"(?:_?[A-Z_]+=|data: )", _take_nothing),
         (r"""[\s>|*"'`=,+\u200e\u200f\ufeff-]+""", _take_nothing),

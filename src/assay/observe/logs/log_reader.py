@@ -10,7 +10,8 @@ from assay.model.errors import AssayError
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 from assay.model.texts.node_sets import expand_names
-from assay.observe.logs.bug_report import is_bug_report, read_sections
+from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
+from assay.observe.logs.csv_form import CSV_FORM
 from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
@@ -36,7 +37,7 @@ SAMPLE_LINES = 200
 """Lines by which the form of a log is detected."""
 MIN_FORM_SHARE = 0.5
 SHOWN_LENGTH = 200
-RECORD_FORMS: Sequence[LogForm] = (EXPORT_FORM, VERBOSE_FORM)
+RECORD_FORMS: Sequence[LogForm] = (EXPORT_FORM, VERBOSE_FORM, CSV_FORM)
 
 
 class LogReader:
@@ -89,7 +90,8 @@ class LogReader:
 
     def _read_pieces(self, sample: list[bytes], pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         if is_bug_report(sample):
-            faults_only = self._query._replace(every=False)
+            made_at = find_date(sample, self._query.written_at)
+            faults_only = self._query._replace(every=False, written_at=made_at)
             yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, faults_only))
             return
         if has_host_blocks(sample):

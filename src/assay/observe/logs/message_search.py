@@ -47,7 +47,7 @@ class MessageSearch:
 
     def is_one_fault(self, text: str) -> bool:
         """Whether a message begins as those of faults do, and holds no further one: quick, and false too often."""
-        return self.may_name_fault(text) and not may_be_joined(text)
+        return self._heads.match(text) is not None and not may_be_joined(text)
 
     def names_fault(self, text: str) -> bool:
         """Whether a message names a fault, announces an XID without its number, or begins to tell one."""

@@ -14,7 +14,10 @@ TIMES = (
     *("timeUnixNano", "observedTimeUnixNano", "TimeGenerated"),
 )
 UPTIMES: tuple[str, ...] = ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP")
-HOSTS = ("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream")
+HOSTS = (
+    *("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream"),
+    *("host.name", "k8s.node.name"),
+)
 LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonPayload", "fields")
 """Objects beside a message that say where it comes from."""
 SHORTEST_TIME = len("2026-11-21T18:00")
@@ -33,7 +36,9 @@ class RecordContext(NamedTuple):
     def extend(self, record: Mapping[str, Any]) -> RecordContext:
         """Return the context within a record."""
         labels = [record[name] for name in LABELS if isinstance(record.get(name), Mapping)]
-        places = [record, *labels, *(one["labels"] for one in labels if isinstance(one.get("labels"), Mapping))]
+        within = [_pair_attributes(one.get("attributes")) for one in labels]  # OpenTelemetry's resource
+        within += [one["labels"] for one in labels if isinstance(one.get("labels"), Mapping)]
+        places = [record, *labels, *within]
         wall = next((stamp for name in TIMES if (stamp := _parse_time(record.get(name)))), self.wall)
         host = next((host for place in places if (host := _find_host(place))), self.host)
         boot, program = _text(record.get("_BOOT_ID")) or self.boot, _find_program(record) or self.program
@@ -74,6 +79,16 @@ def _find_uptime(record: Mapping[str, Any]) -> ParsedStamp | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < EARLIEST_EPOCH:
         return None
     return float(seconds), f"boot+{seconds:.6f}s"
+
+
+def _pair_attributes(attributes: Any) -> dict[str, Any]:
+    """Return the texts of a list such as `[{"key": "host.name", "value": {"stringValue": …}}]`, {} for all else."""
+    pairs = attributes if isinstance(attributes, list) else []
+    return {
+        str(one.get("key")): one["value"].get("stringValue")
+        for one in pairs
+        if isinstance(one, Mapping) and isinstance(one.get("value"), Mapping)
+    }
 
 
 def _find_host(place: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.log_message import LogMessage, replace_unencodable
@@ -23,7 +24,8 @@ class RecordSearch:
     """Finds the messages in records that may name a fault, or every message."""
 
     def __init__(self, query: LogQuery) -> None:
-        self._every, self._search = query.every, MessageSearch(query.matcher, query.written_at)
+        self._every, self._written_at = query.every, query.written_at
+        self._search = MessageSearch(query.matcher, query.written_at)
 
     def find_messages(self, record: Any) -> Iterator[LogMessage]:
         """Yield the messages of one record. What a record says in two of its fields is one message."""
@@ -70,6 +72,8 @@ class RecordSearch:
 
     def _read_text(self, text: str, around: RecordContext, name: str) -> Iterator[LogMessage]:
         is_message = name in MESSAGES
+        told = datetime.fromtimestamp(around.wall[0], UTC) if around.wall else self._written_at
+        self._search.written_at = told  # by which a time without a year is read
         for line in text.splitlines():
             messages = self._search.find_messages(line)
             if not messages and self._every and is_message and line.strip():

@@ -40,7 +40,7 @@ def parse_ctime(text: str, _written_at: datetime) -> ParsedStamp:
 def parse_syslog_time(text: str, written_at: datetime) -> ParsedStamp:
     """Parse `Nov 21 18:00:00`, the form of RFC 3164 and of journalctl by default, also with a fraction."""
     month, day, clock = text.split()
-    for year in range(written_at.year, written_at.year - 9, -1):
+    for year in range(written_at.year + 1, written_at.year - 9, -1):
         try:
             at = _at(year, month, int(day), clock)
         except ValueError:
