@@ -45,9 +45,17 @@ class KernelLogPattern(StrictModel):
 
 
 XID_PREFIX = "NVRM: Xid"
+NUMBER = "\0"
+"""Stands for a number of any length in the beginning of a message."""
+SXID_HEADS = tuple(
+    f"{name}{NUMBER}: {word}"
+    for name, word in (("nvidia-nvswitch", "SXid"), ("nvidia-nvswitch", "sxid"), ("NVIDIA-NVSWITCH", "SXID"))
+)
+_XID_ANNOUNCED = re.compile(r"(?i)NVRM: Xid|: SXid")
 _XID_NUMBER = re.compile(
-    r"NVRM: Xid \((?:PCI:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d{1,6})\b"
-    r"|SXid \((?:PCI:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b(?P<mild>, (?:Non-fatal|Severity|Data)\b)?"
+    r"(?:NVRM: Xid|nvrm: xid|NVRM: XID) \((?:PCI:|pci:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d{1,6})\b"
+    r"|(?:SXid|sxid|SXID) \((?:PCI:|pci:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b"
+    r"(?P<mild>, (?i:Non-fatal|Severity|Data)\b)?"
 )
 _LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid \([^)]*\): (?P<number>\d{1,6})$")
 _QUOTES = " \t\r\n\"'`|*>\\"
@@ -98,19 +106,21 @@ class KernelLogMatcher:
         self._known: dict[str, list[FaultMention]] = {}
         self._recovery_actions: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
         for name, action in (recovery_actions or {}).items():
-            self._recovery_actions.setdefault(action.xid, []).append((name, re.compile(action.text)))
-        compiled = [(name, line, re.compile(line.pattern)) for name, line in lines.items()]
+            self._recovery_actions.setdefault(action.xid, []).append((name, re.compile(action.text, re.IGNORECASE)))
+        compiled = [(name, line, re.compile(line.pattern, re.IGNORECASE)) for name, line in lines.items()]
         heads = {head for _, line, _ in compiled for head in line.begins}
         self.begins: tuple[str, ...] = tuple(sorted({XID_PREFIX, *heads}, key=lambda head: (-len(head), head)))
         words = {word for _, line, _ in compiled for word in line.holds}
         self.holds: tuple[str, ...] = tuple(sorted(words))
         self.patterns = tuple((name, regex) for name, line, regex in compiled if not (line.begins or line.holds))
-        self._head = re.compile("|".join(map(re.escape, self.begins)))
+        self._head = re.compile("|".join(map(re.escape, self.begins)), re.IGNORECASE)
         self._by_head = {
-            head: [(name, regex) for name, line, regex in compiled if head.startswith(tuple(line.begins))]
+            head.lower(): [(name, regex) for name, line, regex in compiled if head.startswith(tuple(line.begins))]
             for head in self.begins
         }
-        self._by_head[XID_PREFIX] = [  # an XID is told by its number: what begins as any line of the driver does is not
+        self._by_head[
+            XID_PREFIX.lower()
+        ] = [  # an XID is told by its number: what begins as any line of the driver does is not
             (name, regex) for name, line, regex in compiled if XID_PREFIX in line.begins
         ]
         self._by_word = [
@@ -118,13 +128,13 @@ class KernelLogMatcher:
         ]
 
     def prefix_regex(self) -> str:
-        """Return a regular expression for the beginnings of messages, grouped by first letter for speed."""
-        first: dict[str, list[str]] = {}
-        for head in self.begins:
-            first.setdefault(re.escape(head[0]), []).append(re.escape(head[1:]))
-        first.setdefault("n", []).append(r"vidia-nvswitch\d+: SXid")
-        alternatives = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in first.items())
-        return f"(?=[{''.join(first)}])(?:{alternatives})"
+        """Return a regular expression for the beginnings of messages, as a tree for speed.
+
+        Some collectors write all in lower case: each beginning counts in that case too.
+        """
+        heads = {*self.begins, *map(str.lower, self.begins), *SXID_HEADS}
+        first = "".join(sorted({re.escape(head[0]) for head in heads}))
+        return f"(?=[{first}]){_join_as_tree(heads)}".replace(NUMBER, r"\d+")
 
     def find_faults(self, text: str) -> Sequence[FaultMention]:
         """Return the faults that a message names. `text` is without time, host and level."""
@@ -149,10 +159,10 @@ class KernelLogMatcher:
 
     def _match_faults(self, text: str) -> list[FaultMention]:
         found = []
-        if "Xid (" in text and (number := _XID_NUMBER.search(text)):
+        if "xid (" in text.lower() and (number := _XID_NUMBER.search(text)):
             found.append(self._xid_mention(number, text))
         head = self._head.match(text)
-        classes = self._by_head[head[0]] if head else ()
+        classes = self._by_head[head[0].lower()] if head else ()
         if classes:
             found += _class_mentions(classes, text)
         for word, classes in self._by_word:
@@ -174,9 +184,20 @@ class KernelLogMatcher:
         return name if not self._numbers or name in self._numbers else unknown
 
 
+def _join_as_tree(words: Collection[str]) -> str:
+    """Return a regular expression for words, as a tree of letters. A word stands for all that begin with it."""
+    if "" in words:
+        return ""
+    rest: dict[str, set[str]] = {}
+    for word in sorted(words):
+        rest.setdefault(word[0], set()).add(word[1:])
+    branches = [re.escape(letter) + _join_as_tree(ends) for letter, ends in rest.items()]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
 def is_truncated_xid(text: str) -> bool:
     """Whether a message announces an XID or SXID without its number."""
-    return ("NVRM: Xid" in text or ": SXid" in text) and _XID_NUMBER.search(text) is None
+    return _XID_ANNOUNCED.search(text) is not None and _XID_NUMBER.search(text) is None
 
 
 def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:

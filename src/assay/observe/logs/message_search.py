@@ -13,6 +13,13 @@ from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, 
 
 XID_ANYWHERE = rb"Xid \("
 XID_HEAD = re.compile(r"NVRM: Xid|nvidia-nvswitch\d+: SXid")
+QUOTE = re.compile(r"""["'`\\]+$""")
+FIELD = re.compile(
+    r"""(?:^|[,;|\t]|["'],\ |[\w"']=|["']\s*:\s*|(?:^|[{,-])\s*[\w.@-]+:\s*|[]>{[*+\#-]\s*|^\s*\d+[.)]\s*)$"""
+)
+"""What stands before a value in a record or a list: `msg=`, `"log": `, `n1,`, `- log: `."""
+PROSE = "prose"
+"""The program of a message that somebody quotes in a text, where no program wrote it."""
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
 
@@ -43,7 +50,7 @@ class MessageSearch:
 
     def may_name_fault(self, text: str) -> bool:
         """Whether a message begins as those of faults do, or names an XID anywhere."""
-        return self._heads.match(text) is not None or ("Xid (" in text and self.names_fault(text))
+        return self._heads.match(text) is not None or ("xid (" in text.lower() and self.names_fault(text))
 
     def is_one_fault(self, text: str) -> bool:
         """Whether a message begins as those of faults do, and holds no further one: quick, and false too often."""
@@ -96,13 +103,27 @@ class MessageSearch:
             envelope = read_envelope(line, start, self.written_at)
             if envelope.is_clean:
                 return envelope.make_message(text)
-            others.append(envelope.make_message(text))
+            message = envelope.make_message(text)
+            others.append(message if envelope.is_stamped or not _is_quoted(line[:start]) else _mark_prose(message))
         if others:
             return others[0]
         if self.names_fault(line):
             message = split_line(line, self.written_at)
             return message if self.names_fault(message.text) else LogMessage(line)
         return None
+
+
+def _is_quoted(before: str) -> bool:
+    """Whether the text before a message ends with words and a quote: somebody tells of the message, or searches for it.
+
+    The value of a field in a record, such as `msg="NVRM: …`, is none.
+    """
+    quote = QUOTE.search(before)
+    return quote is not None and FIELD.search(before[: quote.start()]) is None
+
+
+def _mark_prose(message: LogMessage) -> LogMessage:
+    return message._replace(program=message.program if not message.is_of_kernel else PROSE)
 
 
 def unescape(text: str) -> str:

@@ -49,7 +49,7 @@ def faults(
         raise AssayError(
             f"names a fault that I cannot count: {document['uncounted']!r}",
             where="standard input" if file == "-" else file,
-            fix="read that line: it is cut off, or another program than the kernel wrote it",
+            fix="read that line: it is cut off, another program than the kernel wrote it, or a text quotes it",
         )
 
 

@@ -1,0 +1,95 @@
+"""A text that quotes a message is no log: exit code 2. A record or a ticket that holds one is read, in any case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from assay.model.errors import AssayError
+from assay.observe.recordings.recording_reader import read_recordings
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=x, GPU has fallen off the bus."
+STAMPED = f"[ 1040.501233] {XID}"
+
+TEXTS = [
+    f"If the log says `{XID}` reboot the node.",
+    f'print("{XID}")',
+    f"    line = '{XID}'",
+    f'assert classify("{XID}") == "reboot"',
+    f'The driver then says: "{XID}"',
+    f'Look for lines such as these, "{XID}", and drain the node.',
+    f'grep "{XID}" /var/log/syslog',
+    f'echo hello; logger -t test "{XID}"',
+    f'{{"rule": {{"description": "If you see `{XID}` call us"}}}}',
+]
+RECORDS = [
+    XID,
+    f"> {XID}",
+    f"> `{XID}`",
+    f"- `{XID}`",
+    f"1. `{XID}`",
+    f"```\n{XID}\n```",
+    f"The node is gone, see:\n\n    {STAMPED}\n",
+    f"We saw `{STAMPED}` today.",
+    f"Log: `{XID}`",
+    f'level=error host=n1 msg="{XID}"',
+    f'"n1","kernel","{XID}"',
+    f"n1,kernel,'{XID}'",
+    f'n1\tkernel\t"{XID}"',
+    f'  "message": "{XID}",',
+    f"{{'host': 'n1', 'message': '{XID}'}}",
+    f'["usb 1-1: new", "{XID}"]',
+    f'- message: "{XID}"',
+    f'{{host: n1, message: "{XID}"}}',
+    f"Warning  XidDetected  17m  kernel-monitor, n1  {XID}",
+    f'{{"time": "2026-11-21T18:00:00Z", "log": "level=error msg=\\"{XID}\\""}}',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_that_quotes_a_message_names_a_fault_that_cannot_be_counted(text, tell, tmp_path, catalog):
+    document = tell(text)
+    assert document["faults"] == []
+    assert XID in document["uncounted"]
+    with pytest.raises(AssayError):
+        read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
+
+
+@pytest.mark.parametrize("text", RECORDS)
+def test_a_record_or_a_ticket_that_holds_a_message_is_read(text, tell):
+    document = tell(text)
+    assert [(fault["fault"], fault["subject"]) for fault in document["faults"]] == [("gpu.xid.79", "0000:3b:00")]
+    assert document["uncounted"] == ""
+
+
+@pytest.mark.parametrize("change", [str.lower, str.upper])
+@pytest.mark.parametrize("before", ["", "[  100.000000] ", "Nov 21 18:00:00 n1 kernel: ", "acme|warn|"])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (XID, "gpu.xid.79"),
+        ("nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 33 egress", "nvswitch.sxid.12028"),
+        (
+            "NVRM: Xid (PCI:0000:1b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+            "gpu.xid.154.reset",
+        ),
+    ],
+)
+def test_xids_are_read_in_any_case_of_letters(change, before, text, name, tell):
+    document = tell(*[f"{before}usb 1-1: new device"] * 3, before + change(text))
+    assert [fault["fault"] for fault in document["faults"]] == [name]
+
+
+def test_an_xid_in_lower_case_that_breaks_off_is_never_no_fault(tell):
+    assert "xid (pci" in tell("[ 10.5] usb 1-1: new device", "[ 11.5] nvrm: xid (pci:0000:3d:00): ")["uncounted"]
+
+
+LINES = yaml.safe_load((Path(__file__).parent / "one_line_each.yaml").read_text())
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_every_message_of_the_kernel_is_read_in_lower_case(name, tell):
+    document = tell("[ 10.5] usb 1-1: new device", f"[ 11.5] {LINES[name].lower()}", "[ 12.5] usb 1-1: gone")
+    assert [fault["fault"] for fault in document["faults"]] == [name]
