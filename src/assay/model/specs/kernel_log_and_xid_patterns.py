@@ -152,6 +152,8 @@ class KernelLogMatcher:
 
         The driver writes more after the number. A tool may have left that out, or the message breaks off.
         """
+        if text[-1:].isalpha():  # nearly every message
+            return False
         text = text.rstrip(_QUOTES)
         if not text[-1:].isdecimal() or not (found := _LAST_NUMBER.search(text)):
             return False
