@@ -38,6 +38,14 @@ def test_an_application_s_own_fault_asks_for_nothing(tmp_path):
     assert "gpu.xid.13 on 0000:1b:00: no action (application, informational)" in result.stdout
 
 
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_an_empty_log_says_nothing_of_a_node(content, tmp_path):
+    (tmp_path / "log").write_text(content)
+    result = run(str(tmp_path / "log"), "--fleet", str(ROOT))
+    assert isinstance(result.exception, AssayError), "which the command prints, with exit code 2"
+    assert "is empty" in str(result.exception)
+
+
 def test_a_line_that_cannot_be_counted_ends_with_an_error_that_shows_it(tmp_path):
     (tmp_path / "log").write_text("[ 10.5] usb 1-1: new\n[ 11.5] NVRM: Xid (PCI:0000:1b\n")
     result = run(str(tmp_path / "log"), "--fleet", str(ROOT))

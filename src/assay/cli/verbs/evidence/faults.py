@@ -35,10 +35,13 @@ def faults(
     Kernel logs: dmesg, journalctl, syslog, and whatever wraps their lines (JSON, containers, several hosts).
     Event logs: ipmitool sel, ipmi-sel, racadm, iLO, Redfish. The format is detected.
 
-    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log cannot be read, or a line in it
-    names a fault that cannot be counted.
+    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log is empty or cannot be read, or a
+    line in it names a fault that cannot be counted.
     """
     document = classify_log(file, load_surrounding_catalog(fleet))
+    if not document["lines"]:
+        where = "standard input" if file == "-" else file
+        raise AssayError("is empty: there is nothing to judge", where=where, fix="look whether what wrote it failed")
     if format == "json":
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
     else:
