@@ -152,10 +152,8 @@ class KernelLogMatcher:
 
         The driver writes more after the number. A tool may have left that out, or the message breaks off.
         """
-        if text[-1:].isalpha():  # nearly every message
-            return False
-        text = text.rstrip(_QUOTES)
-        if not text[-1:].isdecimal() or not (found := _LAST_NUMBER.search(text)):
+        found = None if text[-1:].isalpha() else _LAST_NUMBER.search(text.rstrip(_QUOTES))
+        if found is None:
             return False
         return f"{'nvswitch.sxid.' if found['switch'] else 'gpu.xid.'}{found['number']}" in self._begun_numbers
 
