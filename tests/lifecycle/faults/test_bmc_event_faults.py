@@ -127,6 +127,14 @@ def test_an_xid_in_a_log_of_the_board_is_an_xid_of_that_part_at_the_drivers_time
     assert (switch.fault_class, switch.part) == ("nvswitch.sxid.20034", "NVSwitch_1")
 
 
+def test_a_whole_line_of_the_driver_in_an_entry_is_its_xid() -> None:
+    line = "NVRM: Xid (PCI:0000:3d:00): 79, pid=7, GPU has fallen off the bus."
+    message = f"The resource property GPU_SXM_3 Driver Event Message has detected errors of type '{line}'."
+    assert find_event_fault(CATALOG, "", message, "Critical") == ("gpu.xid.79", "0000:3d:00")
+    switch = "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 33"
+    assert find_event_fault(CATALOG, "", switch, "Critical") == ("nvswitch.sxid.12028", "0000:05:00.0")
+
+
 def test_lines_that_go_on_and_the_number_of_no_error_are_no_xids() -> None:
     at = "2026-11-20T11:00:05+00:00"
     names = [

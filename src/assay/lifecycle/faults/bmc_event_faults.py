@@ -36,6 +36,8 @@ DRIVER_MESSAGE = re.compile(
     r"'\[(?P<at>[^\]]{8,40})\]\[\d+\]\[(?P<flags>[0-9a-f]+)\] "
     r"(?P<kind>S?XID) (?P<number>\d{1,6})\b(?P<text>[^']*)"
 )
+DRIVER_LINE = re.compile(r"(?:NVRM: Xid|nvidia-nvswitch\d+: SXid) \(")
+"""A whole line of the driver in an entry: `… has detected errors of type 'NVRM: Xid (PCI:0000:3d:00): 79, …'`."""
 MAX_READ_LENGTH = 1500
 """Characters of a message that are read."""
 _DRIVER_TIME = "%a %b %d %H:%M:%S UTC %Y"
@@ -64,7 +66,7 @@ def find_event_fault(catalog: FaultCatalog, message_id: str, message: str, sever
     megabyte of it.
     """
     message = message[:MAX_READ_LENGTH]
-    if found := _find_driver_message(message):
+    if found := _find_driver_line(catalog, message) or _find_driver_message(message):
         return found
     name = "" if severity == "OK" else match_sel_event(catalog, message_id, message, severity)
     return (name, "") if name else None
@@ -100,6 +102,13 @@ def drop_told_by_host(
         known = unplaced if one.part in places else anywhere
         if not one.part or (one.fault_class not in known and (one.fault_class, one.part) not in told):
             yield one
+
+
+def _find_driver_line(catalog: FaultCatalog, message: str) -> tuple[str, str] | None:
+    """Return the XID or SXID in a whole line of the driver, as the kernel's log has it, and the part."""
+    line = DRIVER_LINE.search(message)
+    mentions = catalog.kernel_log_matcher.find_faults(message[line.start() :].rstrip(" '\".")) if line else ()
+    return next(((one.name, one.pci[:MAX_PART_LENGTH]) for one in mentions), None)
 
 
 def _find_driver_message(message: str) -> tuple[str, str] | None:
