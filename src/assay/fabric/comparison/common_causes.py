@@ -5,6 +5,7 @@ A transceiver, a rack without power, a bundle of cables, a moved node, a switch:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -16,6 +17,9 @@ from assay.fabric.comparison.shared_plugs import merge_lost_plugs, merge_moved_p
 MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS, MIN_SWITCH_CABLES = 3, 3, 4
 """From so many missing devices in a rack, swaps between the same switches, or missing cables of a switch on, there is
 one common cause."""
+
+ADAPTER_OF_HOST = re.compile(r"(?P<host>\S+)(?:[ :/](?=\S*\d)[\w-]+|[-.]ib\d+)")
+"""How adapters name their host, for grouping only. What a host is called is in `specs/adapter-names/`."""
 
 
 def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRepair]:
@@ -132,6 +136,16 @@ def _merge_moved_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingR
             )  # fmt: skip
 
 
+def _merge_new_hosts(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several adapters that the design lacks and that name the same host: one new node. No two have the same name."""
+    for (host,), members in _group(found, "device-unknown", _list_own_host):
+        if len({member.device for member in members}) == len(members) > 1:
+            yield CablingRepair(
+                members, f"new/{host}", f"Node that is not in the design: {host}, {len(members)} adapters",
+                f"{host} was added to the fabric, and not to the design",
+            )  # fmt: skip
+
+
 def _merge_trays(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Many links between one node and one box down, as between a compute tray and a switch tray of an NVLink rack."""
     for (node, box), members in _group(found, "missing", _list_node_and_box):
@@ -192,6 +206,12 @@ def _list_own_rack(discrepancy: CablingDiscrepancy) -> list[tuple[str, str]]:
     return [(own.site, own.rack)] if own else []
 
 
+def _list_own_host(discrepancy: CablingDiscrepancy) -> list[tuple[str]]:
+    """Return the host that an adapter names before its own name, as `n0001 mlx5_0` or `n0001-ib0`."""
+    found = ADAPTER_OF_HOST.fullmatch(discrepancy.device)
+    return [(found["host"],)] if found and found["host"].partition(".")[0] != "localhost" else []
+
+
 def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, ...]]:
     """Return the two or three switches between which cables are exchanged, none for a swap on one switch."""
     names = sorted({end.device for end in discrepancy.ends if not end.node})
@@ -201,6 +221,6 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 MERGES = (
     _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, _merge_uplinks, merge_lost_plugs,
     _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_adapters, _merge_trays,
-    _merge_switches,
+    _merge_switches, _merge_new_hosts,
 )  # fmt: skip
 """The common causes, the surest first."""

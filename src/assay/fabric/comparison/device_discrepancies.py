@@ -71,10 +71,12 @@ def report_misplaced_devices(
             found.append(_report_moved_in(permutation, _make_pairs(explained[index], resolver), left, resolver))
         else:
             new[resolver.topology.devices[place].node or place].append(index)
-    for indexes in new.values():
+    moved = dict(permutation.moves[0] for permutation in permutations if not permutation.closed)
+    for unit, indexes in new.items():
         places = {guid: place for index in indexes for guid, place in permutations[index].places.items()}
         pairs = _make_pairs([pair for index in indexes for pair in explained[index]], resolver)
-        found.append(_report_replaced(places, pairs, resolver))
+        report = _report_new_in_left_place(unit, moved[unit], places, pairs, resolver) if unit in moved else None
+        found.append(report or _report_replaced(places, pairs, resolver))
     return found
 
 
@@ -144,8 +146,35 @@ def _report_moved_in(
     facts.append(f"{name} itself is not in the fabric")
     if empty:
         facts.append(f"the place of {_format_unit(first, resolver)} is empty")
-    fix = f"put every device back into its place; or, if {name} was replaced on purpose, write the GUIDs as found"
-    return CablingDiscrepancy("device-replaced", (*pairs, *empty), "; ".join(facts), (fix,), name)
+    is_node = gone not in resolver.topology.devices
+    change = "name the nodes in the design as they stand" if is_node else "write the GUIDs as found"
+    fix = f"put every device back into its place; or, if {name} was replaced on purpose, {change}"
+    return CablingDiscrepancy(
+        "device-replaced", (*pairs, *empty), "; ".join(facts), (fix,), name,
+        gone=tuple(resolver.topology.cables_of_node(gone)) if is_node else (),
+    )  # fmt: skip
+
+
+def _report_new_in_left_place(
+    unit: str, now: str, places: Mapping[str, str], pairs: tuple[CablePair, ...], resolver: EndResolver
+) -> CablingDiscrepancy:
+    """Report something new in the place of a unit that is `now` in another's: the unit has its own GUIDs there."""
+    name = _format_name(unit, resolver)
+    new = _format_new(places, resolver)
+    summary = (
+        f"in the place of {_format_unit(unit, resolver)} is {new}, which the design lacks; {name} itself is in the"
+        f" place of {_format_unit(now, resolver)}, with its own GUIDs"
+    )
+    fix = f"put {name} back into its place; or, if that is intended, add {new} to the inventory and the design"
+    return CablingDiscrepancy("device-replaced", pairs, summary, (fix,), name)
+
+
+def _format_new(places: Mapping[str, str], resolver: EndResolver) -> str:
+    """Return what answers in places by the name that it announces, and its GUIDs."""
+    names = [device.name for guid in places if (device := resolver.discovery.devices.get(guid))]
+    hosts = {name.partition(" ")[0] for name in names}
+    announced = names[0] if len(set(names)) == 1 else hosts.pop() if len(hosts) == 1 else ", ".join(names)
+    return f"{announced} ({', '.join(places)})" if announced else ", ".join(places)
 
 
 def _report_replaced(
@@ -161,10 +190,20 @@ def _report_replaced(
     if len(devices) > 1:
         own_names = ", ".join(device.name.partition(" ")[2] for device in devices)
         summary = f"{'all adapters' if is_whole_node else own_names} of {where} have new GUIDs: {guids}"
+        summary += _tell_other_name(first.node, places, resolver) if is_whole_node else ""
     else:
         summary = f"in the place of {where} ({first.guid}) is a device with the GUID {guids}"
     fix = f"if {name} was replaced on purpose, write {guids} in its place"
     return CablingDiscrepancy("device-replaced", pairs, summary, (fix,), name)
+
+
+def _tell_other_name(node: str, places: Mapping[str, str], resolver: EndResolver) -> str:
+    """Return by what other name than the node's all of the adapters in its place call themselves, "" without one."""
+    devices = [resolver.discovery.devices.get(guid) for guid in places]
+    named = {device.name.partition(" ")[0] for device in devices if device and " " in device.name}
+    if len(named) != 1 or any(_is_same_name(name, node) for name in named):
+        return ""
+    return f"; they call themselves {named.pop()}: another node may stand there"
 
 
 def _format_name(unit: str, resolver: EndResolver) -> str:

@@ -47,6 +47,7 @@ class CablingDiscrepancy:
     - `cut_off`: designed cables whose state is unknown, because the discovery cannot reach them past this discrepancy.
     - `capacity_loss`: what the fabric lacks until the repair.
     - `box`, `module`, `plane`: the chassis that a dead chip, or a link without a plug, is in; its card and plane there.
+    - `gone`: the designed cables of a node that is nowhere, while another one stands in its place.
     - `leaves`: the leaf switches whose cables to other switches are among its cables.
     - `links_sharing_transceiver`: the other links that go down when the plugs are pulled.
     """
@@ -63,6 +64,7 @@ class CablingDiscrepancy:
     box: str = ""
     module: str = ""
     plane: int = 0
+    gone: tuple[Cable, ...] = ()
     leaves: tuple[LeafUplinks, ...] = ()
 
     @property

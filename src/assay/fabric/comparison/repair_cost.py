@@ -58,10 +58,11 @@ def measure_cost(discrepancies: Iterable[CablingDiscrepancy]) -> RepairCost:
     nodes_of: dict[frozenset[str], set[str]] = defaultdict(set)
     members = list(discrepancies)
     for one in members:
-        for cable in (*(pair.expected for pair in one.cables if pair.expected), *one.cut_off):
+        own = () if one.gone else one.cables  # the node that is gone loses its bandwidth, the others have theirs
+        for cable in (*(pair.expected for pair in own if pair.expected), *one.cut_off, *one.gone):
             designed[_join(cable)] += _gbps(cable)
             nodes_of[_join(cable)] |= {end.node for end in cable.ends if end.node}
-        for pair in one.cables:
+        for pair in own:
             if pair.observed:  # a device in another's place still has the cables of that place
                 joined = pair.expected if one.kind in IN_PLACE_KINDS and pair.expected else pair.observed
                 seen[_join(joined)] += _gbps(pair.observed)
