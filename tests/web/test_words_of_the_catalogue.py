@@ -33,6 +33,11 @@ def test_the_words_of_a_class_bring_its_informational_lines():
     assert KernelLogFilter().rate_record(record("acme: widget 7 gone")) == 0
 
 
+def test_a_beginning_with_a_number_is_sought_by_its_longest_text():
+    words = list_kernel_words(catalog(pattern=r"gone", begins=["{<number>}[acme]"]))
+    assert words == ["}[acme]"]
+
+
 def test_a_class_that_names_no_words_brings_every_line():
     assert KernelLogFilter(list_kernel_words(catalog(pattern=r"acme.*gone"))).rate_record(record("acme 7 gone")) == 2
 

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from assay.controller.ingest.fault_recording import record_flood
 from assay.model.errors import AssayError
 from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.specs.kernel_log_and_xid_patterns import NUMBER
 from assay.web.app_state import AppState
 from assay.web.batch_validation import BatchRefused, parse_batch
 from assay.web.delivery_budget import DeliveryBudget
@@ -99,5 +100,6 @@ class AgentRoutes:
 def list_kernel_words(catalog: FaultCatalog) -> list[str]:
     """Return the literal texts by which an agent finds the catalogue's kernel lines; "" if a pattern has none."""
     patterns = [fault.kernel_log_pattern for fault in catalog.classes.values() if fault.kernel_log_pattern]
-    words = {word for pattern in patterns for word in (*pattern.begins, *pattern.holds)}
+    begins = {max(head.split(NUMBER), key=len) for pattern in patterns for head in pattern.begins}
+    words = begins | {word for pattern in patterns for word in pattern.holds}
     return sorted(words | ({""} if any(not (pattern.begins or pattern.holds) for pattern in patterns) else set()))

@@ -30,7 +30,7 @@ class KernelLogPattern(StrictModel):
     """Messages that match the regular expression `pattern`. Its groups `pci` or `part` name the affected part.
 
     Every such message must begin with one of `begins`, or contain one of `holds`: logs are searched for these first.
-    Without either, every line is matched, which is correct and slow.
+    `<number>` in `begins` stands for any number. Without either, every line is matched, which is correct and slow.
     """
 
     pattern: RegexText
@@ -45,7 +45,7 @@ class KernelLogPattern(StrictModel):
 
 
 XID_PREFIX = "NVRM: Xid"
-NUMBER = "\0"
+NUMBER = "<number>"
 """Stands for a number of any length in the beginning of a message."""
 SXID_HEADS = tuple(
     f"{name}{NUMBER}: {word}"
@@ -113,15 +113,16 @@ class KernelLogMatcher:
         words = {word for _, line, _ in compiled for word in line.holds}
         self.holds: tuple[str, ...] = tuple(sorted(words))
         self.patterns = tuple((name, regex) for name, line, regex in compiled if not (line.begins or line.holds))
-        self._head = re.compile("|".join(map(re.escape, self.begins)), re.IGNORECASE)
-        self._by_head = {
-            head.lower(): [(name, regex) for name, line, regex in compiled if head.startswith(tuple(line.begins))]
+        each = (f"({re.escape(head)})".replace(NUMBER, r"\d+") for head in self.begins)
+        self._head = re.compile("|".join(each), re.IGNORECASE)
+        # An XID is told by its number: what begins as any line of the driver does is not.
+        self._by_head = [
+            [
+                (name, regex)
+                for name, line, regex in compiled
+                if (XID_PREFIX in line.begins if head == XID_PREFIX else head.startswith(tuple(line.begins)))
+            ]
             for head in self.begins
-        }
-        self._by_head[
-            XID_PREFIX.lower()
-        ] = [  # an XID is told by its number: what begins as any line of the driver does is not
-            (name, regex) for name, line, regex in compiled if XID_PREFIX in line.begins
         ]
         self._by_word = [
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
@@ -162,7 +163,7 @@ class KernelLogMatcher:
         if "xid (" in text.lower() and (number := _XID_NUMBER.search(text)):
             found.append(self._xid_mention(number, text))
         head = self._head.match(text)
-        classes = self._by_head[head[0].lower()] if head else ()
+        classes = self._by_head[(head.lastindex or 0) - 1] if head else ()
         if classes:
             found += _class_mentions(classes, text)
         for word, classes in self._by_word:
