@@ -128,12 +128,13 @@ class KernelLogMatcher:
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
 
-    def prefix_regex(self) -> str:
+    def prefix_regex(self, *, in_lower_case: bool = False) -> str:
         """Return a regular expression for the beginnings of messages, as a tree for speed.
 
-        Some collectors write all in lower case: each beginning counts in that case too.
+        Some collectors write all `in_lower_case`: then each beginning counts in that case too, as those of XIDs always
+        do.
         """
-        heads = {*self.begins, *map(str.lower, self.begins), *SXID_HEADS}
+        heads = {*self.begins, XID_PREFIX.lower(), *SXID_HEADS, *(map(str.lower, self.begins) if in_lower_case else ())}
         first = "".join(sorted({re.escape(head[0]) for head in heads}))
         return f"(?=[{first}]){_join_as_tree(heads)}".replace(NUMBER, r"\d+")
 

@@ -137,10 +137,12 @@ class KernelLineSearch:
         self._form, self._tally, self._every = form, query.tally, query.every or bool(query.matcher.patterns)
         self._wants_all = query.every
         self._messages = MessageSearch(query.matcher, query.written_at)
-        heads = query.matcher.prefix_regex().encode()
+        heads, lowered = (query.matcher.prefix_regex(in_lower_case=case).encode() for case in (False, True))
         self._words = [word.encode() for word in query.matcher.holds]
         if form:
+            self._prefix = re.compile(form.prefix)
             self._heads = re.compile(form.prefix + rb"(?:" + heads + rb")")
+            self._heads_in_lower_case = re.compile(form.prefix + rb"(?:" + lowered + rb")")
             self._start = re.compile(rb"[" + form.first_bytes + rb"\r\n]")
             self._foreign = re.compile(rb"\n[^" + form.first_bytes + rb"\r\n]")
         self._xid = re.compile(XID_ANYWHERE)
@@ -188,7 +190,8 @@ class KernelLineSearch:
             return [match.start() for match in self._messages.head_bytes.finditer(chunk)]
         foreign = [] if self._start.match(chunk) else [0]
         foreign += [match.end() for match in self._foreign.finditer(chunk)]
-        offsets = [match.end() for match in self._heads.finditer(chunk)]
+        heads = self._heads_in_lower_case if self._is_in_lower_case(chunk) else self._heads
+        offsets = [match.end() for match in heads.finditer(chunk)]
         offsets += [match.end() for match in self._xid.finditer(chunk)]
         for word in self._words:
             offsets += [match.start() for match in re.finditer(re.escape(word), chunk)]
@@ -196,10 +199,26 @@ class KernelLineSearch:
 
     def _is_of_form(self, chunk: bytes) -> bool:
         """Whether some lines of a chunk, from all over it, are of the form."""
-        form, step = self._form, max(1, len(chunk) // PROBED_LINES)
-        for place in range(0, len(chunk), step):
-            start = chunk.find(b"\n", place) + 1 if place else 0
-            begins = (start or not place) and self._start.match(chunk, start) and chunk[start : start + 1].strip()
+        form = self._form
+        for start in probe_lines(chunk):
+            begins = self._start.match(chunk, start) and chunk[start : start + 1].strip()
             if form and begins and not form.line.match(chunk, start):
                 return False
         return True
+
+    def _is_in_lower_case(self, chunk: bytes) -> bool:
+        """Whether the messages of some lines of a chunk, from all over it, have no capitals."""
+        for start in probe_lines(chunk):
+            prefix, end = self._prefix.match(chunk, start), chunk.find(b"\n", start)
+            text = chunk[prefix.end() if prefix else start : end if end >= 0 else len(chunk)]
+            if text != text.lower():
+                return False
+        return True
+
+
+def probe_lines(chunk: bytes) -> Iterator[int]:
+    """Yield where some lines of a chunk start, from all over it."""
+    for place in range(0, len(chunk), max(1, len(chunk) // PROBED_LINES)):
+        start = chunk.find(b"\n", place) + 1 if place else 0
+        if start or not place:
+            yield start
