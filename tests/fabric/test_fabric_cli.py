@@ -95,6 +95,16 @@ def test_a_truncated_dump_exits_with_2(assay, dump, tmp_path):
     assert "could not tell" in out
 
 
+def test_a_prompt_is_named_and_changes_nothing(assay, dump, tmp_path):
+    (tmp_path / "dump").write_text("root@ufm:~# ibnetdiscover\n" + dump)
+    said = "line 1 is none of ibnetdiscover's and was skipped: 'root@ufm:~# ibnetdiscover'"
+    code, out, _ = assay("compare", "--design", "compute", "--from", str(tmp_path / "dump"))
+    assert (code, out.splitlines()[1:]) == (0, [f"  note: {said}"])
+    code, draft, err = assay("learn", "--from", str(tmp_path / "dump"))
+    assert (code, err) == (0, f"{tmp_path / 'dump'}: {said}\n")
+    assert yaml.safe_load(draft)["kind"] == "FabricDesign"
+
+
 def test_lost_packets_show_on_stderr_only(assay, dump, tmp_path):
     (tmp_path / "dump").write_text(dump)
     (tmp_path / "err").write_text(

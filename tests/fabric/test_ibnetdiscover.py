@@ -89,6 +89,21 @@ def test_oddities_met_in_practice_change_nothing(damage):
     assert (odd.cables, odd.devices, odd.problems) == (WHOLE.cables, WHOLE.devices, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        (DUMP, []),
+        ("admin@ufm:~$ ibnetdiscover\n" + DUMP, ["line 1: 'admin@ufm:~$ ibnetdiscover'"]),
+        (DUMP.replace("\n", "\r\n") + "\r\nroot@ufm:~# ", ["line 36: 'root@ufm:~# '"]),
+        (DUMP + "\x1b[0m" + 200 * "x", [f"line 35: '\\x1b[0m{76 * 'x'}'"]),
+    ],
+)
+def test_a_foreign_line_is_told_with_its_number(text, notes):
+    found = parse(text)
+    assert [note.replace(" is none of ibnetdiscover's and was skipped", "") for note in found.notes] == notes
+    assert not found.partial
+
+
 @given(st.integers(0, len(DUMP) - 1))
 def test_a_text_cut_anywhere_is_partial_or_lacks_nothing(length):
     cut = parse(DUMP[:length])

@@ -8,6 +8,7 @@ from random_mixes import RandomMix
 
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.comparison.comparison_text import format_comparison
 from assay.fabric.discovery import DiscoveredCable
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
@@ -48,6 +49,18 @@ def test_what_was_read_is_judged_for_what_it_covers(tree, spoil):
     comparison = compare_cabling(tree, read_topology(spoil(printed(tree, without_and_swapped(tree)))))
     assert sorted(one.kind for one in comparison.discrepancies) == ["missing", "swap"]
     assert len(make_cabling_tickets(comparison)) == 2
+
+
+def test_a_prompt_is_told_and_changes_no_verdict(tree):
+    text = printed(tree, as_built(tree))
+    comparison = compare_cabling(tree, read_topology(text + PROMPT * 6))
+    number = text.count("\n") + 1
+    note = f"line {number} is none of ibnetdiscover's and was skipped: 'admin@ufm-1:~$ ls'"
+    assert (comparison.verdict, len(comparison.notes)) == ("match", 6)
+    assert comparison.as_json()["notes"][0] == note
+    lines = format_comparison(comparison).splitlines()[1:]
+    assert (lines[0], len(lines)) == (f"  note: {note}", 5)
+    assert "2 more notes" in lines[-1]
 
 
 def test_a_cut_among_the_switches_leaves_what_neither_end_shows_unknown(tree):

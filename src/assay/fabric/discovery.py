@@ -140,7 +140,8 @@ class FabricDiscovery:
     """Every cable once and every device by GUID. With `problems`, which name what could not be read, it is `partial`.
 
     `facts` describe single ports, `events` are a fabric manager's, `temperatures` are those of devices (°C by GUID).
-    Many tools report none of the three.
+    Many tools report none of the three. `notes` name lines of the text that are not the tool's, such as a prompt.
+    Nothing is missing because of them.
     """
 
     cables: Sequence[DiscoveredCable]
@@ -149,6 +150,7 @@ class FabricDiscovery:
     facts: Mapping[PortId, PortFacts] = field(default_factory=dict)
     events: Sequence[FabricEvent] = ()
     temperatures: Mapping[str, float] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @property
     def partial(self) -> bool:

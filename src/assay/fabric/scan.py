@@ -152,7 +152,7 @@ def add_port_states(discovery: FabricDiscovery, evidence: EvidenceDocument) -> F
         return discovery  # the port health names the problem
     addresses = read_addresses(str(evidence.read("discovery", "text").value))
     states = resolve_port_guids(links, addresses).facts
-    return FabricDiscovery(discovery.cables, discovery.devices, discovery.problems, states)
+    return FabricDiscovery(discovery.cables, discovery.devices, discovery.problems, states, notes=discovery.notes)
 
 
 def _run(command: Sequence[str], deadline_s: float, *, exit_code_judges: bool = False) -> Mapping[str, object]:

@@ -13,6 +13,7 @@ from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.fabric.discovery import FabricDiscovery
     from assay.model.fleet import Fleet
 
 
@@ -53,6 +54,7 @@ def learn(
 
     with pause_gc():
         discovery = read_topology(read_dump(dump), read_dump(stderr) if stderr else "")
+        _print_notes(dump, discovery)
         known = _load_fleet_or_empty(fleet)
         listed = list_inventory_adapters(known) | (read_host_list(read_dump(hosts)) if hosts else {})
         adapters = find_hosts(discovery.devices.values(), find_adapter_names(known), listed)
@@ -99,6 +101,8 @@ def import_cabling_sheet(
     from assay.fabric.readers.format_detection import read_topology
 
     discovery = read_topology(read_dump(dump)) if dump else None
+    if dump and discovery:
+        _print_notes(dump, discovery)
     mapping = read_adapter_mapping(read_dump(adapters)) if adapters else {}
     text = read_dump(sheet)
     read = read_topology_file(text) if is_topology_file(text) else read_sheet(text)
@@ -110,6 +114,12 @@ def import_cabling_sheet(
         raise AssayError("no line of the sheet is a cable", where=str(sheet), fix="correct the lines listed above")
     print(draft.as_yaml(), end="")  # noqa: T201
     raise typer.Exit(1 if sheet_import.sheet.problems else 0)
+
+
+def _print_notes(dump: Path, discovery: FabricDiscovery) -> None:
+    """Tell on stderr which lines of a discovery were skipped."""
+    for note in discovery.notes:
+        print(f"{dump}: {note}", file=sys.stderr)  # noqa: T201
 
 
 def _load_fleet_or_empty(root: Path) -> Fleet:

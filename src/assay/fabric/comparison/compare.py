@@ -24,7 +24,8 @@ class FabricComparison:
     A cable is matching if it is in its place, and not below the designed rate as far as the rate was read. With
     `problems`, which name what the discovery lacks, the verdict is `partial`. Then `unknown` has the designed cables of
     which nothing can be told, `unrated` the ports whose rate was not read, and everything else is judged as ever: the
-    `discrepancies` hold whatever else was not discovered.
+    `discrepancies` hold whatever else was not discovered. `notes` name foreign lines in the discovery, which change no
+    verdict.
     """
 
     design: str
@@ -36,6 +37,7 @@ class FabricComparison:
     problems: tuple[str, ...] = ()
     unknown: Sequence[Cable] = ()
     unrated: frozenset[PortId] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def unknown_ports(self) -> frozenset[PortId]:
@@ -86,6 +88,7 @@ class FabricComparison:
             "discrepancies": [discrepancy.as_json() for discrepancy in self.discrepancies],
             "faults": self._list_faults(),
             "problems": list(self.problems),
+            "notes": list(self.notes),
             "unknown": [cable.as_json() for cable in self.unknown],
         }
 
@@ -106,8 +109,9 @@ def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> F
     size = len(topology.cables)
     matching = size - len(diff.expected) // 2 - len(diff.slow)
     return FabricComparison(
-        topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems), unknown, diff.unrated
-    )
+        topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems), unknown, diff.unrated,
+        tuple(discovery.notes),
+    )  # fmt: skip
 
 
 def _explain(

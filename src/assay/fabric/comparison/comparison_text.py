@@ -9,13 +9,16 @@ from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.comparison.repair_cost import measure_cost
 
-MAX_REPAIRS, MAX_MEMBERS = 20, 4
+MAX_REPAIRS, MAX_MEMBERS, MAX_NOTES = 20, 4, 4
 
 
 def format_comparison(comparison: FabricComparison) -> str:
-    """Return one line for a match, else a paragraph for each repair, the most costly first."""
+    """Return one line for a match, and one for each foreign line; else a paragraph for each repair, the worst first."""
     lines = [comparison.summary]
     lines += [f"  could not tell: {problem}" for problem in comparison.problems[:MAX_REPAIRS]]
+    lines += [f"  note: {note}" for note in comparison.notes[:MAX_NOTES]]
+    if len(comparison.notes) > MAX_NOTES:
+        lines.append(f"  and {len(comparison.notes) - MAX_NOTES} more notes like these: --format json")
     repairs = group_by_common_cause(comparison.discrepancies)
     for repair in repairs[:MAX_REPAIRS]:
         lines += ["", *_format_repair(repair)]

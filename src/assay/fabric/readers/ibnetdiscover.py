@@ -12,8 +12,8 @@ rate     = width "x" speed [ " s=" n " w=" n " v=" n ], "4xNDR" (-f adds the res
 
 A port belongs to the device above it. Each cable is printed twice, once at either device: an end without its other end
 shows that the text lost a part. Between tokens there may be blanks, tabs or nothing. Lines end in LF or CRLF. Records
-rate     = width "x" speed [ " s=" n " w=" n " v=" n ], "4xNDR" (-f adds the rest)
-something was overwritten.
+may follow each other without a blank line. `noise` is any other line, such as a prompt: `notes` names each. Within a
+record it means that something was overwritten.
 
 The tool prints switches before adapters, so a text that is cut off among the switches has open cables to adapters. A
 text in another order is read too, but a cut could go unnoticed.
@@ -102,7 +102,7 @@ def _line_by_line(text: str, stderr: str) -> FabricDiscovery:
     if len(unsystematic) < len(reader.devices):
         problems += [LocalProblem(f"{guid} has no line sysimgguid=, though others have") for guid in unsystematic]
     cables = join_ends(reader.ends, reader.devices, problems)
-    return FabricDiscovery(cables, reader.devices, tuple(check_has_cables(cables, problems)))
+    return FabricDiscovery(cables, reader.devices, tuple(check_has_cables(cables, problems)), notes=tuple(reader.notes))
 
 
 class _Reader:
@@ -112,6 +112,7 @@ class _Reader:
         self.devices: dict[str, DiscoveredDevice] = {}
         self.ends: PortEnds = {}
         self.problems: list[str] = []
+        self.notes: list[str] = []
         self.device = self.system = ""
         self.noise = 0
 
@@ -133,6 +134,7 @@ class _Reader:
                 self.device = ""
         else:
             self.noise = number
+            self.notes.append(f"line {number} is none of ibnetdiscover's and was skipped: {line[:80]!r}")
 
     def _start_device(self, number: int, found: re.Match[str]) -> None:
         kind, ports, digits, description = found.groups()

@@ -117,4 +117,6 @@ def resolve_port_guids(discovery: FabricDiscovery, known: LidAddresses) -> Fabri
         guid = known.ports[port_guid].guid if port_guid in known.ports else port_guid
         devices[guid] = device._replace(guid=guid)
     facts = {resolve(port): replace(facts, port=resolve(port)) for port, facts in discovery.facts.items()}
-    return FabricDiscovery(cables, devices, discovery.problems, facts, discovery.events, discovery.temperatures)
+    return FabricDiscovery(
+        cables, devices, discovery.problems, facts, discovery.events, discovery.temperatures, discovery.notes
+    )
