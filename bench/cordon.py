@@ -38,6 +38,7 @@ from assay.observe.evidence_store import EvidenceStore
 from bench.big_fleet import make, node_name
 from bench.measurement import Measurement
 
+TESTS = Path(__file__).parents[1] / "tests"
 SAMPLES, WAVE = 20, 150
 ONE_S, WAVE_S = 0.5, 2.4
 """NVIDIA's NVSentinel reports 1.8 s for one fault, and 2.4 s for 6."""
@@ -96,10 +97,11 @@ def _make_context(root: Path) -> ControllerContext:
 @contextmanager
 def _run_slurmctld(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """Run a slurmctld with these nodes, none of which answers."""
-    module: Any = importlib.import_module("tests.slurm_cluster")
+    sys.path.append(str(TESTS))
+    module: Any = importlib.import_module("slurm_cluster")
     cluster = module.Cluster(folder, ())
     os.environ["SLURM_CONF"] = str(folder / "slurm.conf")
-    control, *ports = module.free_ports(1 + len(names))
+    control, *ports = module.reserve_ports(1 + len(names))
     words = {"CONTROL": control, "USER": module.getpass.getuser(), "FOLDER": folder}
     text = string.Template(module.SLURM_CONF).substitute(words)
     (folder / "slurm.conf").write_text(text + "".join(map(module.NODE.format, names, ports)) + module.PARTITION)

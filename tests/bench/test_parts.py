@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Iterator
@@ -56,3 +57,14 @@ def test_the_exit_code_says_whether_all_was_measured_and_holds(names: list[str],
 
 def test_what_runs_side_by_side_is_a_part() -> None:
     assert PARTS.keys() >= set(COUNTED)
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("slurm_cluster", ["Cluster", "SLURM_CONF", "NODE", "PARTITION", "getpass", "reserve_ports", "until"]),
+        ("serving_fleet", ["POLICY", "change_yaml", "make_serving_fleet", "merge_bmc_image", "start_history"]),
+    ],
+)
+def test_what_parts_borrow_of_the_tests_is_there(module: str, names: list[str]) -> None:
+    assert [name for name in names if not hasattr(importlib.import_module(module), name)] == []

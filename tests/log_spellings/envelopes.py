@@ -45,6 +45,16 @@ def full(line: Line) -> str:
     return f"{line.at:%a %Y-%m-%d %H:%M:%S} UTC"
 
 
+def _fluent_bit(stamp: str) -> Callable[[Line], str]:
+    """Return the form of fluent-bit's output `stdout`, which version 2 changed."""
+
+    def write(line: Line) -> str:
+        at = stamp.format(f"{line.at.timestamp():.6f}000")
+        return f'[0] kmsg.0: [{at}, {{"priority"=>3, "sequence"=>12, "msg"=>"{line.text}"}}]'
+
+    return write
+
+
 LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 
 
@@ -174,6 +184,8 @@ ENVELOPES = (
     ),
     Envelope("kubectl-timestamps", each(lambda line: f"{iso(line)[:-6]}Z {boot(line)} {line.text}"), "zone"),
     Envelope("cri", each(lambda line: f"{iso(line)[:-6]}000Z stdout F {boot(line)} {line.text}"), "zone"),
+    Envelope("fluent-bit-stdout", each(_fluent_bit("{}")), "zone"),
+    Envelope("fluent-bit-2-stdout", each(_fluent_bit("[{}, {{}}]")), "zone"),
     Envelope("stern", each(lambda line: f"watch-x1 dmesg {boot(line)} {line.text}"), "boot", "watch-x1"),
     Envelope("pdsh", each(lambda line: f"{HOST}: {boot(line)} {line.text}"), "boot", HOST),
     Envelope("pdsh-T", each(lambda line: f"{HOST}: [{ctime(line)}] {line.text}"), "plain", HOST, 1),

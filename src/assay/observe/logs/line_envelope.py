@@ -159,6 +159,7 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
             _take_syslog,
         ),
         (r"(?P<stamp>1\d{9}(?:\.\d{1,9}|\d{9}|\d{6}|\d{3})?)(?![\d.])[ :]?", _take_epoch),
+        (r"\[\d+\] [\w.*-]+: \[\[?(?P<stamp>1\d{9}\.\d{1,9})(?:, \{\}\])?, (?=\{)", _take_epoch),  # fluent-bit
         (r"std(?:out|err) [FP] ", _take_nothing),
         (r"\d{1,9}[:-] *(?=[\[<])", _take_nothing),
         (rf"\{{(?:{LABEL.pattern},? ?)+\}} ?", _take_labels),
