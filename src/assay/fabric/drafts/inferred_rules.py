@@ -26,7 +26,7 @@ def make_rules(tree: FatTreeInference, name: str, rate: str, product: str, ports
         rules["oversubscription"] = round(ratio, 3)
     if tree.cores.guids:
         rules["cores"] = {
-            "name": "core {index}", "per_pair": tree.cores.per_pair,
+            "name": "unnamed core {index}", "per_pair": tree.cores.per_pair,
             "plane": "number" if tree.planes else "all", "at": _list_switches(tree, "cores", tree.cores.guids),
         }  # fmt: skip
     return rules
@@ -34,7 +34,7 @@ def make_rules(tree: FatTreeInference, name: str, rate: str, product: str, ports
 
 def _make_leaves(tree: FatTreeInference) -> dict[str, Any]:
     leaves = {
-        "name": "leaf of unit {unit}, rail {rail}",
+        "name": "unnamed leaf of unit {unit}, rail {rail}",
         "down": _format(tree.leaves.down), "up": _format(tree.leaves.up),
         "at": _list_switches(tree, "leaves", tree.leaves.guids),
     }  # fmt: skip
@@ -43,7 +43,7 @@ def _make_leaves(tree: FatTreeInference) -> dict[str, Any]:
 
 def _make_spines(tree: FatTreeInference) -> dict[str, Any]:
     spines: dict[str, Any] = {
-        "name": "spine {index}", "per_pair": tree.spines.per_pair, "down": _format(tree.spines.down),
+        "name": "unnamed spine {index}", "per_pair": tree.spines.per_pair, "down": _format(tree.spines.down),
         "at": _list_switches(tree, "spines", tree.spines.guids),
     }  # fmt: skip
     spines |= {"trunk": "spread"} if tree.spines.spread else {}

@@ -13,6 +13,7 @@ from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDisc
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.drafts.inferred_rules import make_rules
 from assay.fabric.drafts.majority_votes import find_most_frequent
+from assay.fabric.drafts.switch_naming import name_by_rule
 from assay.fabric.readers.truncated_output import find_product
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
@@ -95,7 +96,8 @@ def judge_discovery(
     tree = FatTreeInference(discovery, hosts)
     try:
         rate = find_most_frequent(cable.rate for cable in discovery.cables if cable.rate)
-        design = FabricDesign.model_validate(make_rules(tree, name, rate, *_find_model(discovery, tree.leaves.guids)))
+        rules = make_rules(tree, name, rate, *_find_model(discovery, tree.leaves.guids))
+        design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
         contradicted = {n for n in design.node_names() if n in fleet.nodes
                         and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip
         nodes = {n: fleet.nodes[n].hca_guids if n in fleet.nodes and n not in contradicted else tuple(adapters)
