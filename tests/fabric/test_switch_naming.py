@@ -77,6 +77,11 @@ def test_a_fixed_number_of_the_only_unit_is_the_unit():
     assert infer_name_pattern(names, LEAVES[:4]) == "dc1-leaf-su{unit}-r{rail}"
 
 
+def test_a_fixed_number_is_no_pod_where_there_is_one():
+    fields = [{"index": at, "pod": 1, "rail": 0, "number": at} for at in range(1, 5)]
+    assert infer_name_pattern([f"dc1-spine-0-{at}" for at in range(1, 5)], fields) == "dc1-spine-0-{index}"
+
+
 def named_by_site(names, gone=()):
     """A fabric of two units with four rails, its leaves named so, without some of them."""
     plan = fat_tree(units=2, nodes=4, rails=4, spines=2, pair=2)

@@ -70,7 +70,7 @@ def _infer_numbers(columns: Sequence[Sequence[str]], fields: Sequence[NameFields
     unused = list(fields[0])
     for at in sorted(range(len(columns)), key=lambda at: (len(set(columns[at])) == 1, -at)):
         is_fixed = len(set(columns[at])) == 1
-        names = [name for name in unused if name in varying] if is_fixed else [*unused, *fields[0]]
+        names = [name for name in unused if name in varying] if is_fixed else fields[0]
         for name in names:
             if placeholder := _fit(name, columns[at], [own[name] for own in fields]):
                 found[at] = placeholder
