@@ -131,8 +131,7 @@ class KernelLogMatcher:
     def prefix_regex(self, *, in_lower_case: bool = False) -> str:
         """Return a regular expression for the beginnings of messages, as a tree for speed.
 
-        Some collectors write all `in_lower_case`: then each beginning counts in that case too, as those of XIDs always
-        do.
+        Of a log that is written `in_lower_case`, each beginning counts in that case too. Those of XIDs always do.
         """
         heads = {*self.begins, XID_PREFIX.lower(), *SXID_HEADS, *(map(str.lower, self.begins) if in_lower_case else ())}
         first = "".join(sorted({re.escape(head[0]) for head in heads}))
