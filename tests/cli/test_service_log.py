@@ -38,7 +38,7 @@ def test_people_read_lines_and_steps(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_collector_reads_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     log = open_service_log("serve", "json")
     log.info("two\nlines \x1b[1m")
-    logging.getLogger("urllib3.pool").warning("retrying %s", "once")
+    logging.getLogger("a.library").warning("retrying %s", "once")
     try:
         raise ValueError("broken")
     except ValueError:
@@ -46,7 +46,7 @@ def test_a_collector_reads_an_object_a_line(capsys: pytest.CaptureFixture[str]) 
     first, library, failed = read_lines(capsys.readouterr().err)
     assert first.pop("at").endswith("+00:00")
     assert first == {"level": "info", "verb": "serve", "logger": "assay.serve", "message": "two\nlines \x1b[1m"}
-    assert (library["logger"], library["level"], library["message"]) == ("urllib3.pool", "warning", "retrying once")
+    assert (library["logger"], library["level"], library["message"]) == ("a.library", "warning", "retrying once")
     assert failed["traceback"].endswith("ValueError: broken")
 
 
