@@ -93,7 +93,7 @@ def test_planted_faults_are_exactly_the_exceptions(units, seed):
     assert faults(judged.exceptions) == faults(compare_cabling(plan, seen).discrepancies)
 
 
-def grown():
+def grown(leaf="leaf-{unit:02}-{rail}", spine="spine-{pod}-{rail}-{number}", core="core-{plane}-{number}"):
     """A fabric of three tiers as sites grow: its trunks are spread over the spines, and units 3 and 4 are not built."""
     nodes, built = 8, 6
     design = FabricDesign.model_validate(
@@ -101,12 +101,11 @@ def grown():
             "kind": "FabricDesign", "name": "grown", "rate": "4xHDR", "rails": 4,
             "nodes": [f"n0001..n{nodes * built:04}"],
             "switch": {"product": "MQM8700", "ports": 40},
-            "leaves": {"name": "leaf-{unit:02}-{rail}", "down": "1..8", "up": "21..28", "absent_units": [3, 4],
+            "leaves": {"name": leaf, "down": "1..8", "up": "21..28", "absent_units": [3, 4],
                        "at": row(built * 4, 1)},
-            "spines": {"name": "spine-{pod}-{rail}-{number}", "per_pair": 2, "trunk": "spread", "group": "rail",
-                       "pod": 4,
+            "spines": {"name": spine, "per_pair": 2, "trunk": "spread", "group": "rail", "pod": 4,
                        "down": "1..8", "up": "21..24", "oversubscription": 2, "at": row(2 * 4 * 4, 2)},
-            "cores": {"name": "core-{plane}-{number}", "per_pair": 1, "at": row(4 * 4, 3)},
+            "cores": {"name": core, "per_pair": 1, "at": row(4 * 4, 3)},
         }
     )  # fmt: skip
     return compile_topology(design, fleet_of(design, rails=4))

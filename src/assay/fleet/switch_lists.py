@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from assay.fleet.repository_tree import RepositoryTree
 from assay.fleet.validation_problems import FleetProblem
 from assay.model.fabric.ports_and_cables import normalize_guid
-from assay.model.fabric.switch_settings import SwitchListFile, parse_switch_position
+from assay.model.fabric.switch_names import parse_switch_position
+from assay.model.fabric.switch_settings import SwitchListFile
 
 MAX_LIST_BYTES = 4 * 1024 * 1024  # bytes of one file
 SWITCH_LIST_CODE = "ASY0110"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -28,8 +28,8 @@ from assay.model.fabric.design_cables_and_partitions import (
 from assay.model.fabric.fat_tree_conflicts import find_wiring_conflicts
 from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
 from assay.model.fabric.nvlink_domain import NvlinkDomain
+from assay.model.fabric.switch_names import PLACEHOLDER, HcaLabel, fill_pattern, parse_switch_position
 from assay.model.fabric.switch_settings import (
-    PLACEHOLDER,
     CableLengths,
     CableRates,
     CoreTier,
@@ -38,13 +38,11 @@ from assay.model.fabric.switch_settings import (
     SpineTier,
     SwitchModel,
     TierName,
-    parse_switch_position,
 )
 from assay.model.specs.node.node_spec import MetricLimit
 from assay.model.specs.spec_document import SpecDocument
 
 EntryPath = tuple[str | int, ...]
-HcaLabel = Annotated[str, Field(pattern=r"^([^{}]|\{rail(:0?\d)?\})*$")]
 
 
 class FabricDesign(SpecDocument):
@@ -57,8 +55,8 @@ class FabricDesign(SpecDocument):
       core port `g × per_pair + k + 1`.
     - `overrides` change cables of the rules, `devices` and `cables` add to them, `spares` are free on purpose. Without
       `leaves`, `cables` lists every cable.
-    - `hca_label` is the label at a node's port and may use `{rail}`; or a list, rail 0 first. Ports `1/1` and `1/2`
-      share a plug. `rate` is width and speed, `4xNDR`.
+    - `hca_label` is the label at a node's port and may use `{rail}` or `{rail+1}`; or a list, rail 0 first. Ports
+      `1/1` and `1/2` share a plug. `rate` is width and speed, `4xNDR`.
       `oversubscription` is a leaf's bandwidth down to nodes divided by its bandwidth up to spines, at least 1.
     - `limits` apply to links, optics and switches. If there are `partitions`, adapters may be members of no other.
 
@@ -118,7 +116,7 @@ class FabricDesign(SpecDocument):
     def label_rail(self, rail: int) -> str:
         """Return the label at a node's port of a rail, "" where none is declared."""
         if isinstance(self.hca_label, str):
-            return self.hca_label.format(rail=rail)
+            return fill_pattern(self.hca_label, {"rail": rail})
         return self.hca_label[rail] if rail < len(self.hca_label) else ""
 
     def pkeys_of(self, node: str) -> frozenset[int]:
@@ -158,7 +156,7 @@ class FabricDesign(SpecDocument):
         wiring = self.fat_tree
         for tier, rules in self.tiers if wiring else ():
             for number, switch in enumerate(rules.at):
-                name = switch.name or (rules.name.format(**wiring.switch_name_fields(tier, number)) if wiring else "")
+                name = switch.name or (wiring.name_switch(rules.name, tier, number) if wiring else "")
                 yield name, tier, number, switch
 
     def used_ports(self, tier: TierName, number: int) -> set[int]:
@@ -251,7 +249,7 @@ def _misplaced_names(design: FabricDesign) -> Iterator[FieldConflict]:
         pattern = dict(design.tiers)[tier].name
         if tier in reported or not switch.name or parse_switch_position(pattern, name) is None or not design.fat_tree:
             continue
-        expected = pattern.format(**design.fat_tree.switch_name_fields(tier, number))
+        expected = design.fat_tree.name_switch(pattern, tier, number)
         if expected != name and PLACEHOLDER.search(pattern):
             reported.add(tier)
             message = f"{name} stands where {expected} belongs"

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from assay.model.fabric.design_cables_and_partitions import parse_port_range
+from assay.model.fabric.switch_names import fill_pattern
 from assay.model.fabric.switch_settings import CoreTier, LeafTier, SpineTier, TierName
 
 
@@ -193,13 +194,18 @@ class FatTreeWiring:
         """Return the values of the placeholders in the name of a switch."""
         if tier == "leaves":
             unit, rail = divmod(number, self.rails)
-            return {"unit": self.find_unit_place(unit) + 1, "rail": rail}
+            place = self.find_unit_place(unit)
+            return {"unit": place + 1, "rail": rail, "index": place * self.rails + rail + 1}
         if tier == "spines":
             group, place = divmod(number, max(self.spines_per_group, 1))
             pod, rail = divmod(group, self.rails) if self.has_spines_by_rail else (group, 0)
             return {"index": number + 1, "pod": pod + 1, "rail": rail, "number": place + 1}
         plane, place = divmod(number, max(len(self.cores.at) // max(self.plane_count, 1), 1)) if self.cores else (0, 0)
         return {"index": number + 1, "plane": plane + 1, "number": place + 1}
+
+    def name_switch(self, pattern: str, tier: TierName, number: int) -> str:
+        """Return the name that a tier's pattern gives a switch."""
+        return fill_pattern(pattern, self.switch_name_fields(tier, number))
 
     def rail_of_switch(self, tier: TierName, number: int) -> int | None:
         """Return the rail that a switch serves, None if it serves several."""

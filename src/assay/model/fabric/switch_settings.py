@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
 from assay.model.fabric.design_cables_and_partitions import DeviceGuid, LinkRate, PortRange
 from assay.model.fabric.ports_and_cables import PortLabelling
+from assay.model.fabric.switch_names import CoreName, LeafName, SpineName
 from assay.model.specs.spec_document import StrictModel
 
 PortLabelRule = Literal["number", "cage/port"]
@@ -133,15 +132,13 @@ SwitchPlaces = Annotated[
 
 
 TierName = Literal["leaves", "spines", "cores"]
-LeafName = Annotated[str, Field(pattern=r"^([^{}]|\{(unit|rail)(:0?\d)?\})+$")]
-SpineName = Annotated[str, Field(pattern=r"^([^{}]|\{(index|pod|rail|number)(:0?\d)?\})+$")]
-CoreName = Annotated[str, Field(pattern=r"^([^{}]|\{(index|plane|number)(:0?\d)?\})+$")]
-PLACEHOLDER = re.compile(r"\{(\w+)(?::0?\d)?\}")
-PLACEHOLDER_ORDER = ("index", "unit", "pod", "plane", "rail", "number")
 
 
 class LeafTier(StrictModel):
-    """The first tier. `name` may use `{unit}` and `{rail}`; `at` lists unit 1's rails in order, then unit 2's.
+    """The first tier. `name` may use `{unit}` and `{rail}`, or `{index}`; `at` lists unit 1's rails, then unit 2's.
+
+    A number may be added, here and in the other tiers: rails count from 0, so `{rail+1:02}` gives 01, 02 and so on. All
+    else counts from 1 (`{unit-1}`: from 0). `{index}` counts all leaves; units that are not built keep their numbers.
 
     `down`: the ports to nodes, first to last. `up`: the ports to spines. `absent_units`: units that are not built, by
     number. They have no nodes and no leaves, but keep their ports on the spines.
@@ -211,20 +208,3 @@ class CableRates(StrictModel):
     node_leaf: LinkRate | None = None
     leaf_spine: LinkRate | None = None
     spine_core: LinkRate | None = None
-
-
-def parse_switch_position(pattern: str, name: str) -> tuple[int, ...] | None:
-    """Return the numbers in a name that follows a tier's pattern, as a sort key; None for any other name."""
-    found = _compile_name_pattern(pattern).fullmatch(name)
-    return tuple(int(found.groupdict().get(number) or 0) for number in PLACEHOLDER_ORDER) if found else None
-
-
-@lru_cache(64)
-def _compile_name_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a tier's name pattern. The first of two equal placeholders is captured."""
-    steps = PLACEHOLDER.split(pattern)
-    pieces = [re.escape(step) if number % 2 == 0 else r"\d+" for number, step in enumerate(steps)]
-    for number in range(1, len(steps), 2):
-        if steps.index(steps[number]) == number:
-            pieces[number] = rf"(?P<{steps[number]}>\d+)"
-    return re.compile("".join(pieces))
