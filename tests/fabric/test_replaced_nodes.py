@@ -33,15 +33,55 @@ def test_a_node_that_another_stands_for_costs_its_bandwidth(order, many, with_ne
     plan = fat_tree()
     nodes = order[:many]
     found, new = chain(plan, nodes, with_new)
-    first, *others = found.as_json()["faults"]
-    assert (first["severity"], first["gbps"], first["nodes"]) == ("degraded", RAILS * 400, [nodes[-1]])
-    assert [fault["gbps"] for fault in others] == [0] * with_new
-    told = [one for one in found.discrepancies if "gpu98" in one.summary]
-    assert len(told) == with_new
-    for one in told:
-        assert f"{nodes[0]} itself is in the place of {nodes[1]}" in one.summary
-        assert all(device.guid in one.summary for device in new)
-        assert not any("write" in step for step in one.steps)
+    (fault,) = found.as_json()["faults"]
+    assert (fault["severity"], fault["gbps"], fault["nodes"]) == ("degraded", RAILS * 400, [nodes[-1]])
+    (one,) = found.discrepancies
+    assert f"{nodes[0]} is cabled in the place of {nodes[1]}" in one.summary
+    assert ("gpu98" in one.summary) == with_new
+    assert not with_new or all(device.guid in one.summary for device in new)
+
+
+@st.composite
+def repairs(draw):
+    """One piece of work on nodes: what was moved where, by GUID, and the cables that are gone with it."""
+    plan = fat_tree(units=2, nodes=4, rails=draw(st.integers(2, 5)), spines=2, pair=2)
+    nodes = draw(st.permutations(sorted({device.node for device in plan if device.node})))[: draw(st.integers(2, 4))]
+    own = [adapters(plan, node) for node in nodes]
+    deed = draw(st.sampled_from(["exchange", "exchange some adapters", "chain", "chain and a new node"]))
+    if deed == "exchange some adapters":
+        rails = draw(st.sets(st.sampled_from(range(len(own[0]))), min_size=min(2, len(own[0]))))
+        return plan, nodes[:2], {own[at][rail]: own[1 - at][rail] for at in (0, 1) for rail in rails}, []
+    moves = dict(pair for a, b in pairwise(own) for pair in zip(b, a, strict=True))
+    new = [f"0xe{guid[3:]}" for guid in own[0]] if deed == "chain and a new node" else []
+    moves |= dict(zip(own[0], own[-1] if deed == "exchange" else new or own[0], strict=True))
+    standing = [guid for guid, now in moves.items() if now not in (guid, *new)] if len(own[0]) > 2 else []
+    for guid in draw(st.lists(st.sampled_from(standing), max_size=1)) if standing else []:
+        moves[guid] = f"0xe{guid[3:]}"  # this adapter was replaced on the way
+    gone = own[0] if deed == "chain" else []
+    return plan, nodes, moves, gone
+
+
+@given(repairs())
+def test_one_piece_of_work_on_nodes_is_one_fault_that_names_them_and_all_of_their_plugs(repair):
+    plan, nodes, moves, gone = repair
+    cables = [cable for cable in as_built(plan) if not {port.guid for port in cable[:2]} & {*gone}]
+    new = [DiscoveredDevice(guid, "hca", 1, "MT4129") for guid in moves.values() if guid.startswith("0xe")]
+    found = compare_cabling(plan, in_reach(plan, renamed(cables, moves), new))
+    (fault,) = found.as_json()["faults"]
+    members = [found.discrepancies[at] for at in fault["members"]]
+    assert {node for one in members for node in one.nodes} == {*nodes}
+    plugs = {end.guid for one in members for pair in one.cables if pair.expected for end in pair.expected.ends}
+    assert {guid for guid, now in moves.items() if now != guid} | {*gone} <= plugs
+
+
+def test_nodes_that_moved_on_to_free_ports_are_one_fault():
+    plan = fat_tree()
+    cables = as_built(plan)
+    for node, port in (("n001", 40), ("n000", 2)):
+        own = adapters(plan, node)
+        cables = [one._replace(b=PortId(one.b.guid, port)) if one.a.guid in own else one for one in cables]
+    (fault,) = compare_cabling(plan, in_reach(plan, cables)).as_json()["faults"]
+    assert fault["title"] == "Nodes in other ports: n000 and n001, 6 plugs"
 
 
 def test_a_new_node_in_the_place_of_one_that_is_gone_is_told_by_its_name():

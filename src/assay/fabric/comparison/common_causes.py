@@ -122,17 +122,19 @@ def _merge_bundles(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepai
 
 
 def _merge_moved_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several plugs of one node in wrong ports: the node was moved, or cabled by another list."""
-    members_of: dict[str, list[CablingDiscrepancy]] = {}
+    """Several plugs of the same nodes in wrong ports: they were moved or exchanged, or cabled by another list."""
+    members_of: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
     for discrepancy in found:
-        if discrepancy.kind in ("moved", "swap") and len(discrepancy.nodes) == 1:
-            members_of.setdefault(discrepancy.nodes[0], []).append(discrepancy)
-    for node, members in members_of.items():
+        if discrepancy.kind in ("moved", "swap") and discrepancy.nodes:
+            members_of.setdefault(discrepancy.nodes, []).append(discrepancy)
+    for nodes, members in members_of.items():
         if len(members) > 1:
             plugs = sum(bool(pair.observed and pair.expected) for member in members for pair in member.cables)
+            names, many = " and ".join(nodes), len(nodes) > 1
             yield CablingRepair(
-                tuple(members), f"moved/{node}", f"Node in other ports: {node}, {plugs} plugs",
-                f"{node} was moved, or was cabled by another list",
+                tuple(members), f"moved/{'/'.join(nodes)}",
+                f"Node{'s' if many else ''} in other ports: {names}, {plugs} plugs",
+                f"{names} {'were moved or exchanged, or were' if many else 'was moved, or was'} cabled by another list",
             )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from assay.fabric.comparison.misplaced_devices import DevicePermutation, PortPai
 from assay.fabric.topology.tiers_and_shared_transceivers import describe_capacity_loss
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
+WRITE_NEW = "; write what is new into the design, if it stays"
+
 
 def find_unit_name(end: CableEnd) -> str:
     """Return the name of what fails as one unit: the node for its adapters, else the device."""
@@ -57,27 +59,66 @@ def report_misplaced_devices(
     """Report devices in each other's place, and new devices in known places; the new adapters of a node together.
 
     By the index of each permutation, `explained` has its cables, and `empty_places` the cables of the place that its
-    first device left.
+    first device left. What is new in a place that others left, or in which they stand, is one matter with them.
     """
     found: list[CablingDiscrepancy] = []
-    new: dict[str, list[int]] = defaultdict(list)
-    designed_units = {unit for guid, device in resolver.topology.devices.items() for unit in (guid, device.node)}
+    new = _NewDevices(permutations, resolver)
     for index, permutation in enumerate(permutations):
-        first, place = permutation.moves[0]
+        joined = new.list_joined(index)
+        pairs = _make_pairs([pair for each in (index, *joined) for pair in explained[each]], resolver)
+        facts = new.describe_joined(index)
         if permutation.closed:
-            found.append(_report_exchanged(permutation, _make_pairs(explained[index], resolver), resolver))
-        elif len(permutation.moves) > 1 or first in designed_units:
+            found.append(_report_exchanged(permutation, pairs, facts, resolver))
+        elif index not in new.indexes:
             left = tuple(CablePair(resolver.find_designed_cable(a), None) for a, _ in empty_places.get(index, ()))
-            found.append(_report_moved_in(permutation, _make_pairs(explained[index], resolver), left, resolver))
-        else:
-            new[resolver.topology.devices[place].node or place].append(index)
-    moved = dict(permutation.moves[0] for permutation in permutations if not permutation.closed)
-    for unit, indexes in new.items():
-        places = {guid: place for index in indexes for guid, place in permutations[index].places.items()}
+            found.append(_report_moved_in(permutation, pairs, left, facts, resolver))
+    for indexes in new.list_alone():
         pairs = _make_pairs([pair for index in indexes for pair in explained[index]], resolver)
-        report = _report_new_in_left_place(unit, moved[unit], places, pairs, resolver) if unit in moved else None
-        found.append(report or _report_replaced(places, pairs, resolver))
+        found.append(_report_replaced(new.map_places(indexes), pairs, resolver))
     return found
+
+
+class _NewDevices:
+    """The permutations of one new device in a known place, by the node or switch whose place it is.
+
+    `owner` has the first of the other permutations that moved a unit, or filled its place.
+    """
+
+    def __init__(self, permutations: Sequence[DevicePermutation], resolver: EndResolver) -> None:
+        self.permutations, self.resolver = permutations, resolver
+        devices = resolver.topology.devices
+        designed = {unit for guid, device in devices.items() for unit in (guid, device.node)}
+        self.of_unit: dict[str, list[int]] = defaultdict(list)
+        self.owner: dict[str, int] = {}
+        for index, permutation in enumerate(permutations):
+            first, place = permutation.moves[0]
+            if permutation.closed or len(permutation.moves) > 1 or first in designed:
+                for unit in (unit for move in permutation.moves for unit in move):
+                    self.owner.setdefault(unit, index)
+            else:
+                self.of_unit[devices[place].node or place].append(index)
+        self.indexes = {index for indexes in self.of_unit.values() for index in indexes}
+
+    def list_joined(self, owner: int) -> list[int]:
+        """Return the indexes of what is new in the places of a permutation."""
+        return [index for unit, indexes in self.of_unit.items() for index in indexes if self.owner.get(unit) == owner]
+
+    def list_alone(self) -> list[list[int]]:
+        """Return the indexes of what is new in the places of all other units."""
+        return [indexes for unit, indexes in self.of_unit.items() if unit not in self.owner]
+
+    def map_places(self, indexes: Iterable[int]) -> dict[str, str]:
+        """Return the place of each new device."""
+        return {guid: place for index in indexes for guid, place in self.permutations[index].places.items()}
+
+    def describe_joined(self, owner: int) -> list[str]:
+        """Return what is new in the places of a permutation: another node in the place that was left, or adapters."""
+        return [
+            f"{_format_new(self.map_places(indexes), self.resolver)}, which the design lacks, is in the place of"
+            f" {_format_unit(unit, self.resolver)}"
+            for unit, indexes in self.of_unit.items()
+            if self.owner.get(unit) == owner
+        ]
 
 
 def _make_pairs(ports: Iterable[PortPair], resolver: EndResolver) -> tuple[CablePair, ...]:
@@ -86,12 +127,13 @@ def _make_pairs(ports: Iterable[PortPair], resolver: EndResolver) -> tuple[Cable
 
 
 def _report_exchanged(
-    permutation: DevicePermutation, pairs: tuple[CablePair, ...], resolver: EndResolver
+    permutation: DevicePermutation, pairs: tuple[CablePair, ...], new: Sequence[str], resolver: EndResolver
 ) -> CablingDiscrepancy:
     names = [_format_name(unit, resolver) for unit, _ in permutation.moves]
     joined = " and ".join(names)
     move_devices = f"exchange the devices {joined}, or all of their cables" if len(names) == 2 else f"put {joined} back"
-    change_entries = f"exchange the GUIDs of {joined} in the inventory or the design"
+    move_devices += WRITE_NEW if new else ""
+    change_entries = f"exchange the GUIDs of {joined} in the inventory or the design{WRITE_NEW if new else ''}"
     announced = _find_announced_side(permutation, resolver)
     if announced == "devices":
         corrections = (move_devices, change_entries)
@@ -101,10 +143,11 @@ def _report_exchanged(
         reason = "the names that they announce do not decide it; a label can be read before anything is moved"
         if announced == "places":
             reason = "they announce themselves by the names of the places where they are"
-    moves = "; ".join(
+    moved = [
         f"{name} is cabled in the place of {_format_unit(place, resolver)}"
         for name, (_, place) in zip(names, permutation.moves, strict=True)
-    )
+    ]
+    moves = "; ".join((*moved, *new))
     how = "in each other's place" if len(names) == 2 else "in each other's places, in a circle"
     return CablingDiscrepancy("device-exchanged", pairs, f"{joined} are {how}: {moves}", corrections, joined, reason)
 
@@ -131,6 +174,7 @@ def _report_moved_in(
     permutation: DevicePermutation,
     pairs: tuple[CablePair, ...],
     empty: tuple[CablePair, ...],
+    new: Sequence[str],
     resolver: EndResolver,
 ) -> CablingDiscrepancy:
     """Report a unit in the place of one that is gone. `empty` are the cables that the unit left without link.
@@ -144,29 +188,17 @@ def _report_moved_in(
     first, gone = permutation.moves[0][0], permutation.moves[-1][1]
     name = _format_name(gone, resolver)
     facts.append(f"{name} itself is not in the fabric")
-    if empty:
+    facts += new
+    if empty and not new:
         facts.append(f"the place of {_format_unit(first, resolver)} is empty")
     is_node = gone not in resolver.topology.devices
     change = "name the nodes in the design as they stand" if is_node else "write the GUIDs as found"
     fix = f"put every device back into its place; or, if {name} was replaced on purpose, {change}"
+    fix += WRITE_NEW if new else ""
     return CablingDiscrepancy(
         "device-replaced", (*pairs, *empty), "; ".join(facts), (fix,), name,
         gone=tuple(resolver.topology.cables_of_node(gone)) if is_node else (),
     )  # fmt: skip
-
-
-def _report_new_in_left_place(
-    unit: str, now: str, places: Mapping[str, str], pairs: tuple[CablePair, ...], resolver: EndResolver
-) -> CablingDiscrepancy:
-    """Report something new in the place of a unit that is `now` in another's: the unit has its own GUIDs there."""
-    name = _format_name(unit, resolver)
-    new = _format_new(places, resolver)
-    summary = (
-        f"in the place of {_format_unit(unit, resolver)} is {new}, which the design lacks; {name} itself is in the"
-        f" place of {_format_unit(now, resolver)}, with its own GUIDs"
-    )
-    fix = f"put {name} back into its place; or, if that is intended, add {new} to the inventory and the design"
-    return CablingDiscrepancy("device-replaced", pairs, summary, (fix,), name)
 
 
 def _format_new(places: Mapping[str, str], resolver: EndResolver) -> str:
