@@ -124,3 +124,11 @@ def test_there_are_as_many_tickets_as_plugs(small, seed):
             kept |= {one._replace(b=other.b) for x, y in zip(a, b, strict=True) for one, other in ((x, y), (y, x))}
     tickets = make_cabling_tickets(compare_cabling(small, in_reach(small, list(kept))))
     assert len(tickets) == plugs, [ticket.title for ticket in tickets]
+
+
+def test_a_plane_that_lost_most_of_its_links_in_all_boxes_is_one_fault(plan):
+    own = [cable for cable in as_built(plan) if plan.devices[cable.b.guid].plane == 2]
+    gone = [cable for at, cable in enumerate(own) if at % 3]
+    comparison = compare_cabling(plan, in_reach(plan, [cable for cable in as_built(plan) if cable not in gone]))
+    (ticket,) = make_cabling_tickets(comparison)
+    assert ticket.title == f"No link: {len(gone)} cables of plane 2"

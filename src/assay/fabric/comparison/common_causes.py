@@ -6,17 +6,16 @@ A transceiver, a rack without power, a bundle of cables, a moved node, a switch:
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assay.fabric.comparison.cabling_repair import CablingRepair
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
-from assay.fabric.comparison.repair_cost import MIN_LOST_UPLINKS, measure_cost
+from assay.fabric.comparison.lost_switches import MIN_SWITCH_CABLES, merge_lost_switches, merge_many_plugs
+from assay.fabric.comparison.repair_cost import measure_cost
 from assay.fabric.comparison.shared_plugs import merge_lost_plugs, merge_moved_plugs
 
-MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS, MIN_SWITCH_CABLES = 3, 3, 4
-"""From so many missing devices in a rack, swaps between the same switches, or missing cables of a switch on, there is
-one common cause."""
+MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS = 3, 3
+"""From so many missing devices in a rack, or swaps between the same switches on, there is one common cause."""
 
 ADAPTER_OF_HOST = re.compile(r"(?P<host>\S+)(?:[ :/](?=\S*\d)[\w-]+|[-.]ib\d+)")
 """How adapters name their host, for grouping only. What a host is called is in `specs/adapter-names/`."""
@@ -79,21 +78,6 @@ def _merge_planes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair
             yield CablingRepair(
                 members, f"plane/{plane}", f"Plane {plane}: {len(members)} chips not in the fabric",
                 f"these chips carry plane {plane} of their boxes, whose other planes work: its subnet manager first",
-            )  # fmt: skip
-
-
-def _merge_uplinks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Half of a leaf switch's cables to other switches or more without link: the leaf, not one plug after the other."""
-    missing = Counter(end.guid for each in found if each.kind == "missing" for end in each.ends)
-    for (guid,), members in _group(found, "missing", lambda each: [(leaf.guid,) for leaf in each.leaves]):
-        leaf = next(leaf for leaf in members[0].leaves if leaf.guid == guid)
-        ends = {end.guid: end.device for member in members for end in member.ends}
-        own = len(members) >= max(MIN_SWITCH_CABLES, *(missing[far] for far in ends if far != guid))
-        if own and measure_cost(members).gbps >= MIN_LOST_UPLINKS * leaf.gbps:
-            yield CablingRepair(
-                members, f"switch/{guid}", f"No link: {len(members)} cables of {ends[guid]}",
-                f"{ends[guid]} answers, but {len(members)} of its cables to other switches have no link, and"
-                f" {len(leaf.nodes)} nodes are below it: a bundle, a panel, or the switch",
             )  # fmt: skip
 
 
@@ -169,6 +153,16 @@ def _merge_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepa
             )  # fmt: skip
 
 
+def _merge_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Many adapters of one node without link, though others of it have one: what they have in common in the node."""
+    for (node,), members in _group(found, "missing", lambda each: [(name,) for name in each.nodes]):
+        if len(members) >= MIN_SWITCH_CABLES:
+            yield CablingRepair(
+                members, f"links/{node}", f"No link: {len(members)} cables of {node}",
+                f"{node} answers, but {len(members)} of its cables have no link: a card or a bundle of the node",
+            )  # fmt: skip
+
+
 def _merge_switches(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Many cables of one switch without link, though the switch answers: what these ports have in common there."""
     groups = _group(found, "missing", lambda each: _list_devices(each, of_nodes=False))
@@ -221,8 +215,8 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 
 
 MERGES = (
-    _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, _merge_uplinks, merge_lost_plugs,
-    _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_adapters, _merge_trays,
-    _merge_switches, _merge_new_hosts,
+    merge_lost_switches, _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, merge_many_plugs,
+    merge_lost_plugs, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_adapters,
+    _merge_trays, _merge_nodes, _merge_switches, _merge_new_hosts,
 )  # fmt: skip
 """The common causes, the surest first."""

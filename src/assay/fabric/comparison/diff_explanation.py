@@ -23,7 +23,6 @@ from assay.fabric.comparison.device_discrepancies import (
     report_unknown_device,
 )
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
-from assay.fabric.comparison.lost_uplinks import UplinkFinder
 from assay.fabric.comparison.misplaced_devices import (
     PortPair,
     find_device_permutations,
@@ -31,6 +30,7 @@ from assay.fabric.comparison.misplaced_devices import (
     map_devices_to_places,
 )
 from assay.fabric.comparison.port_diff import PortDiff
+from assay.fabric.comparison.switch_links import SwitchLinksFinder
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.reading_problems import find_doubtful_devices
 from assay.fabric.topology.compiled_topology import CompiledTopology
@@ -83,9 +83,9 @@ class DiffExplanation:
             *self._report_slow(),
         ]
         certain = (each for each in every if not self.is_all_in_doubt or self._is_certain(each))
-        uplinks = UplinkFinder(self.topology)
+        switches = SwitchLinksFinder(self.topology)
         return tuple(
-            uplinks.add_leaves(
+            switches.add_switches(
                 replace(each, links_sharing_transceiver=find_links_sharing_transceiver(self.topology, each))
             )
             for each in certain

@@ -30,12 +30,26 @@ class CablePair:
 
 
 @dataclass(frozen=True, slots=True)
-class LeafUplinks:
-    """A leaf switch: the bandwidth that the design gives it to other switches, and the nodes below it."""
+class BoxPart:
+    """What a chip is a part of: a `box`, a `card` of it or a `plane`, with its chips and its designed cables."""
+
+    kind: str
+    name: str
+    chips: int
+    cables: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchLinks:
+    """A switch: its designed cables, those to other switches (`trunks`, of `gbps`), and the nodes below it."""
 
     guid: str
+    name: str
     gbps: int
     nodes: tuple[str, ...]
+    trunks: int
+    cables: int
+    parts: tuple[BoxPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +62,7 @@ class CablingDiscrepancy:
     - `capacity_loss`: what the fabric lacks until the repair.
     - `box`, `module`, `plane`: the chassis that a dead chip, or a link without a plug, is in; its card and plane there.
     - `gone`: the designed cables of a node that is nowhere, while another one stands in its place.
-    - `leaves`: the leaf switches whose cables to other switches are among its cables.
+    - `switches`: the switches at its designed cables.
     - `links_sharing_transceiver`: the other links that go down when the plugs are pulled.
     """
 
@@ -65,7 +79,7 @@ class CablingDiscrepancy:
     module: str = ""
     plane: int = 0
     gone: tuple[Cable, ...] = ()
-    leaves: tuple[LeafUplinks, ...] = ()
+    switches: tuple[SwitchLinks, ...] = ()
 
     @property
     def ends(self) -> list[CableEnd]:

@@ -82,9 +82,9 @@ def measure_cost(discrepancies: Iterable[CablingDiscrepancy]) -> RepairCost:
 
 def _find_starved_nodes(members: Iterable[CablingDiscrepancy], uplinks_lost: Mapping[str, int]) -> set[str]:
     """Return the nodes below leaf switches that lose half of their uplinks or more. `uplinks_lost` is by switch."""
-    leaves = {leaf.guid: leaf for one in members for leaf in one.leaves}
-    starved = (leaf for guid, leaf in leaves.items() if uplinks_lost.get(guid, 0) >= MIN_LOST_UPLINKS * leaf.gbps > 0)
-    return {node for leaf in starved for node in leaf.nodes}
+    switches = {switch.guid: switch for one in members for switch in one.switches}
+    starved = (one for guid, one in switches.items() if uplinks_lost.get(guid, 0) >= MIN_LOST_UPLINKS * one.gbps > 0)
+    return {node for switch in starved for node in switch.nodes}
 
 
 def _join(cable: Cable) -> frozenset[str]:

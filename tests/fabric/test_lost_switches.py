@@ -1,0 +1,75 @@
+"""A switch, or a part of a box, that answers and lost most of its cables is one fault, whatever its plugs are."""
+
+import pytest
+from directors import LEAVES, SPINES, director
+from fat_trees import as_built, edge, fat_tree, fat_trees
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
+
+
+def cables_of(plan, *names):
+    return [cable for cable in as_built(plan) if {plan.devices[port.guid].name for port in cable[:2]} & {*names}]
+
+
+def faults_without(plan, lost, slow=()):
+    """The faults of a fabric in which every device answers: title, and the number of cables of each."""
+    gone, slower = set(map(edge, lost)), set(map(edge, slow))
+    cables = [
+        one._replace(rate="1xNDR") if edge(one) in slower else one for one in as_built(plan) if edge(one) not in gone
+    ]
+    devices = {guid: DiscoveredDevice(guid, d.kind, d.ports, d.description) for guid, d in plan.devices.items()}
+    found = compare_cabling(plan, FabricDiscovery(cables, devices)).as_json()["faults"]
+    return [(one["title"], len(one["members"])) for one in found]
+
+
+@given(fat_trees(), st.data())
+def test_half_of_a_switch_s_cables_or_more_is_one_fault_of_the_switch(plan, data):
+    name = data.draw(st.sampled_from(sorted(device.name for device in plan if device.kind == "switch")))
+    own = data.draw(st.permutations(cables_of(plan, name)))
+    least = max((len(own) + 1) // 2, 4)
+    lost = own[: data.draw(st.integers(least, max(len(own) - 1, least)))]
+    if len(lost) < len(own):
+        assert faults_without(plan, lost) == [(f"No link: {len(lost)} cables of {name}", len(lost))]
+
+
+def test_slow_and_lost_cables_of_a_spine_are_one_fault():
+    plan = fat_tree(units=2, nodes=4, rails=4, spines=4, pair=2)
+    own = cables_of(plan, "spine-0-1")
+    assert faults_without(plan, own[:5], own[5:14]) == [("Bad links: 14 cables of spine-0-1", 14)]
+    assert faults_without(plan, [], own) == [("Slow links: 16 cables of spine-0-1", 16)]
+
+
+def test_two_spines_are_two_faults():
+    plan = fat_tree(units=2, nodes=4, rails=4, spines=4, pair=2)
+    lost = [cable for name in ("spine-0-1", "spine-0-2") for cable in cables_of(plan, name)[1:]]
+    assert faults_without(plan, lost) == [(f"No link: 15 cables of spine-0-{number}", 15) for number in (1, 2)]
+
+
+@pytest.mark.parametrize(("plugs", "faults"), [(3, 3), (4, 1), (7, 1)])
+def test_many_plugs_of_a_switch_are_one_fault_and_few_are_not(plugs, faults):
+    plan = fat_tree(units=4, nodes=4, rails=4, spines=4, pair=2)
+    assert len(faults_without(plan, cables_of(plan, "spine-0-1")[: 2 * plugs])) == faults
+
+
+def test_many_adapters_of_a_node_are_one_fault():
+    plan = fat_tree(units=1, nodes=4, rails=8, spines=4, pair=1)
+    lost = [cable for cable in as_built(plan) if plan.devices[cable.a.guid].node == "n002"][:5]
+    assert faults_without(plan, lost) == [("No link: 5 cables of n002", 5)]
+
+
+@pytest.mark.parametrize(
+    ("chips", "part", "kept"),
+    [
+        (LEAVES[:2], "dir L1", 1), (LEAVES[:2], "dir L1", 2), ((*LEAVES, *SPINES), "dir", 1),
+        (LEAVES[:1], LEAVES[0], 1), (LEAVES[:1], LEAVES[0], 2),
+    ],
+)  # fmt: skip
+def test_a_card_or_a_box_that_lost_nearly_all_of_its_links_is_one_fault(chips, part, kept):
+    """One chip of the card, or several of the box, have no link left: they do not answer."""
+    plan = director()
+    lost = cables_of(plan, *chips)[:-kept]
+    ((title, _),) = faults_without(plan, lost)
+    assert title == f"No link: {len(lost)} cables of {part}"
