@@ -260,7 +260,9 @@ def test_a_list_of_hosts_names_adapters_that_announce_nothing():
     ],
 )  # fmt: skip
 def test_a_list_of_hosts_has_many_forms(line):
-    assert read_host_list(line) == {"0xa088c20300000010": HostAdapter("n1", "mlx5_0")}
+    (adapter,) = read_host_list(line).items()
+    assert adapter[0] == "0xa088c20300000010"
+    assert adapter[1][:2] == ("n1", "mlx5_0")
 
 
 @pytest.mark.parametrize(

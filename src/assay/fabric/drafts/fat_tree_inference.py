@@ -14,7 +14,7 @@ from functools import cached_property
 from statistics import median
 
 from assay.fabric.discovery import FabricDiscovery
-from assay.fabric.drafts.host_recognition import sort_naturally
+from assay.fabric.drafts.adapter_rails import find_rails
 from assay.fabric.drafts.majority_votes import join_groups, vote
 from assay.fabric.drafts.node_places import Place, find_places
 from assay.fabric.drafts.trunk_pattern import TrunkPattern
@@ -56,8 +56,10 @@ class FatTreeInference:
         for a, b, _ in discovery.cables:
             self.peers[a.guid].append((a.number, b))
             self.peers[b.guid].append((b.number, a))
-        self.slots = _find_slots(hosts)
-        self.adapters = self._take_adapters(hosts)
+        known = {guid: host for guid, host in hosts.items() if guid in self.peers}
+        self.rails = find_rails(known, {guid: [far.guid for _, far in self.peers[guid]] for guid in known})
+        self.slots = self.rails.names
+        self.adapters = self._take_adapters()
         self.units = self._find_units()
         self.places: dict[str, Place] = {}
         self.leaves, self.spines, self.cores = SwitchTier(), SwitchTier(), SwitchTier()
@@ -73,11 +75,12 @@ class FatTreeInference:
             found[host][rail] = guid
         return found
 
-    def _take_adapters(self, hosts: Mapping[str, HostAdapter]) -> dict[str, tuple[str, int]]:
-        rails = {slot: rail for rail, slot in enumerate(self.slots)}
-        known = {g: (a.host, rails[a.slot]) for g, a in hosts.items() if a.slot in rails and g in self.peers}
-        count = Counter(host for host, _ in known.values())
-        return {g: own for g, own in known.items() if count[own[0]] >= MIN_RAILS_OF_HOST * len(rails)}
+    def _take_adapters(self) -> dict[str, tuple[str, int]]:
+        """Return the host and the rail of each adapter of the tree. A host has most of the rails."""
+        count = Counter(host for host, _ in self.rails.of_adapter.values())
+        return {
+            g: own for g, own in self.rails.of_adapter.items() if count[own[0]] >= MIN_RAILS_OF_HOST * len(self.slots)
+        }
 
     def _find_units(self) -> list[list[str]]:
         """Return each unit's leaves in rail order, "" for one that nobody saw. Leaves of a unit share their hosts."""
@@ -146,10 +149,23 @@ class FatTreeInference:
         )
         self.trunk = TrunkPattern.infer(to_spines.values())
         self.spines.per_pair, self.leaves.up, self.spines.down, self.spines.spread = self.trunk
+        if not self.by_rail and not self.rails.is_listed:
+            self._order_rails(to_spines, rail_of)
         self.leaves.down, self.places = find_places(self._list_plug_votes(), len(self.slots), self.leaves.up)
         if not self.leaves.down:
             raise NoPattern("no node has a plug in a leaf port that leads to no spine")
         self._order(to_spines, to_cores, rails_of_spine)
+
+    def _order_rails(self, to_spines: Joints, rail_of: Mapping[str, int]) -> None:
+        """Put the rails into the order that their leaves have at the spines: the order of names need not be that."""
+        places = vote((str(rail_of[leaf]), (port - self.spines.down[0]) // self.spines.per_pair % len(self.slots))
+                      for (leaf, _), cables in to_spines.items() for _, port in cables)  # fmt: skip
+        if sorted(places.values()) != list(range(len(self.slots))):
+            return
+        order = sorted(range(len(self.slots)), key=lambda rail: places[str(rail)])
+        self.slots = [self.slots[rail] for rail in order]
+        self.units = [[unit[rail] for rail in order] for unit in self.units]
+        self.adapters = {guid: (host, places[str(rail)]) for guid, (host, rail) in self.adapters.items()}
 
     def _join(self, lower: Iterable[str], without: Iterable[str] = ()) -> dict[tuple[str, str], list[tuple[int, int]]]:
         """Return the cables from the lower switches to other switches that are not below them."""
@@ -257,10 +273,3 @@ class FatTreeInference:
     def list_adapters(self, host: str) -> list[str]:
         """Return the GUIDs of a host's adapters in rail order, unseen ones included."""
         return [self.hosts[host].get(rail) or self._unseen() for rail in range(len(self.slots))]
-
-
-def _find_slots(hosts: Mapping[str, HostAdapter]) -> list[str]:
-    """Return the names of the adapters that many hosts have, in rail order. A rail may lack several leaves."""
-    count = Counter(adapter.slot for adapter in hosts.values())
-    many = max(count.values(), default=0)
-    return sorted((slot for slot, times in count.items() if times * 4 >= many), key=sort_naturally)

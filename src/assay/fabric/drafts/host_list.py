@@ -38,7 +38,8 @@ def read_host_list(text: str) -> dict[str, HostAdapter]:
             if guid in found:
                 raise AssayError(f"{guid} stands twice", where=f"line {number}", fix="a GUID belongs to one adapter")
             rail = rails[host] = rails.get(host, -1) + 1
-            found[guid] = HostAdapter(host, slot if slot and len(guids) == 1 else f"mlx5_{rail}")
+            is_named = slot and len(guids) == 1
+            found[guid] = HostAdapter(host, slot) if is_named else HostAdapter(host, f"mlx5_{rail}", rail)
     if not found:
         raise AssayError("no line has a host and a GUID", fix="write lines as `n0001 0xa088c20300000010`")
     return found

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredDevice
+from assay.fabric.topology.adapters import list_adapter_names
 from assay.model.fabric.adapter_names import AdapterNames, HostAdapter
 from assay.model.fleet import Fleet
 
@@ -14,16 +15,16 @@ from assay.model.fleet import Fleet
 def list_inventory_adapters(fleet: Fleet) -> dict[str, HostAdapter]:
     """Return the host of each adapter that the inventory lists, by GUID."""
     return {
-        guid: HostAdapter(node.name, f"mlx5_{rail}")
+        guid: HostAdapter(node.name, name.partition(" ")[2], rail)
         for node in fleet.nodes.values()
-        for rail, guid in enumerate(node.hca_guids)
+        for rail, (guid, name) in enumerate(zip(node.hca_guids, list_adapter_names(node, fleet), strict=True))
     }
 
 
 def find_hosts(
     devices: Iterable[DiscoveredDevice], names: AdapterNames, listed: Mapping[str, HostAdapter] | None = None
 ) -> dict[str, HostAdapter]:
-    """Return the host of each adapter by GUID. What is `listed` wins, then what an adapter announces.
+    """Return the host of each adapter by GUID. What is `listed` wins, then what an adapter announces, also as its name.
 
     A host of which two adapters announce the same name is left out. Adapters that announce the same text and share a
     system image GUID are one card, and so in one host.
@@ -32,9 +33,11 @@ def find_hosts(
     cards: dict[tuple[str, str], list[str]] = defaultdict(list)
     hcas = [device for device in devices if device.kind == "hca" and device.description != AGGREGATION_NODE]
     for device in hcas:
+        named = names.read(device.name)
         if device.guid in known:
-            continue
-        if named := names.read(device.name):
+            if named and known[device.guid].rail >= 0:
+                known[device.guid] = known[device.guid]._replace(slot=named.slot)
+        elif named:
             found[device.guid] = named
         elif device.system and device.description:
             cards[device.description, device.system].append(device.guid)

@@ -37,8 +37,11 @@ def find_most_frequent(texts: Iterable[str]) -> str:
 
 
 def find_usual_range(ports: Iterable[int], share: float = 0.5, strays: int = 0) -> range:
-    """Return the range of the ports that are used more often than `share` of the usual and more than `strays` times."""
+    """Return the range of the ports that are used more often than `share` of the usual and more than `strays` times.
+
+    If there are none, it has all ports.
+    """
     count = Counter(ports)
     usual = find_mode(count.values())
-    known = [port for port, times in count.items() if times > max(usual * share, strays)]
+    known = [port for port, times in count.items() if times > max(usual * share, strays)] or list(count)
     return range(min(known), max(known) + 1)

@@ -12,10 +12,11 @@ from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 
 class HostAdapter(NamedTuple):
-    """The host that an adapter is in, and the host's name for it."""
+    """The host that an adapter is in, and the host's name for it. `rail` is its place in a list, -1 without one."""
 
     host: str
     slot: str
+    rail: int = -1
 
 
 def _check_pattern(text: str) -> str:
