@@ -97,8 +97,8 @@ def test_the_same_xid_long_after_stands_for_itself_and_asks_for_nothing(tell):
     assert (later["class"], later["action"], later["count"]) == ("application", "none", 1)
 
 
-def test_a_cause_that_comes_after_is_none(tell):
-    assert len(tell(XID.format(100, "1b", 45), XID.format(101, "1b", 48))["faults"]) == 2
+def test_a_cause_that_comes_after_the_event_is_none(tell):
+    assert len(tell(XID.format(100, "1b", 45), XID.format(102.5, "1b", 48))["faults"]) == 2
 
 
 def test_peers_of_a_lost_gpu_and_a_wave_after_a_reset_are_echoes(tell):

@@ -11,7 +11,13 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from assay.model.specs.fault_catalog import FaultCatalog, FaultClass
+from assay.model.specs.fault_catalog import SEVERITIES, FaultCatalog, FaultClass
+
+EVENT_SECONDS = 2.0
+"""Lines of one event come within these, in any order: a consequence may be written before what it follows from."""
+
+
+CounterState = tuple[int, float | None, tuple[float, ...]]
 
 
 class FaultCounter:
@@ -54,6 +60,15 @@ class FaultCounter:
             while self.recent[-1] - self.recent[0] > self._window:
                 self.recent.popleft()
 
+    def state(self) -> CounterState:
+        """Return all that was counted."""
+        return self.count, self._burst_start, tuple(self.recent)
+
+    def restore(self, state: CounterState) -> None:
+        """Go back to what was counted then."""
+        self.count, self._burst_start, recent = state
+        self.recent = deque(recent, maxlen=self._needed)
+
     @property
     def is_threshold_reached(self) -> bool:
         """Whether the fault was seen often enough."""
@@ -88,6 +103,14 @@ class FaultCorrelator:
             parts = self._last.setdefault(name, {})
             parts[part] = max(at, parts.get(part, at))
 
+    def last_seen(self, name: str, part: str) -> float | None:
+        """Return when a primary fault was seen last, None if it was not."""
+        return self._last.get(name, {}).get(part)
+
+    def forget(self, name: str, part: str) -> None:
+        """Forget a sighting that turned out to follow from another fault."""
+        self._last.get(name, {}).pop(part, None)
+
     def find_primary(self, name: str, part: str, at: float) -> PrimaryFault | None:
         """Return the latest earlier fault from which this one follows, None if there is no such fault."""
         fault = self._catalog.find_class(name)
@@ -97,6 +120,22 @@ class FaultCorrelator:
         latest, found = at - follows.within_seconds, None
         for other in follows.classes:
             for place, seen_at in self._last.get(other, {}).items():
-                if latest <= seen_at <= at and (follows.where == "node" or place == part):
+                if latest <= seen_at <= at and (follows.where == "node" or part in (place, "")):
                     latest, found = seen_at, PrimaryFault(other, place)
         return found
+
+
+def may_follow(catalog: FaultCatalog, name: str, part: str, primary: PrimaryFault) -> bool:
+    """Whether a fault follows from a primary one whose line comes after it, in the same event.
+
+    A part that is not named may be any. A primary fault that is less severe, such as the reset of a GPU, is an answer
+    to what stands before it.
+    """
+    fault = catalog.find_class(name)
+    follows = fault.follows if fault else None
+    if follows is None or primary.name not in follows.classes:
+        return False
+    if follows.where != "node" and part not in (primary.part, ""):
+        return False
+    ranks = [SEVERITIES.index(catalog.find_treatment(one).severity) for one in (primary.name, name)]
+    return ranks[0] <= ranks[1]

@@ -12,6 +12,7 @@ from assay.lifecycle.faults.bmc_event_faults import drop_told_by_host, find_sel_
 from assay.lifecycle.faults.bmc_part_names import map_bmc_gpus, name_own_parts
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
 from assay.lifecycle.faults.flooding import group_sightings
+from assay.lifecycle.faults.later_primaries import LaterPrimaries
 from assay.lifecycle.faults.recovery_actions import discount_overridden
 from assay.lifecycle.faults.sightings import (
     FaultSighting,
@@ -125,10 +126,11 @@ def drop_secondary_sightings(
     if not ordered:
         return
     correlator = _load_correlator(catalog, node, node_state, ordered[0].at)
+    later = LaterPrimaries(catalog, ordered)
     for sighting in ordered:
         if correlator.is_relevant(sighting.fault_class):
             at = parse_time(sighting.at).timestamp()
-            if correlator.find_primary(sighting.fault_class, sighting.part, at):
+            if correlator.find_primary(sighting.fault_class, sighting.part, at) or later.has_one(sighting, at):
                 continue
             correlator.record(sighting.fault_class, sighting.part, at)
         if not _is_settling(catalog, node_state, sighting):

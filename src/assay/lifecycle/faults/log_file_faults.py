@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.lifecycle.faults.counting_and_correlation import (
+    EVENT_SECONDS,
+    CounterState,
+    FaultCorrelator,
+    FaultCounter,
+    PrimaryFault,
+    may_follow,
+)
 from assay.lifecycle.faults.steady_clock import SteadyClock
 from assay.model.log_message import LogMessage
 from assay.model.pci_address import normalize_pci_address
@@ -20,13 +27,28 @@ FaultOwner = Literal["hardware", "application", "driver", "operator"]
 NODE_SUBJECT = "node"
 
 
-@dataclass(slots=True)
+class FaultState(NamedTuple):
+    """What a fault was before an event."""
+
+    counted: CounterState
+    secondary: Counter[str]
+    first: str | None
+    last: str | None
+    lines: int
+    settling: int
+    detail: str
+    code: NvlinkCode | None
+    last_at: float | None
+    overridden_by: str
+
+
+@dataclass(slots=True, eq=False)
 class LogFault:
     """One fault of one part. `first` and `last` are time stamps as in the log, None if the log has none.
 
     `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
     faults that follow from it. `host` is "" if the log names none. `overridden_by` is the class of a later recovery
-    action.
+    action. `before` is the fault as it was when the event of `event_at` began.
     """
 
     name: str
@@ -43,6 +65,27 @@ class LogFault:
     last_at: float | None = None
     overridden_by: str = ""
     secondary: Counter[str] = field(default_factory=Counter)
+    place: str = ""
+    event_at: float | None = None
+    before: FaultState | None = None
+
+    def begin_event(self, at: float) -> None:
+        """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
+        if self.event_at is None or at - self.event_at > EVENT_SECONDS:
+            self.event_at, counted, told = at, self.counter.state(), self.secondary.copy()
+            said = self.detail, self.code, self.last_at, self.overridden_by
+            self.before = FaultState(counted, told, self.first, self.last, self.lines, self.settling, *said)
+
+    def take_back_event(self) -> Counter[str]:
+        """Become what the fault was before its last event, and return what was counted since, by class."""
+        if self.before is None:
+            return Counter()
+        taken = self.secondary - self.before.secondary + Counter({self.name: self.lines - self.before.lines})
+        self.counter.restore(self.before.counted)
+        for name, value in zip(FaultState._fields[1:], self.before[1:], strict=True):
+            setattr(self, name, value)
+        self.event_at, self.before = None, None
+        return taken
 
     def see(self, message: LogMessage, at: float | None, code: NvlinkCode | None) -> None:
         """Count a line; `at` is its time on the steady clock of the log."""
@@ -67,18 +110,25 @@ class LogFaultCollector:
         self._correlated: dict[str, bool] = {}
         self._faults: dict[tuple[str, str, str], LogFault] = {}
         self._by_place: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
+        self._secondary: defaultdict[str, list[LogFault]] = defaultdict(list)
 
     def add(self, name: str, part: str, message: LogMessage, code: NvlinkCode | None = None) -> None:
         """Add a sighting of the class `name`. `part` "" means the node. Without a time, nothing is correlated."""
         host, place = message.host, normalize_pci_address(part) or part.lower().rstrip(":.")
         clock, correlator = self._hosts.get(host) or self._start_host(host)
         at = clock.read(message)
-        if at is not None and self._is_correlated(name, correlator):
+        is_correlated, seen_at = at is not None and self._is_correlated(name, correlator), None
+        if at is not None and is_correlated:
             if primary := correlator.find_primary(name, place, at):
                 self._faults[host, *primary].secondary[name] += 1
                 return
+            seen_at = correlator.last_seen(name, place)
             correlator.record(name, place, at)
         fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
+        if at is not None and is_correlated:
+            fault.begin_event(at)
+            if name in self._catalog.primary_faults and (seen_at is None or at - seen_at > EVENT_SECONDS):
+                self._absorb(fault, at, correlator)
         fault.see(message, at, code)
         if name in self._recovery_actions:
             self._override(fault, place, self._recovery_actions[name].overrides_seconds)
@@ -89,6 +139,22 @@ class LogFaultCollector:
         if found is None:
             found = self._correlated[name] = correlator.is_relevant(name)
         return found
+
+    def _absorb(self, primary: LogFault, at: float, correlator: FaultCorrelator) -> None:
+        """Take back what was counted just before `primary` and follows from it: the lines of an event have no order."""
+        cause = PrimaryFault(primary.name, primary.place)
+        for fault in list(self._secondary[primary.host]):
+            is_recent = fault.event_at is not None and at - fault.event_at <= EVENT_SECONDS
+            if is_recent and fault is not primary and may_follow(self._catalog, fault.name, fault.place, cause):
+                primary.secondary += fault.take_back_event()
+                correlator.forget(fault.name, fault.place)
+                if not fault.lines:
+                    self._drop(fault)
+
+    def _drop(self, fault: LogFault) -> None:
+        del self._faults[fault.host, fault.name, fault.place]
+        self._by_place[fault.host, fault.place].remove(fault)
+        self._secondary[fault.host].remove(fault)
 
     def _override(self, action: LogFault, place: str, seconds: float) -> None:
         """Mark the earlier XIDs of the GPU for which the driver names a recovery action."""
@@ -105,9 +171,11 @@ class LogFaultCollector:
     def _start_fault(self, host: str, name: str, place: str, part: str) -> LogFault:
         rule = self._catalog.find_class(name)
         settle_s = rule.settle_seconds if rule else 0.0
-        fault = LogFault(name, part or NODE_SUBJECT, FaultCounter.for_class(rule), settle_s, host)
+        fault = LogFault(name, part or NODE_SUBJECT, FaultCounter.for_class(rule), settle_s, host, place=place)
         self._faults[host, name, place] = fault
         self._by_place[host, place].append(fault)
+        if rule and rule.follows:
+            self._secondary[host].append(fault)
         return fault
 
     def faults(self) -> list[dict[str, Any]]:

@@ -1,0 +1,37 @@
+"""Finds what a sighting follows from among the sightings after it: the lines of one event come in any order."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+
+from assay.lifecycle.faults.counting_and_correlation import EVENT_SECONDS, PrimaryFault, may_follow
+from assay.lifecycle.faults.sightings import FaultSighting
+from assay.model.specs.fault_catalog import FaultCatalog
+from assay.model.timestamps import parse_time
+
+
+class LaterPrimaries:
+    """When each primary fault was seen, by class and part."""
+
+    def __init__(self, catalog: FaultCatalog, ordered: Iterable[FaultSighting]) -> None:
+        self._catalog = catalog
+        self._times: defaultdict[PrimaryFault, list[float]] = defaultdict(list)
+        for one in ordered:
+            if one.fault_class in catalog.primary_faults:
+                self._times[PrimaryFault(one.fault_class, one.part)].append(parse_time(one.at).timestamp())
+
+    def has_one(self, sighting: FaultSighting, at: float) -> bool:
+        """Whether a fault from which this sighting follows is seen just after it."""
+        name, part = sighting.fault_class, sighting.part
+        return any(
+            may_follow(self._catalog, name, part, primary) and _is_soon_after(times, at)
+            for primary, times in self._times.items()
+            if primary.name != name
+        )
+
+
+def _is_soon_after(times: list[float], at: float) -> bool:
+    place = bisect_right(times, at)
+    return place < len(times) and times[place] - at <= EVENT_SECONDS

@@ -1,0 +1,71 @@
+"""The lines of one event give one answer, in whatever order the kernel and what collects its lines wrote them."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from assay.lifecycle.faults.detection import detect_faults
+from assay.model.evidence import EvidenceDocument
+from assay.model.reading import value
+
+GPU = "0000:1b:00"
+LOST = [
+    f"NVRM: Xid (PCI:{GPU}): 79, pid=1, GPU has fallen off the bus.",
+    f"NVRM: GPU {GPU}.0: GPU has fallen off the bus.",
+    "NVRM: GPU has fallen off the bus.",
+    f"NVRM: Xid (PCI:{GPU}): 45, pid=2, name=python3, Ch 00000008",
+    f"NVRM: Xid (PCI:{GPU}): 119, pid=3, Timeout after 6s of waiting for RPC response from GPU0 GSP!",
+]
+MEMORY = [f"NVRM: Xid (PCI:{GPU}): {number}, pid=1, name=python3, something" for number in (48, 171, 45)]
+STORM = [f"[{at:12.6f}] NVRM: Xid (PCI:{GPU}): 45, pid=2, name=python3, Ch {at}" for at in range(100, 110)]
+SPEC: Any = SimpleNamespace(gpus=SimpleNamespace(pci=[f"{GPU}.0"]), hcas=[], nvme=SimpleNamespace(count=8))
+
+
+def stamped(lines: Any, start: float = 5000.0) -> list[str]:
+    return [f"[{start + place / 10:12.6f}] {line}" for place, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [(LOST[:4], "gpu.xid.79"), ([LOST[1], *LOST[3:]], "gpu.bus.lost"), (MEMORY, "gpu.xid.48")],
+)
+def test_a_log_tells_one_fault_in_every_order_of_the_lines(lines, name, tell):
+    for order in permutations(lines):
+        (fault,) = tell(*stamped(order))["faults"]
+        assert (fault["fault"], fault["subject"][:10], fault["count"], fault["lines"]) == (name, GPU, 1, 1), order
+        told = sum(int(word.partition("×")[2].split()[0]) for word in fault["because"].split("; ") if "×" in word)
+        assert told == len(lines) - 1, order
+
+
+def test_what_came_long_before_stays(tell):
+    document = tell(*STORM, *stamped([LOST[3], LOST[0]]))
+    assert {fault["fault"]: fault["lines"] for fault in document["faults"]} == {"gpu.xid.79": 1, "gpu.xid.45": 10}
+    assert document["by"]["gpu.xid.45", GPU]["last"] == "boot+109.000000s"
+
+
+def test_a_lesser_cause_that_comes_after_takes_nothing_back(tell):
+    nvlink = f"NVRM: Xid (PCI:{GPU}): 74, pid=1, name=python3, NVLink: fatal error detected on link 6"
+    assert len(tell(*stamped([nvlink, "GPU reset executed: GPU-11111111-2222, success: true"]))["faults"]) == 2
+
+
+def test_each_host_has_events_of_its_own(tell):
+    first, second = stamped([LOST[1], LOST[0]])
+    assert {(one["fault"], one["host"]) for one in tell(f"n1: {first}", f"n2: {second}")["faults"]} == {
+        ("gpu.bus.lost", "n1"),
+        ("gpu.xid.79", "n2"),
+    }
+
+
+def test_a_look_at_a_node_finds_one_fault_in_every_order_of_the_lines(paper: Any) -> None:
+    paper.add("n1")
+    for order in permutations(LOST[:4]):
+        lines = [{"seq": at, "t_s": 7200 + at / 10, "text": line} for at, line in enumerate(order)]
+        host = {"uptime_s": value(7300.0), "boot_id": value("b"), "read_at": value(paper.now.isoformat())}
+        probe = {"host": host, "kernel_log": {"lines": value(lines)}}
+        seen = EvidenceDocument("n1", paper.now, {"probe": probe, "bmc": {}})
+        found = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), seen)
+        assert [(fault.fault_class, fault.subject) for fault in found] == [("gpu.xid.79", "a/n1/gpu0")], order
