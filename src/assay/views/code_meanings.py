@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from assay.model.specs.kernel_log_and_xid_patterns import decode_nvlink_xid
+from assay.model.specs.messages.nvlink_codes import decode_nvlink_xid
 
 if TYPE_CHECKING:
     from assay.model.specs.fault_catalog import FaultCatalog

@@ -93,3 +93,9 @@ LINES = yaml.safe_load((Path(__file__).parent / "one_line_each.yaml").read_text(
 def test_every_message_of_the_kernel_is_read_in_lower_case(name, tell):
     document = tell("[ 10.5] usb 1-1: new device", f"[ 11.5] {LINES[name].lower()}", "[ 12.5] usb 1-1: gone")
     assert [fault["fault"] for fault in document["faults"]] == [name]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_every_message_is_read_in_lower_case_in_a_log_that_mixes_both(name, tell):
+    document = tell("[ 10.5] usb 1-1: New Device", f"[ 11.5] {LINES[name].lower()}", "[ 12.5] EXT4-fs (sda1): Mounted")
+    assert [fault["fault"] for fault in document["faults"]] == [name]

@@ -21,7 +21,7 @@ from assay.lifecycle.faults.steady_clock import SteadyClock
 from assay.model.log_message import LogMessage
 from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import SEVERITIES, XID_NAMES, FaultBlame, FaultCatalog, FaultClass
-from assay.model.specs.kernel_log_and_xid_patterns import NvlinkCode
+from assay.model.specs.messages.nvlink_codes import NvlinkCode
 
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
 NODE_SUBJECT = "node"
@@ -66,6 +66,7 @@ class LogFault:
     overridden_by: str = ""
     secondary: Counter[str] = field(default_factory=Counter)
     place: str = ""
+    may_follow: bool = False
     event_at: float | None = None
     before: FaultState | None = None
 
@@ -126,7 +127,8 @@ class LogFaultCollector:
             correlator.record(name, place, at)
         fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
         if at is not None and is_correlated:
-            fault.begin_event(at)
+            if fault.may_follow:
+                fault.begin_event(at)
             if name in self._catalog.primary_faults and (seen_at is None or at - seen_at > EVENT_SECONDS):
                 self._absorb(fault, at, correlator)
         fault.see(message, at, code)
@@ -171,10 +173,12 @@ class LogFaultCollector:
     def _start_fault(self, host: str, name: str, place: str, part: str) -> LogFault:
         rule = self._catalog.find_class(name)
         settle_s = rule.settle_seconds if rule else 0.0
-        fault = LogFault(name, part or NODE_SUBJECT, FaultCounter.for_class(rule), settle_s, host, place=place)
+        follows = rule is not None and rule.follows is not None
+        counter = FaultCounter.for_class(rule)
+        fault = LogFault(name, part or NODE_SUBJECT, counter, settle_s, host, place=place, may_follow=follows)
         self._faults[host, name, place] = fault
         self._by_place[host, place].append(fault)
-        if rule and rule.follows:
+        if follows:
             self._secondary[host].append(fault)
         return fault
 

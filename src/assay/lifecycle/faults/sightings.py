@@ -17,7 +17,8 @@ from assay.model.log_message import LogMessage
 from assay.model.outcome import Outcome, RecordedOutcome
 from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
-from assay.model.specs.kernel_log_and_xid_patterns import FaultMention, NvlinkCode, decode_nvlink_xid
+from assay.model.specs.kernel_log_and_xid_patterns import FaultMention
+from assay.model.specs.messages.nvlink_codes import NvlinkCode, decode_nvlink_xid
 from assay.model.specs.node.node_spec import NodeSpec
 from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_time, parse_time

@@ -15,10 +15,10 @@ from assay.model.specs.kernel_log_and_xid_patterns import (
     UNKNOWN_XID,
     KernelLogMatcher,
     KernelLogPattern,
-    NvlinkUnit,
     RecoveryAction,
     RegexText,
 )
+from assay.model.specs.messages.nvlink_codes import NvlinkUnit
 from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 FaultSeverity = Literal["catastrophic", "degraded", "informational"]

@@ -1,4 +1,4 @@
-"""Patterns of kernel log messages, and XIDs in them, compiled to search a million lines fast; NVLink sub-codes.
+"""Patterns of kernel log messages, and XIDs in them, compiled to search a million lines fast.
 
 A message is found by how it begins or by a word that it contains; only then is its regular expression applied.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -23,7 +23,8 @@ def _check_regex(pattern: str) -> str:
 
 
 RegexText = Annotated[str, AfterValidator(_check_regex)]
-LiteralText = Annotated[str, Field(min_length=3)]
+LEAST_LETTERS = 3
+LiteralText = Annotated[str, Field(min_length=LEAST_LETTERS)]
 
 
 class KernelLogPattern(StrictModel):
@@ -58,6 +59,8 @@ _XID_NUMBER = re.compile(
     r"(?P<mild>, (?i:Non-fatal|Severity|Data)\b)?"
 )
 _LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid \([^)]*\): (?P<number>\d{1,6})$")
+MOST_AFTER_ADDRESS = 20
+"""The letters in which a number that ends a message stands, with the quotes around the message."""
 _QUOTES = " \t\r\n\"'`|*>\\"
 KNOWN_TEXTS, LONGEST_KNOWN = 256, 512
 """So many messages, none longer, have their faults remembered: a storm says the same again and again."""
@@ -128,14 +131,10 @@ class KernelLogMatcher:
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
 
-    def prefix_regex(self, *, in_lower_case: bool = False) -> str:
-        """Return a regular expression for the beginnings of messages, as a tree for speed.
-
-        Of a log that is written `in_lower_case`, each beginning counts in that case too. Those of XIDs always do.
-        """
-        heads = {*self.begins, XID_PREFIX.lower(), *SXID_HEADS, *(map(str.lower, self.begins) if in_lower_case else ())}
-        first = "".join(sorted({re.escape(head[0]) for head in heads}))
-        return f"(?=[{first}]){_join_as_tree(heads)}".replace(NUMBER, r"\d+")
+    def prefix_regex(self) -> str:
+        """Return a regular expression for the beginnings of messages, also in lower case, as a tree for speed."""
+        heads = {*self.begins, *SXID_HEADS, *map(str.lower, self.begins)}
+        return _first_letters(heads) + _join_as_tree(heads).replace(NUMBER, r"\d+")
 
     def find_faults(self, text: str) -> Sequence[FaultMention]:
         """Return the faults that a message names. `text` is without time, host and level."""
@@ -153,7 +152,7 @@ class KernelLogMatcher:
 
         The driver writes more after the number. A tool may have left that out, or the message breaks off.
         """
-        found = None if text[-1:].isalpha() else _LAST_NUMBER.search(text.rstrip(_QUOTES))
+        found = _LAST_NUMBER.search(text.rstrip(_QUOTES)) if "): " in text[-MOST_AFTER_ADDRESS:] else None
         if found is None:
             return False
         return f"{'nvswitch.sxid.' if found['switch'] else 'gpu.xid.'}{found['number']}" in self._begun_numbers
@@ -185,6 +184,13 @@ class KernelLogMatcher:
         return name if not self._numbers or name in self._numbers else unknown
 
 
+def _first_letters(words: Collection[str]) -> str:
+    """Return a regular expression for what the first letters may be, by which most lines are left at once."""
+    spelled = [word.replace(NUMBER, digits) for word in words for digits in ("0", "00")]
+    sets = ("".join(sorted({re.escape(word[place]) for word in spelled})) for place in range(LEAST_LETTERS))
+    return f"(?={''.join(f'[{letters}]' for letters in sets)})".replace("0", r"\d")
+
+
 def _join_as_tree(words: Collection[str]) -> str:
     """Return a regular expression for words, as a tree of letters. A word stands for all that begin with it."""
     if "" in words:
@@ -208,93 +214,3 @@ def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -
 def _class_mention(name: str, match: re.Match[str]) -> FaultMention:
     groups = match.groupdict()
     return FaultMention(name, groups.get("pci") or "", groups.get("part") or "")
-
-
-# Sub-codes of the NVLink XIDs 144 to 150: which unit reported which error, from two words of the kernel line.
-#
-#     145, RLW_REMAP Nonfatal XC0 i0 Link 08 (0x00000004 0x00000040 0x00000000 …)
-#
-# The first word names the unit (low ten bits before driver R575, low seven since) and a sub-code (bits 20 to 25). The
-# second word is the unit's error status. Source: NVIDIA, Analyzing Xid Errors with the Xid Catalog, "Xid 144-150
-# Decode".
-
-NvlinkResolution = Literal["reset", "ignore", "wait"]
-"""What a sub-code asks for: a GPU reset, nothing, or what the XID 154 that follows says."""
-
-NVLINK_XID_LINE = re.compile(
-    r": (?P<xid>14[4-9]|150),.*?\b(?P<unit>[A-Z][A-Z0-9_]+(?:/[A-Z0-9_]+)?) (?P<fatal>Fatal|Nonfatal|Degraded)\b.*?"
-    r"(?:Link (?P<link>-?\d+))?(?: [(\[](?P<info>0x[0-9a-fA-F]{1,8})(?: (?P<status>0x[0-9a-fA-F]{1,8}))?|$)"
-)
-
-
-class NvlinkUnit(StrictModel):
-    """One unit: its names, and its number before and since driver R575.
-
-    `reset`, `wait` and `ignore` list error statuses; `otherwise` applies to all others. `sub`: the sub-codes of this
-    unit (empty: only 0).
-
-    `names`: as NVIDIA writes them. `before_r575`, `since_r575`: the number in drivers of that time.
-    """
-
-    names: list[str] = Field(min_length=1)
-    before_r575: int = Field(ge=0, le=0x3FF)
-    since_r575: int = Field(ge=0, le=0x7F)
-    sub: list[int] = Field(default=[])
-    reset: list[int] = Field(default=[])
-    wait: list[int] = Field(default=[])
-    ignore: list[int] = Field(default=[])
-    otherwise: NvlinkResolution | None = None
-
-    def resolve(self, info: int, status: int) -> NvlinkResolution | None:
-        """Return what the two words ask for, None if they belong to another unit or are not listed."""
-        if self.before_r575 != info & 0x3FF and self.since_r575 != info & 0x7F:
-            return None
-        if (info >> 20 & 0x3F) not in (self.sub or [0]):
-            return None
-        for resolution in ("reset", "wait", "ignore"):
-            if status in getattr(self, resolution):
-                return resolution
-        return self.otherwise
-
-
-class NvlinkCode(NamedTuple):
-    """One decoded line: the unit, its link ("" if not given), both words, and what they ask for.
-
-    `info` is None if the line breaks off before its words. `resolution` is None if the catalogue does not list it.
-    """
-
-    unit: str
-    link: str
-    fatal: bool
-    info: int | None
-    status: int
-    resolution: NvlinkResolution | None
-
-    @property
-    def needs_action(self) -> bool:
-        """Whether a GPU reset is needed: by the catalogue if it lists the code, else if the driver calls it fatal."""
-        return self.fatal if self.resolution is None else self.resolution == "reset"
-
-    def __str__(self) -> str:
-        where = f", link {self.link}" if self.link else ""
-        asks = {"reset": "asks for a reset", "ignore": "needs nothing", "wait": "leaves it to the XID 154 that follows"}
-        unlisted = f"{'fatal' if self.fatal else 'not fatal'}, and not in the catalogue"
-        advice = asks[self.resolution] if self.resolution else unlisted
-        return f"{self.unit}{where}, status {self.status:#010x}: {advice}"
-
-
-def decode_nvlink_xid(text: str, units: Iterable[NvlinkUnit]) -> NvlinkCode | None:
-    """Return the decoded line of an NVLink XID, None for any other line.
-
-    Only the units that the line names are considered: the same number means something else in another unit.
-    """
-    found = NVLINK_XID_LINE.search(text)
-    if found is None:
-        return None
-    fatal, link = found["fatal"] != "Nonfatal", found["link"] or ""
-    if not found["info"]:
-        return NvlinkCode(found["unit"], link, fatal, None, 0, None)
-    info, status = int(found["info"], 16), int(found["status"] or "0", 16)
-    named = [unit for unit in units if set(found["unit"].split("/")) & set(unit.names)]
-    resolution = next((known for unit in named if (known := unit.resolve(info, status))), None)
-    return NvlinkCode(found["unit"], link, fatal, info, status, resolution)

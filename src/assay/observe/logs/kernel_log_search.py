@@ -15,7 +15,7 @@ from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, T
 from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, unescape
 from assay.observe.logs.time_stamps import ParsedStamp
 
-CHUNK_BYTES = 128 * 1024  # pieces that stay in a processor's cache
+CHUNK_BYTES = 256 * 1024  # pieces that stay in a processor's cache
 MAX_LINE_BYTES = 1024 * 1024  # a longer line is no line of a log
 PROBED_LINES = 8
 """So many lines of each chunk must be of the log's form; if one is not, all lines of the chunk are searched in full."""
@@ -137,12 +137,10 @@ class KernelLineSearch:
         self._form, self._tally, self._every = form, query.tally, query.every or bool(query.matcher.patterns)
         self._wants_all = query.every
         self._messages = MessageSearch(query.matcher, query.written_at)
-        heads, lowered = (query.matcher.prefix_regex(in_lower_case=case).encode() for case in (False, True))
+        heads = query.matcher.prefix_regex().encode()
         self._words = [word.encode() for word in query.matcher.holds]
         if form:
-            self._prefix = re.compile(form.prefix)
             self._heads = re.compile(form.prefix + rb"(?:" + heads + rb")")
-            self._heads_in_lower_case = re.compile(form.prefix + rb"(?:" + lowered + rb")")
             self._start = re.compile(rb"[" + form.first_bytes + rb"\r\n]")
             self._foreign = re.compile(rb"\n[^" + form.first_bytes + rb"\r\n]")
         self._xid = re.compile(XID_ANYWHERE)
@@ -190,8 +188,7 @@ class KernelLineSearch:
             return [match.start() for match in self._messages.head_bytes.finditer(chunk)]
         foreign = [] if self._start.match(chunk) else [0]
         foreign += [match.end() for match in self._foreign.finditer(chunk)]
-        heads = self._heads_in_lower_case if self._is_in_lower_case(chunk) else self._heads
-        offsets = [match.end() for match in heads.finditer(chunk)]
+        offsets = [match.end() for match in self._heads.finditer(chunk)]
         offsets += [match.end() for match in self._xid.finditer(chunk)]
         for word in self._words:
             offsets += [match.start() for match in re.finditer(re.escape(word), chunk)]
@@ -203,15 +200,6 @@ class KernelLineSearch:
         for start in probe_lines(chunk):
             begins = self._start.match(chunk, start) and chunk[start : start + 1].strip()
             if form and begins and not form.line.match(chunk, start):
-                return False
-        return True
-
-    def _is_in_lower_case(self, chunk: bytes) -> bool:
-        """Whether the messages of some lines of a chunk, from all over it, have no capitals."""
-        for start in probe_lines(chunk):
-            prefix, end = self._prefix.match(chunk, start), chunk.find(b"\n", start)
-            text = chunk[prefix.end() if prefix else start : end if end >= 0 else len(chunk)]
-            if text != text.lower():
                 return False
         return True
 

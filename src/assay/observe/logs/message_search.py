@@ -28,7 +28,7 @@ class MessageSearch:
 
     def __init__(self, matcher: KernelLogMatcher, written_at: datetime) -> None:
         self.matcher, self.written_at = matcher, written_at
-        heads = [matcher.prefix_regex(in_lower_case=True), *map(re.escape, matcher.holds)]
+        heads = [matcher.prefix_regex(), *map(re.escape, matcher.holds)]
         self._heads = re.compile(rf"(?<!\w)(?:{'|'.join(heads)})|{XID_HEAD.pattern}")
         self.head_bytes = re.compile(rb"(?<!\w)(?:" + "|".join(heads).encode() + rb")|" + XID_ANYWHERE)
 
