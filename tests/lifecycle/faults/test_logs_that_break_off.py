@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+import yaml
 
 from assay.cli.verbs.evidence.faults import classify_log
 from assay.model.errors import AssayError
+from assay.model.specs.messages.message_beginnings import compile_beginning
 from assay.observe.recordings.recording_reader import read_recordings
 
 BEFORE = "[ 5000.000000] usb 1-1: reset"
@@ -47,6 +52,81 @@ def test_observing_takes_a_cut_number_for_unread(tmp_path, catalog):
     kernel_log = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
     assert [line["text"] for line in kernel_log.read("probe", "kernel_log", "lines").value] == ["usb 1-1: reset"]
     assert kernel_log.read("probe", "kernel_log", "unread").value == 1
+
+
+EACH = yaml.safe_load((Path(__file__).parent / "one_line_each.yaml").read_text())
+CARRIERS = ["[ 5210.700051] {}", "Nov 21 18:00:00 n1 kernel: {}", "n1: [12.5] {}", '{{"host": "n1", "log": "{}']
+WORDS = "new high-speed USB device found on the second bus of this host, by its first controller"
+CLIPPED = [f"[ 52{at}.70] usb 1-{at}: {WORDS[at - 10 :]}" for at in range(10, 40)]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_every_message_that_breaks_off_anywhere_is_told_or_counted(name, catalog):
+    matcher, text = catalog.kernel_log_matcher, EACH[name]
+    for length in range(3, len(text)):
+        assert matcher.find_faults(text[:length]) or matcher.may_begin_fault(text[:length]), text[:length]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("text", ["EDAC M", "Kernel panic - not", "mlx5_core 0000:18:00.0 ibp24s0: Link", "NVRM: Xi"])
+def test_a_log_that_breaks_off_within_a_message_is_never_no_fault(carrier, text, tell, tmp_path, catalog):
+    calm = carrier.format("usb 1-1: reset") + ('"}' if carrier.startswith("{") else "")
+    (tmp_path / "log").write_text(f"{calm}\n{carrier.format(text)}")
+    document = classify_log(str(tmp_path / "log"), catalog)
+    assert (document["faults"], document["uncounted"]) == ([], text)
+    kernel_log = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
+    assert kernel_log.read("probe", "kernel_log", "unread").value >= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "usb 1-1: reset",
+        "EXT4-fs (sda1): mounted filesystem",
+        "nvme nvme0: 8/0/0 default/read/poll queues",
+        "pci 0000:1b:00.0: BAR 0: assigned",
+        "EDAC MC0: Giving out device",
+        "nvidia-nvswitch2: open (major=510)",
+    ],
+)
+def test_a_last_line_without_its_end_that_begins_no_fault_is_none(text, tmp_path, catalog):
+    (tmp_path / "log").write_text(f"{BEFORE}\n[ 5210.700051] {text}")
+    assert classify_log(str(tmp_path / "log"), catalog)["uncounted"] == ""
+
+
+@pytest.mark.parametrize("width", [40, 50])
+def test_a_log_clipped_at_a_width_is_told(width, tell):
+    line = "[ 5211.70] mlx5_core 0000:18:00.0 ibp24s0: Link down"
+    assert tell(*(one[:width] for one in [*CLIPPED, line, *CLIPPED]))["uncounted"] == line[11:width]
+    assert tell(*CLIPPED, line.replace("down", "up"), *CLIPPED)["uncounted"] == ""
+
+
+@pytest.mark.parametrize("mark", ["…", "...", ">"])
+def test_a_line_whose_end_a_tool_left_out_is_told(mark, tell):
+    line = f"[ 5211.70] mlx5_core 0000:18:00.0 ibp24s0: Li{mark}"
+    assert tell(BEFORE, line, BEFORE)["uncounted"] == line[11:]
+
+
+def test_records_whose_messages_were_clipped_are_told(tell):
+    texts = [line[11:51] for line in CLIPPED]
+    texts.insert(3, "mlx5_core 0000:18:00.0 ibp24s0: Link down and more"[:40])
+    document = tell(*(json.dumps({"host": "n1", "message": text, "n": at}) for at, text in enumerate(texts)))
+    assert document["uncounted"] == texts[3]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "begun", "not_begun"),
+    [
+        ("^ab(?:cd|ef)+g", ["a", "abc", "abcdef", "abcde"], ["b", "abd", "abcdefg", "abcdx"]),
+        (r"^x\d{2,3}[^a-c]\b", ["x", "x1", "x12", "x123"], ["xa", "x12a", "x1234a"]),
+        (r"^(?:a|^b)(?=c)\w*?\s[.]", ["a", "bcc", "ac "], ["c", "ac x"]),
+        ("anywhere", ["", "x"], []),
+    ],
+)
+def test_beginnings_of_patterns(pattern, begun, not_begun):
+    regex = compile_beginning(pattern)
+    assert [text for text in begun if not regex.match(text)] == []
+    assert [text for text in not_begun if regex.match(text)] == []
 
 
 SEL = "   1 | 03/11/2025 | 08:29:22 | Power Supply #0x70 | Presence detected | Asserted\n"

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
+from assay.model.specs.messages.message_beginnings import compile_beginning
 from assay.model.specs.spec_document import StrictModel
 
 
@@ -58,6 +60,8 @@ _XID_NUMBER = re.compile(
     r"|(?:SXid|sxid|SXID) \((?:PCI:|pci:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b"
     r"(?P<mild>, (?i:Non-fatal|Severity|Data)\b)?"
 )
+_XID_HEAD, _SXID_HEAD = "NVRM: Xid", r"nvidia-nvswitch\d+: SXid"
+_XID_START, _SXID_START = rf"^{_XID_HEAD} \([^)]*\): \d", rf"^{_SXID_HEAD} \([^)]*\): \d"
 _LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid \([^)]*\): (?P<number>\d{1,6})$")
 MOST_AFTER_ADDRESS = 20
 """The letters in which a number that ends a message stands, with the quotes around the message."""
@@ -104,7 +108,7 @@ class KernelLogMatcher:
         numbers: Collection[str] = (),
         recovery_actions: Mapping[str, RecoveryAction] | None = None,
     ) -> None:
-        self._numbers = frozenset(numbers)
+        self._lines, self._numbers = lines, frozenset(numbers)
         self._begun_numbers = {name[:end] for name in numbers for end in range(name.rfind(".") + 2, len(name))}
         self._known: dict[str, list[FaultMention]] = {}
         self._recovery_actions: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
@@ -156,6 +160,23 @@ class KernelLogMatcher:
         if found is None:
             return False
         return f"{'nvswitch.sxid.' if found['switch'] else 'gpu.xid.'}{found['number']}" in self._begun_numbers
+
+    def may_begin_fault(self, text: str) -> bool:
+        """Whether a message may be the beginning of one that names a fault: `Kernel panic - not sy`."""
+        if len(text) < LEAST_LETTERS or self.find_faults(text):
+            return False
+        return any(part.match(text) or (head.match(text) and rest.match(text)) for part, head, rest in self._beginnings)
+
+    @cached_property
+    def _beginnings(self) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
+        """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""
+        pairs = [(_XID_HEAD, _XID_START), (_SXID_HEAD, _SXID_START)]
+        heads = [(re.escape(head), line.pattern) for line in self._lines.values() for head in line.begins]
+        pairs += [(head.replace(NUMBER, r"\d+"), pattern) for head, pattern in heads]
+        return [
+            (compile_beginning(f"^{head}"), re.compile(head, re.IGNORECASE), compile_beginning(pattern))
+            for head, pattern in pairs
+        ]
 
     def _match_faults(self, text: str) -> list[FaultMention]:
         found = []

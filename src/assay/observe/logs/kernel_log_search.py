@@ -174,7 +174,7 @@ class KernelLineSearch:
         if found:
             return found  # the form took the head of the message for a program: `n1 NVRM: Xid …`
         if not self._wants_all or not line.strip():
-            return ()
+            return () if self._form else self._messages.find_beginnings(text.rstrip())
         return (message or self._messages.split_line(text),)
 
     def _may_name(self, message: LogMessage) -> bool:

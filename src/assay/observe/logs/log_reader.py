@@ -8,10 +8,11 @@ from itertools import chain
 
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally, LogMessage
-from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
+from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
 from assay.model.texts.node_sets import expand_names
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
 from assay.observe.logs.csv_form import CSV_FORM
+from assay.observe.logs.cut_lines import CutLines
 from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
@@ -31,6 +32,7 @@ from assay.observe.logs.log_form_protocol import (
     UnknownLogForm,
     list_log_forms,
 )
+from assay.observe.logs.message_search import MessageSearch
 from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 
 SAMPLE_LINES = 200
@@ -51,7 +53,7 @@ class LogReader:
         self, read: ReadBytes, matcher: KernelLogMatcher, written_at: datetime, where: str, every: bool = False
     ) -> None:
         self.tally, self.is_bmc_log = LineTally(), False
-        self._read, self._where = read, where
+        self._read, self._where, self._cut = read, where, CutLines()
         self._query = LogQuery(matcher, written_at, self.tally, every)
 
     def messages(self) -> Iterator[LogMessage]:
@@ -71,11 +73,13 @@ class LogReader:
         if not EXPORT_FORM.rate(sample):  # which counts its bytes
             pieces = write_line_ends(strip_colours(pieces))
         try:
-            for message in self._read_pieces(sample, pieces):
+            for message in self._read_pieces(sample, self._cut.watch(pieces)):
                 if "[" in message.host:
                     yield from (message._replace(host=host) for host in expand_names(message.host))
                 else:
                     yield message
+            if not self.is_bmc_log and (line := self._cut.find_last_line()):
+                yield from MessageSearch(self._query.matcher, self._query.written_at).find_cut_message(line)
         except TooLongDocument:
             raise self._refuse_long_document() from None
         except UnknownLogForm:
@@ -83,6 +87,10 @@ class LogReader:
             shown = sample[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             what = f"is no log that I can read; it begins with {shown!r}"
             raise AssayError(what, where=self._where, fix=f"known are: {names}") from None
+
+    def is_clipped(self, message: LogMessage) -> bool:
+        """Whether the message that came last, and names no fault, would name one if the log had not clipped it."""
+        return self._cut.is_clipped(message.text) and self._query.matcher.may_begin_fault(message.text)
 
     def _refuse_long_document(self) -> AssayError:
         what = f"holds a document in JSON of more than {MAX_DOCUMENT_BYTES // 1024**2} MiB"
@@ -134,7 +142,7 @@ class LogReader:
         """Read a text of which nothing is known but that messages may stand in it. Raises UnknownLogForm for none."""
         found = False
         for message in find_kernel_messages(None, pieces, self._query._replace(every=False)):
-            found = True
+            found = found or bool(self._query.matcher.find_faults(message.text)) or is_truncated_xid(message.text)
             yield message
         if not found:
             raise UnknownLogForm

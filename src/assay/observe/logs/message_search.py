@@ -14,6 +14,8 @@ from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, 
 XID_ANYWHERE = rb"Xid \("
 XID_HEAD = re.compile(r"NVRM: Xid|nvidia-nvswitch\d+: SXid")
 QUOTE = re.compile(r"""["'`\\]+$""")
+VALUE = re.compile(r'[:=>]\s*"')
+CLOSING_QUOTES = tuple("\"'`")
 FIELD = re.compile(
     r"""(?:^|[,;|\t]|["'],\ |[\w"']=|["']\s*:\s*|(?:^|[{,-])\s*[\w.@-]+:\s*|[]>{[*+\#-]\s*|^\s*\d+[.)]\s*)$"""
 )
@@ -43,6 +45,22 @@ class MessageSearch:
         if not found:  # a message whose parts name no fault
             return [message] if (message := self._find_message(line)) else []
         return found if len(parts) == 1 else [_complete(message, around) for message in found]
+
+    def find_cut_message(self, line: str) -> list[LogMessage]:
+        """Return the message with which a log breaks off, if it may be the beginning of one that names a fault."""
+        line = unescape(line.strip())
+        quote = line[-1:]
+        if self.find_messages(line) or (quote in CLOSING_QUOTES and line.count(quote) % 2 == 0):
+            return []
+        return [message._replace(is_cut=True) for message in self.find_beginnings(line, cut_in_head=True)]
+
+    def find_beginnings(self, line: str, cut_in_head: bool = False) -> list[LogMessage]:
+        """Return the message of a line that names no fault, and might if more of it were there."""
+        starts = {found.start() for found in self._heads.finditer(line)}
+        if cut_in_head:
+            starts |= {peel_line(line, self.written_at).end, *(found.end() for found in VALUE.finditer(line))}
+        begun = next((start for start in sorted(starts) if self.matcher.may_begin_fault(line[start:])), None)
+        return [] if begun is None else [read_envelope(line, begun, self.written_at).make_message(line[begun:])]
 
     def split_line(self, line: str) -> LogMessage:
         """Return the message of any line in which no fault is named."""

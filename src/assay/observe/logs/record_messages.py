@@ -76,8 +76,9 @@ class RecordSearch:
         self._search.written_at = told  # by which a time without a year is read
         for line in text.splitlines():
             messages = self._search.find_messages(line)
-            if not messages and self._every and is_message and line.strip():
-                messages = [self._search.split_line(line)]
+            if not messages and is_message and line.strip():
+                every = self._every
+                messages = [self._search.split_line(line)] if every else self._search.find_beginnings(line)
             yield from map(around.complete, messages)
 
 

@@ -120,7 +120,7 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
         message = split[read.host].complete(read)
         mentions = matcher.find_faults(message.text)
         is_whole = message.is_of_kernel and not matcher.is_cut(message.text)
-        if not is_whole if mentions else is_truncated_xid(message.text):
+        if not is_whole if mentions else is_truncated_xid(message.text) or log.is_clipped(message):
             log.tally.note_uncounted(message.text)
             continue
         for mention in mentions:

@@ -1,1 +1,1 @@
-"""What messages of the kernel say, below the patterns by which they are found."""
+"""Takes messages of the kernel that were found by a pattern, or break off before it. Gives what they say or may say."""
