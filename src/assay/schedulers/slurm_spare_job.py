@@ -1,7 +1,8 @@
 """A command in a node's spare time: the whole node at the lowest priority, until a customer's job wants it.
 
 Slurm preempts with SIGTERM and kills after KillWait (30 s by default). A customer would have to wait for a check that
-ignores SIGTERM. So the command runs in a session of its own, which the shell before it kills at once. srun ends with
+ignores SIGTERM. So the command runs in a session of its own, which the shell before it kills at once, also where the
+signal comes before that session has begun. srun ends with
 exit code 0 for a preempted job (seen with 22.05); so Slurm is asked how the job ended.
 """
 
@@ -19,7 +20,10 @@ from assay.schedulers.slurm_customer_jobs import list_customer_jobs
 from assay.schedulers.slurm_jobs import JOB_NAME_PREFIX
 from assay.schedulers.slurm_json import SELF_ENDED_JOB_STATES, SlurmJob, parse_jobs
 
-YIELD_SCRIPT = 'exec 3<&0; setsid "$@" <&3 3<&- & child=$!; trap "kill -9 -$child; exit 143" TERM INT; wait $child'
+YIELD_SCRIPT = (
+    'end() { kill -9 "$!" "-$!" 2>/dev/null; exit 143; }; trap end TERM INT; '
+    'exec 3<&0; setsid "$@" <&3 3<&- & wait "$!"'
+)
 WHOLE_NODE_OPTIONS = (*ONE_TASK_OPTIONS, "--exclusive", "--mem=0")
 START_TIMEOUT_S = 5
 CANCEL_TIMEOUT_S = 40.0
