@@ -15,7 +15,7 @@ SHARED_TEMPLATES = frozenset({"base.html.j2", "macros.html.j2", "style.css", "wo
 
 
 def render_page(package: str, template: str, **values: object) -> str:
-    """Return the HTML of a page. `template` is a file of `package`; it extends `base.html.j2`.
+    """Return the HTML of a page, or of a part of one. `template` is a file of `package`; pages extend `base.html.j2`.
 
     Every value is escaped, also its control characters, because names and reasons come from outside. A value that the
     template names and `values` lacks raises jinja2.UndefinedError. The stylesheet is inside, or beside the page if the

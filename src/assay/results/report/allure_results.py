@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from assay.results.report.latest_outcomes_database import (
     UNKNOWN,
     suite_area,
 )
-from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, StatusCount
+from assay.results.report.latest_outcomes_reader import AbnormalOutcome, AreaStatus, HolderStatus
 from assay.results.report.report_attachments import ReportAttachments
 
 ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
@@ -80,7 +80,7 @@ def allure_result(
     """Return the result of a node, rack or fabric, as of a run."""
     attachments = attachments or ReportAttachments()
     start = int(holder.measured * 1000)
-    stop = start + sum(entry.micros for entry in holder.status_counts) // 1000
+    stop = start + sum([area.micros for area in holder.areas]) // 1000
     subject = f"{holder.scope}/{holder.name}" if holder.name in fleet.nodes else holder.name
     node = holder.name if holder.name in fleet.nodes else ""
     faults = sorted({outcome.fault for outcome in holder.abnormal if outcome.fault and outcome.status == FAILING})
@@ -101,7 +101,7 @@ def allure_result(
         "stop": stop,
         "parameters": [{"name": "node", "value": holder.name}],
         "labels": [{"name": name, "value": value} for name, value in labels],
-        "steps": [_area_step(name, counts, holder, start, attachments) for name, counts in _areas_worst_first(holder)],
+        "steps": [_area_step(area, holder, start, attachments) for area in _areas_worst_first(holder)],
         "description": _describe_node(fleet, node),
     }
 
@@ -146,32 +146,35 @@ def format_bounds(measurement: Measurement) -> str:
     return " and ".join(bounds)
 
 
-def _areas_worst_first(holder: HolderStatus) -> list[tuple[str, list[StatusCount]]]:
-    """Return the areas with their counts, those with failures or errors first."""
-    by_area = groupby(sorted(holder.status_counts, key=attrgetter("area")), attrgetter("area"))
-    areas = [(name, list(counts)) for name, counts in by_area]
-    return sorted(areas, key=lambda area: not any(entry.status in (FAILING, UNKNOWN) for entry in area[1]))
+def _areas_worst_first(holder: HolderStatus) -> list[AreaStatus]:
+    """Return the areas, those with failures or errors first."""
+    return sorted(holder.areas, key=lambda area: not any(status in (FAILING, UNKNOWN) for status, _ in area.counts))
 
 
-def _area_step(
-    name: str, entries: Sequence[StatusCount], holder: HolderStatus, at: int, attachments: ReportAttachments
-) -> AllureJson:
+def _area_step(area: AreaStatus, holder: HolderStatus, at: int, attachments: ReportAttachments) -> AllureJson:
     """Return the step of an area: passes as a count, and a step below it for each other outcome."""
-    total = sum(entry.count for entry in entries)
-    passed = sum(entry.count for entry in entries if entry.status in (PASSING, ON_TRIAL_PASSING))
-    counts = {status: sum(entry.count for entry in entries if entry.status == status) for status in STATUS_PHRASES}
-    parts = [f"{counts[status]} of {total} {word}" for status, word in STATUS_PHRASES.items() if counts[status]]
-    parts += [f"{excused} excused or on trial"] if (excused := total - passed - sum(counts.values())) else []
-    bad = (ALLURE_STATUS[status] for status in (FAILING, UNKNOWN) if counts[status])
-    abnormal = [outcome for outcome in holder.abnormal if suite_area(outcome.check) == name]
+    phrase, status = _describe_area(area.counts)
+    abnormal = [outcome for outcome in holder.abnormal if suite_area(outcome.check) == area.area]
     return {
-        "name": f"{name}: {', '.join(parts) or f'{passed} passed'}",
-        "status": next(bad, "passed" if passed else "skipped"),
+        "name": f"{area.area}: {phrase}",
+        "status": status,
         "stage": "finished",
         "start": at,
-        "stop": at + sum(entry.micros for entry in entries) // 1000,
+        "stop": at + area.micros // 1000,
         "steps": list(_failure_steps(abnormal, at, attachments)),
     }
+
+
+@lru_cache(maxsize=4096)
+def _describe_area(counts: tuple[tuple[int, int], ...]) -> tuple[str, str]:
+    """Return the counts of an area as a phrase, and Allure's status for them."""
+    of_status = Counter(dict(counts))
+    total, passed = of_status.total(), of_status[PASSING] + of_status[ON_TRIAL_PASSING]
+    parts = [f"{of_status[status]} of {total} {word}" for status, word in STATUS_PHRASES.items() if of_status[status]]
+    excused = total - passed - sum(of_status[status] for status in STATUS_PHRASES)
+    parts += [f"{excused} excused or on trial"] if excused else []
+    bad = (ALLURE_STATUS[status] for status in (FAILING, UNKNOWN) if of_status[status])
+    return ", ".join(parts) or f"{passed} passed", next(bad, "passed" if passed else "skipped")
 
 
 def _failure_steps(

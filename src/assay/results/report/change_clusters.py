@@ -6,6 +6,7 @@ one cluster.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,7 +150,7 @@ class _Populations:
 
     def _measure(self, checks: Iterable[str]) -> _PopulationSizes:
         """Return the sizes of all that these checks judged. Most checks judge the same subjects: these count once."""
-        distinct = {hash(frozenset(self._of_check[check].items())): self._of_check[check] for check in checks}
+        distinct = {id(self._of_check[check]): self._of_check[check] for check in checks}
         key = frozenset(distinct)
         if key not in self._sizes:
             whole = dict(chain.from_iterable(population.items() for population in distinct.values()))
@@ -210,15 +211,22 @@ def _cluster_by_holder(single: Sequence[StatusChange]) -> Iterator[ChangeCluster
 
 
 def _read_populations(latest: LatestOutcomes, checks: Iterable[str]) -> dict[str, JudgedPopulation]:
-    """Return the judged population of each check, without skips."""
+    """Return the judged population of each check, without skips. Equal populations are one object."""
     execute = latest.connection.execute
-    populations: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in checks}
-    names = {key: name for key, name in execute("SELECT id, name FROM check_") if name in populations}
+    wanted = set(checks)
+    names = {key: name for key, name in execute("SELECT id, name FROM check_") if name in wanted}
     subjects = {key: (name, holder) for key, name, holder in execute("SELECT id, name, holder FROM subject")}
-    specs = {run.n: run.spec for run in latest.list_reported_runs()}
-    query = f"""SELECT check_, subject, run FROM state
-        WHERE check_ IN ({", ".join(map(str, names))}) AND stands IN ({PASSING}, {FAILING}, {UNKNOWN})"""
+    spec_of = {run.n: run.spec for run in latest.list_reported_runs()}
+    specs = list(dict.fromkeys(spec_of.values()))
+    number_of = {run: specs.index(spec) for run, spec in spec_of.items()}
+    judged = {key: array("q") for key in names}
+    query = f"""SELECT check_, subject, run FROM state WHERE check_ IN ({", ".join(map(str, names))})
+        AND stands IN ({PASSING}, {FAILING}, {UNKNOWN}) ORDER BY subject"""
     for check, subject, run in execute(query):
-        name, holder = subjects[subject]
-        populations[names[check]][name] = holder, specs[run]
-    return dict(populations)
+        judged[check].append(subject * len(specs) + number_of[run])
+    distinct: dict[bytes, JudgedPopulation] = {}
+    for pairs in judged.values():
+        if (content := pairs.tobytes()) not in distinct:
+            split = (divmod(pair, len(specs)) for pair in pairs)
+            distinct[content] = {subjects[key][0]: (subjects[key][1], specs[number]) for key, number in split}
+    return {name: distinct[judged[key].tobytes()] for key, name in names.items()}

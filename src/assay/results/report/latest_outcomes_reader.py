@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import cached_property
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.model.outcome import FailureArtefact, Measurement
 from assay.results.report.latest_outcomes_database import ON_TRIAL_PASSING, PASSING, fold_run, open_latest_tables
@@ -43,17 +45,15 @@ class AbnormalOutcome:
     artefacts: tuple[FailureArtefact, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StatusCount:
-    """The number of checks of an area with one status on a holder, and how long they took."""
+class AreaStatus(NamedTuple):
+    """The checks of an area on a holder: the number with each status, and how long they took."""
 
     area: str
-    status: int
-    count: int
+    counts: tuple[tuple[int, int], ...]
     micros: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HolderStatus:
     """A node, rack or fabric, with the status of all checks on it and its parts.
 
@@ -66,20 +66,30 @@ class HolderStatus:
     measured: float
     run: str
     phases: tuple[str, ...]
-    status_counts: tuple[StatusCount, ...]
+    areas: tuple[AreaStatus, ...]
     abnormal: list[AbnormalOutcome] = field(default_factory=list)
     stale: int = 0
 
     def count(self, *statuses: int) -> int:
         """Return the number of checks with one of these statuses (none: with any)."""
-        return sum(entry.count for entry in self.status_counts if not statuses or entry.status in statuses)
+        return sum(self._totals[status] for status in statuses or self._totals)
+
+    @cached_property
+    def _totals(self) -> Counter[int]:
+        totals = Counter[int]()
+        for status, count in chain.from_iterable(area.counts for area in self.areas):
+            totals[status] += count
+        return totals
 
 
 _HOLDERS = """
+CREATE TEMP TABLE IF NOT EXISTS holder_status AS
 SELECT s.holder, s.scope, c.area, o.stands, count(*), sum(o.micros), max(o.measured), max(o.run)
 FROM subject s JOIN state o ON o.subject = s.id JOIN check_ c ON c.id = o.check_
-GROUP BY s.holder, c.area, o.stands ORDER BY s.holder
+GROUP BY s.holder, c.area, o.stands ORDER BY s.holder, c.area, o.stands
 """
+"""Read several times for one report: kept until the outcomes change, in the order of its rows."""
+_FORGET_HOLDERS = "DROP TABLE IF EXISTS temp.holder_status"
 _STALE = f"""
 SELECT s.holder, count(*) FROM check_ c JOIN state o ON o.check_ = c.id JOIN subject s ON s.id = o.subject
 WHERE o.stands = {PASSING} AND o.measured < (SELECT max(at) FROM told) - c.fresh_hours * 3600 GROUP BY s.holder
@@ -117,6 +127,7 @@ class LatestOutcomes:
     def add_run(self, path: Path) -> None:
         """Merge the run at `path`. Raises AssayError, and changes nothing, for a file that cannot be read."""
         with StoredRun.open_whole(path) as stored:
+            self.connection.execute(_FORGET_HOLDERS)
             fold_run(self.connection, stored)
 
     def list_reported_runs(self) -> list[ReportedRun]:
@@ -125,6 +136,7 @@ class LatestOutcomes:
 
     def delete_undeclared(self, checks: Collection[str], holders: Collection[str]) -> None:
         """Delete outcomes of checks, nodes, racks and fabrics that are no longer declared."""
+        self.connection.execute(_FORGET_HOLDERS)
         for table, name, declared in (("check_", "name", checks), ("subject", "holder", holders)):
             rows = self.connection.execute(f"SELECT id, {name} FROM {table}")
             gone = [(key,) for key, value in rows if value not in declared]
@@ -140,12 +152,13 @@ class LatestOutcomes:
         next_abnormal = next(abnormal, None)
         runs = {run.n: run.run for run in self.list_reported_runs()}
         phases_of, stale = self._phases_by_area(), dict(self.connection.execute(_STALE))
-        for name, group in groupby(self.connection.execute(_HOLDERS), itemgetter(0)):
+        self.connection.execute(_HOLDERS)
+        for name, group in groupby(self.connection.execute("SELECT * FROM holder_status"), itemgetter(0)):
             rows = list(group)
-            counts = tuple(StatusCount(*row[2:6]) for row in rows)
-            phases = tuple(dict.fromkeys(phase for row in rows for phase in phases_of[row[2]]))
+            areas = tuple(_make_area(area, of_area) for area, of_area in groupby(rows, itemgetter(2)))
+            phases = tuple(dict.fromkeys(chain.from_iterable(phases_of[area.area] for area in areas)))
             measured, newest_run = max(row[6] for row in rows), runs[max(row[7] for row in rows)]
-            holder = HolderStatus(name, rows[0][1], measured, newest_run, phases, counts, stale=stale.get(name, 0))
+            holder = HolderStatus(name, rows[0][1], measured, newest_run, phases, areas, stale=stale.get(name, 0))
             if next_abnormal and next_abnormal[0] == name:
                 holder.abnormal.extend(self._make_abnormal(row[1:]) for row in next_abnormal[1])
                 next_abnormal = next(abnormal, None)
@@ -164,3 +177,8 @@ class LatestOutcomes:
         for area, phases in self.connection.execute("SELECT area, phases FROM check_ ORDER BY id"):
             phases_of.setdefault(area, {}).update(dict.fromkeys(json.loads(phases)))
         return {area: tuple(phases) for area, phases in phases_of.items()}
+
+
+def _make_area(area: str, rows: Iterable[tuple[Any, ...]]) -> AreaStatus:
+    listed = list(rows)
+    return AreaStatus(area, tuple([row[3:5] for row in listed]), sum([row[5] for row in listed]))

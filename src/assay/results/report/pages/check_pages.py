@@ -71,7 +71,8 @@ class CheckStatuses:
 
 
 _CHECKS = "SELECT name, fault FROM check_"
-_COUNTS = "SELECT c.name, o.stands, count(*) FROM state o JOIN check_ c ON c.id = o.check_ GROUP BY 1, 2"
+_COUNTS = """SELECT c.name, n.stands, n.count FROM check_ c JOIN (
+  SELECT check_, stands, count(*) AS count FROM state GROUP BY check_, stands) n ON n.check_ = c.id"""
 
 
 def render_check(check: CheckStatus, links: PageLinks, distributions: Sequence[PeerDistribution] = ()) -> str:

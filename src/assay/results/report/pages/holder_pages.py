@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
-from operator import attrgetter
+from functools import lru_cache
+
+from markupsafe import Markup
 
 from assay.model.node import Node
 from assay.pages.formatting import format_quantity
@@ -20,7 +21,7 @@ from assay.results.report.latest_outcomes_database import (
     SKIPPED,
     UNKNOWN,
 )
-from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, StatusCount
+from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus
 from assay.results.report.pages.page_folder import STYLESHEET
 from assay.results.report.pages.page_links import PageLinks
 
@@ -50,7 +51,7 @@ def render_holder(holder: HolderStatus, node: Node | None, links: PageLinks) -> 
         ill=holder.count(FAILING, UNKNOWN),
         groups=[(title, outcomes) for title, outcomes in groups if outcomes],
         most=MAX_OUTCOMES_SHOWN,
-        areas=[*_count_by_area(holder.status_counts)],
+        areas_table=_render_areas(tuple([(area.area, area.counts) for area in holder.areas])),
         format_measurement=format_measurement,
     )
 
@@ -70,8 +71,11 @@ def _describe_verdict(holder: HolderStatus) -> str:
     return f"{' and '.join(parts)}, of {checked}"
 
 
-def _count_by_area(counts: Iterable[StatusCount]) -> Iterable[tuple[str, list[int]]]:
-    """Yield each area with its numbers of outcomes that passed, failed, are unknown, and all others."""
-    for area, entries in groupby(sorted(counts, key=attrgetter("area")), attrgetter("area")):
-        listed = list(entries)
-        yield area, [sum(entry.count for entry in listed if entry.status in column) for column in _COLUMNS]
+@lru_cache(maxsize=1024)
+def _render_areas(areas: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]) -> Markup:
+    """Return the table of areas as HTML: it is the same on most nodes, and most of a page."""
+    rows = [
+        (area, [sum(count for status, count in counts if status in column) for column in _COLUMNS])
+        for area, counts in areas
+    ]
+    return Markup(render_page(__package__, "areas.html.j2", areas=rows))  # noqa: S704 — the template escapes
