@@ -81,3 +81,12 @@ def test_names_are_escaped():
     tree = fat_tree()
     odd = tree.__class__("x<y", [device._replace(name=f"<{device.name}>") for device in tree], tree.links)
     assert ElementTree.fromstring(draw_fabric(FabricPicture(odd))).get("aria-label").startswith("x<y")
+
+
+def test_what_could_not_be_read_stands_below_the_picture(tree):
+    remarks = [f"note: <line {number}> {'x' * 900}" for number in range(6)]
+    svg = ElementTree.fromstring(draw_fabric(FabricPicture(tree, remarks=remarks)))
+    told = [text for text in svg.iter(f"{SVG}text") if text.get("class") == "remark"]
+    assert [text.text[:15] for text in told] == [*(f"note: <line {number}> " for number in range(4)), "and 2 more rema"]
+    width, height = map(int, svg.get("viewBox").split()[2:])
+    assert all(int(text.get("y")) < height and 7 * len(text.text) < width for text in told)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.scan import find_discover_command, judge_scan, run_fabric_scan
+from assay.fabric.scan import find_discover_command, judge_scan, list_discovery_remarks, run_fabric_scan
 from assay.fleet.fleet_loader import load_fleet
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.clock import ScaledClock
@@ -43,6 +43,27 @@ def test_a_scan_keeps_what_was_printed_and_judging_it_later_says_the_same(scan_w
     assert judge_scan(fleet, design, evidence).verdict == judge_scan(fleet, design, again).verdict == "match"
     assert evidence.node == "fabric-small"
     assert evidence.read("discovery", "command").value[0] == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("before", "stderr", "told"),
+    [
+        ("", "", []),
+        ("admin@head:~$ ibnetdiscover\n", "", ["note: line 1 is none of ibnetdiscover's"]),
+        ("Switch\n", "mad_rpc: timed out\n", ["could not tell: stderr: mad_rpc", "could not tell: line 1 cannot"]),
+    ],
+)
+def test_what_was_foreign_or_unread_in_a_scan_can_be_told(scan_with, design, small, before, stderr, told):
+    _, evidence = scan_with(say(before + printed(small), stderr))
+    remarks = list_discovery_remarks(evidence)
+    assert len(remarks) == len(told)
+    assert all(remark.startswith(start) for remark, start in zip(remarks, told, strict=True))
+
+
+def test_of_a_scan_that_read_nothing_the_reason_is_told(scan_with, design):
+    for command in (["no-such-program"], say("nothing of a fabric\n")):
+        (remark,) = list_discovery_remarks(scan_with(command)[1])
+        assert remark.startswith("could not tell: ")
 
 
 def test_a_scan_finds_a_lost_cable(scan_with, design, small):

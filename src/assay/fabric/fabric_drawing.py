@@ -25,6 +25,7 @@ MAX_PER_TIER = 12
 MAX_WORDS = 6
 """Beside more broken lines, words would lie upon each other; the lines still have them as titles."""
 LETTERS = 17
+LINE, LETTER_WIDTH, MAX_REMARKS = 18, 7, 4  # px a line, px a letter at most, remarks below a picture
 COLOURS = RAIL_COLOURS[:-1]
 """Without the last one, which is red: red is what is not as designed."""
 STYLE = """
@@ -35,6 +36,7 @@ STYLE = """
 .fabric-drawing path { fill: none; stroke: #a0aec0; stroke-width: 1.4; opacity: 0.5; }
 .fabric-drawing .bad rect, .fabric-drawing .bad path { stroke: #c53030; stroke-width: 3; opacity: 1; }
 .fabric-drawing .bad text { fill: #c53030; }
+.fabric-drawing .remark { fill: #1a202c; font-weight: 600; }
 .fabric-drawing .gone path { stroke-dasharray: 7 5; }
 """ + "\n".join(f".fabric-drawing .rail-{n} path {{ stroke: {colour}; }}" for n, colour in enumerate(COLOURS))
 """The colours of a picture that stands alone; a page has its own."""
@@ -50,11 +52,15 @@ class Bundle(NamedTuple):
 
 @dataclass(frozen=True)
 class FabricPicture:
-    """What is drawn: a design, what differs from it, and around which element; "" is around all that differs."""
+    """What is drawn: a design, what differs from it, and around which element; "" is around all that differs.
+
+    `remarks` stand below the picture: what could not be read, so that it is not seen here.
+    """
 
     topology: CompiledTopology
     discrepancies: Sequence[CablingDiscrepancy] = ()
     around: str = ""
+    remarks: Sequence[str] = ()
 
     @cached_property
     def tiers(self) -> dict[Vertex, int]:
@@ -189,7 +195,8 @@ def draw_fabric(picture: FabricPicture, style: str = STYLE) -> str:
     """Return the picture as a SVG document of its own. A page that has the styles of `.fabric-drawing` gives none."""
     rows = picture.shown
     width = max((len(row) for row in rows), default=1) * (BOX_WIDTH + GAP) + 2 * MARGIN + 70
-    height = len(rows) * TIER - 50
+    tiers_height = len(rows) * TIER - 50
+    remarks = _list_remarks(picture.remarks, width)
     places = {vertex: place for tier, row in enumerate(rows) for vertex, place in _place(row, tier, len(rows), width)}
     lines = [(picture.bundles[key], *key) for key in picture.bundles if key[0] in places and key[1] in places]
     lines.sort(key=lambda line: bool(line[0].wrong or line[0].instead))  # the broken ones on top
@@ -199,11 +206,11 @@ def draw_fabric(picture: FabricPicture, style: str = STYLE) -> str:
         *(_draw_bundle(picture, *line, places, has_words) for line in lines),
         *(_draw_box(picture, vertex, *place) for vertex, place in places.items()),
         *_draw_rests(picture, rows, width),
-        *_draw_legend(height),
+        *_draw_legend(tiers_height, remarks),
     ]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="fabric-drawing" role="img" aria-label="{escape(title)}"'
-        f' viewBox="0 0 {width} {height}">'
+        f' viewBox="0 0 {width} {tiers_height + LINE * len(remarks)}">'
     )
     return "\n".join(
         [
@@ -275,9 +282,18 @@ def _draw_rests(picture: FabricPicture, rows: Sequence[Sequence[Vertex]], width:
             yield f'<text x="{width - MARGIN - 62}" y="{y}">+ {count} more</text>'
 
 
-def _draw_legend(height: int) -> Iterable[str]:
+def _draw_legend(height: int, remarks: Sequence[str]) -> Iterator[str]:
     words = "red: not as designed; dashed: no cable between the two is in place; other colours: rails"
-    return [f'<text x="{MARGIN}" y="{height - 14}">{words}</text>']
+    yield f'<text x="{MARGIN}" y="{height - 14}">{words}</text>'
+    for number, remark in enumerate(remarks, start=1):
+        yield f'<text x="{MARGIN}" y="{height - 14 + LINE * number}" class="remark">{escape(remark)}</text>'
+
+
+def _list_remarks(remarks: Sequence[str], width: int) -> list[str]:
+    """Return the lines below a picture: the first remarks, cut to its width, and how many there are more."""
+    letters = (width - 2 * MARGIN) // LETTER_WIDTH
+    shown = [one if len(one) <= letters else f"{one[: letters - 1]}…" for one in remarks[:MAX_REMARKS]]
+    return shown + [f"and {len(remarks) - MAX_REMARKS} more remarks"] * (len(remarks) > MAX_REMARKS)
 
 
 def draw_ports(topology: CompiledTopology, ports: Iterable[PortId]) -> str:

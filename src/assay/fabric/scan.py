@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from assay.fabric.comparison.compare import FabricComparison, compare_cabling
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.health.stored_scan import COUNTERS_COMMAND, FIRST_SCAN_REASON, make_earlier_channel
+from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
 from assay.fabric.readers.truncated_output import find_stderr_problems
@@ -119,6 +120,22 @@ def judge_scan(fleet: Fleet, design: FabricDesign, evidence: EvidenceDocument) -
     except AssayError as error:
         return _know_nothing(topology, error.what, *find_stderr_problems(str(stderr.value or "")))
     return compare_cabling(topology, discovery)
+
+
+def list_discovery_remarks(evidence: EvidenceDocument) -> tuple[str, ...]:
+    """Return what could not be read in the discovery of a scan, and what was foreign in it.
+
+    Whether the two ends of each cable agree is for a comparison to tell: it takes long.
+    """
+    text, stderr = evidence.read("discovery", "text"), str(evidence.read("discovery", "stderr").value or "")
+    if text.kind != "value":
+        return (f"could not tell: {text.reason}",) if text.kind in ("failed", "unsupported") else ()
+    try:
+        found = read_topology(str(text.value), stderr)
+    except AssayError as error:
+        return (f"could not tell: {error.what}",)
+    problems = found.stderr_problems if isinstance(found, LazyDiscovery) else found.problems
+    return (*(f"could not tell: {problem}" for problem in problems), *(f"note: {note}" for note in found.notes))
 
 
 def _know_nothing(topology: CompiledTopology, *problems: str) -> FabricComparison:

@@ -58,6 +58,8 @@ class SwitchSummary:
 class FabricSummary:
     """One fabric: the last scan in one line and when it was (ISO 8601), its faults, and its switches.
 
+    `problems`: what the scan could not read. `notes`: what was foreign in it.
+
     `drawing` is the part of the fabric that has faults, as SVG. `scanned_at` is "" for a fabric that nobody scanned:
     then nothing is known of its cables.
     """
@@ -66,6 +68,7 @@ class FabricSummary:
     line: str
     scanned_at: str
     problems: tuple[str, ...]
+    notes: tuple[str, ...]
     faults: tuple[FaultyCabling, ...]
     drawing: str
     switches: tuple[SwitchSummary, ...]
@@ -90,10 +93,12 @@ def summarize_fabric(fabric: ScannedFabric, find_address: FindAddress) -> Fabric
         if one.kind == "switch"
     )
     if scan is None:
-        return FabricSummary(topology.name, "nobody has scanned it yet", "", (), (), "", switches)
+        return FabricSummary(topology.name, "nobody has scanned it yet", "", (), (), (), "", switches)
     found, faults = scan.comparison, tuple(list_faults(scan, find_address))
     drawing = draw_fabric(FabricPicture(topology, found.discrepancies), style="") if faults else ""
-    return FabricSummary(topology.name, found.summary, scan.scanned_at, found.problems, faults, drawing, switches)
+    return FabricSummary(
+        topology.name, found.summary, scan.scanned_at, found.problems, found.notes, faults, drawing, switches
+    )
 
 
 def list_faults(

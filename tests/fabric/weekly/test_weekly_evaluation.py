@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from copy import copy
+from dataclasses import replace
 
 import pytest
 from browser import measure_overflow, needs_browser
@@ -49,6 +50,17 @@ def test_a_quiet_week_says_so_in_one_line(quiet_week):
         .startswith("fabric compute: nothing stands out (416 links, 12 scans, 2026-11-14")
     )
     assert (format_weekly_json(one)["verdict"], format_weekly_json(one)["ports"]) == ("well", 832)
+
+
+def test_what_was_foreign_in_the_newest_discovery_is_told(quiet_week):
+    remarks = tuple(f"note: <line {number}>" for number in range(12))
+    one = replace(looked_at(quiet_week, quiet_week.scans[-1]), remarks=remarks)
+    assert format_weekly_json(one)["discovery"] == list(remarks)
+    text, page = format_weekly_text(one), render_weekly_page(one)
+    assert "  note: <line 9>\n  and 2 more" in text
+    assert "The newest discovery of the cables" in page
+    assert "note: &lt;line 9&gt;" in page
+    assert "note: &lt;line 10&gt;" not in page
 
 
 def age(world, number):

@@ -19,8 +19,8 @@ RAIL = 3
 EXCHANGED, MISSING, MOVED = ("n0005", "n0006"), "n0009", "n0010"
 
 
-def store_faulty_scan(fleet: Fleet, home: Path, design: str = "compute") -> None:
-    """Store the scan as the newest evidence of the fabric."""
+def store_faulty_scan(fleet: Fleet, home: Path, design: str = "compute", pasted: str = "") -> None:
+    """Store the scan as the newest evidence of the fabric. `pasted` are foreign lines before the tool's."""
     topology = compile_topology(fleet.designs[design], fleet)
     ports = {name: topology.cables_of_node(name)[RAIL] for name in (*EXCHANGED, MISSING, MOVED)}
     first, second = (ports[name] for name in EXCHANGED)
@@ -32,7 +32,7 @@ def store_faulty_scan(fleet: Fleet, home: Path, design: str = "compute") -> None
     devices = {
         guid: DiscoveredDevice(guid, one.kind, one.ports, one.description) for guid, one in topology.devices.items()
     }
-    text = format_net_file(devices, [DiscoveredCable(a, b, rate) for a, b, rate in cables if b])
+    text = pasted + format_net_file(devices, [DiscoveredCable(a, b, rate) for a, b, rate in cables if b])
     channels = {"discovery": {"text": value(text), "stderr": value(""), "command": value("ibnetdiscover")}}
     scan = EvidenceDocument(format_fabric_subject(fleet.designs[design]), datetime.now(UTC), channels)
     EvidenceStore(home / "evidence").store_latest(scan)

@@ -47,6 +47,16 @@ def test_each_fault_is_drawn_with_links_to_both_its_ends(site: Caller) -> None:
     assert page.count("its ticket") == 3
 
 
+def test_foreign_lines_are_named(tmp_path: Path) -> None:
+    fleet = make_fleet_with_history(tmp_path)
+    store_faulty_scan(fleet, tmp_path / ".assay", pasted="admin@head:~$ ibnetdiscover\n" * 14)
+    site = Caller(Starlette(routes=page_routes.routes(make_state(fleet, tmp_path / ".assay"))))
+    page = read(site, "/fabric")
+    assert "Foreign lines in the scan:" in page
+    assert page.count("line 1 is none of ibnetdiscover&#39;s and was skipped") == 1
+    assert "<li>and 2 more</li>" in page
+
+
 @pytest.mark.parametrize("site", ["scanned"], indirect=True)
 def test_a_switch_shows_which_of_its_ports_are_wrong(site: Caller) -> None:
     page = read(site, f"/fabric/{LEAF}")

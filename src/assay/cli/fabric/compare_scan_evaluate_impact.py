@@ -190,7 +190,10 @@ def draw(
 
     topology = load_compiled_design(fleet, design)
     comparison = _compare_dump(topology, dump) if dump else _compare_last_scan(Workspace(fleet), design)
-    print(draw_fabric(FabricPicture(topology, comparison.discrepancies, around)), end="")  # noqa: T201
+    for remark in comparison.remarks:
+        print(remark, file=sys.stderr)  # noqa: T201
+    picture = FabricPicture(topology, comparison.discrepancies, around, comparison.remarks)
+    print(draw_fabric(picture), end="")  # noqa: T201
 
 
 def _compare_dump(topology: CompiledTopology, dump: Path) -> FabricComparison:

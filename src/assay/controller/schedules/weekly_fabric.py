@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.fabric.fabric_drawing import draw_ports
-from assay.fabric.scan import format_fabric_subject
+from assay.fabric.scan import format_fabric_subject, list_discovery_remarks
 from assay.fabric.topology.adapters import map_adapter_rails
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fabric.weekly.evaluation import WeeklyEvaluation, evaluate_fabric_week
@@ -60,7 +60,7 @@ def record_fabric_week(
         earlier = evaluate_fabric_week(before, cables, rails, design.limits) if before else None
     changes = compare_weeks(earlier, evaluation)
     worst = [ranked.port.end.port_id for ranked in evaluation.worst]
-    evaluation = replace(evaluation, drawing=draw_ports(topology, worst))
+    evaluation = replace(evaluation, drawing=draw_ports(topology, worst), remarks=list_discovery_remarks(latest))
     if days == DAYS:
         store.store_latest(document)
         write_atomically(locate_week_page(reports, design), render_weekly_page(evaluation, changes).encode())

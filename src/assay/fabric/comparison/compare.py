@@ -44,6 +44,12 @@ class FabricComparison:
         """The ports of the designed cables of which nothing can be told."""
         return frozenset(end.port_id for cable in self.unknown for end in cable.ends)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What could not be told, and what was foreign in the discovery, a line each."""
+        problems = (f"could not tell: {problem}" for problem in self.problems)
+        return (*problems, *(f"note: {note}" for note in self.notes))
+
     def discrepancies_of_node(self, node: str) -> list[CablingDiscrepancy]:
         """Return the discrepancies that affect a node."""
         return [discrepancy for discrepancy in self.discrepancies if node in discrepancy.nodes]

@@ -56,6 +56,7 @@ class WeeklyEvaluation:
     - `groups`: the readings by vendor, length and batch of cables.
     - `drawing`: the part of the fabric around the worst ports, as SVG, "" where none stands out.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
+    - `remarks`: what could not be read in the newest discovery of the cables, and what was foreign in it.
     """
 
     week: FabricWeek
@@ -65,6 +66,7 @@ class WeeklyEvaluation:
     batches: tuple[TransceiverBatch, ...]
     groups: tuple[CableGroup, ...] = ()
     unknown_reasons: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     drawing: str = ""
 
     @property

@@ -68,6 +68,11 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
     if evaluation.unknown_reasons:
         yield "\nnot known:"
     yield from (f"  {reason}" for reason in evaluation.unknown_reasons)
+    if evaluation.remarks:
+        yield "\nthe newest discovery of the cables:"
+    yield from (f"  {remark}" for remark in evaluation.remarks[:SHOWN_CHANGES])
+    if len(evaluation.remarks) > SHOWN_CHANGES:
+        yield f"  and {len(evaluation.remarks) - SHOWN_CHANGES} more; see --format json"
 
 
 def format_weekly_json(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> dict[str, Any]:
@@ -99,6 +104,7 @@ def format_weekly_json(evaluation: WeeklyEvaluation, changes: WeekChanges | None
             for group in evaluation.groups
         ],
         "unseen": list(evaluation.unknown_reasons),
+        "discovery": list(evaluation.remarks),
     }  # fmt: skip
 
 
