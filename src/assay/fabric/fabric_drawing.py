@@ -212,14 +212,7 @@ def draw_fabric(picture: FabricPicture, style: str = STYLE) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="fabric-drawing" role="img" aria-label="{escape(title)}"'
         f' viewBox="0 0 {width} {tiers_height + LINE * len(remarks)}">'
     )
-    return "\n".join(
-        [
-            head,
-            f"<style>{style}</style>" if style else "",
-            *shapes,
-            "</svg>\n",
-        ]
-    )
+    return "\n".join([head, f"<style>{style}</style>" if style else "", *shapes, "</svg>\n"])
 
 
 def _place(row: Sequence[Vertex], tier: int, tiers: int, width: int) -> Iterator[tuple[Vertex, tuple[float, float]]]:
