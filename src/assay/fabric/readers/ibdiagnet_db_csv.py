@@ -157,7 +157,8 @@ KINDS: dict[int, DeviceKind] = {1: "hca", 2: "switch", 3: "router"}
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read the database. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr)
-    tables = read_sections(text, READ, problems)
+    notes: list[str] = []
+    tables = read_sections(text, READ, problems, notes)
     problems += [f"there is no section {name}" for name in NEEDED if name not in tables]
     devices = {one.guid: one for one in read_rows(tables, "NODES", _device, problems)}
     ports = merge_port_facts(read_rows(tables, "PORTS", _port, problems))
@@ -166,7 +167,7 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
     facts = merge_port_facts([*ports.values(), *read_port_facts(tables, problems)])
     temperatures = read_temperatures(tables, problems)
     all_problems = tuple(check_has_cables(cables, problems))
-    return FabricDiscovery(cables, devices, all_problems, facts, temperatures=temperatures)
+    return FabricDiscovery(cables, devices, all_problems, facts, temperatures=temperatures, notes=tuple(notes))
 
 
 def _device(row: Row) -> DiscoveredDevice:

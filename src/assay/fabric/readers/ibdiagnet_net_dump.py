@@ -37,6 +37,7 @@ from assay.model.fabric.ports_and_cables import PortId, normalize_guid
 
 SWITCH = re.compile(r'"(.*)",[^,]*,\s*0x([0-9a-fA-F]{1,16}),\s*LID\s+[0-9]+')
 FIELDS = 13
+ROW_SHAPE = re.compile(r"0x[0-9a-fA-F]{4}|(?:[^:]*:){4}")
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
@@ -49,7 +50,7 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
 
 class _DumpListing(PortListing):
     def __init__(self, stderr: str) -> None:
-        super().__init__(stderr)
+        super().__init__(stderr, ROW_SHAPE)
         self.switch = self.description = ""
         self.products: dict[str, str] = {}
         self.by_label: dict[tuple[str, str], PortId] = {}

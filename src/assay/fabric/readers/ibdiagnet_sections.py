@@ -21,21 +21,33 @@ class UnreadableCell(ValueError):
     """A cell does not hold what its column must hold."""
 
 
-def read_sections(text: str, wanted: Collection[str], problems: list[str]) -> dict[str, list[Row]]:
-    """Return the rows of the wanted sections, by the section's name."""
+def read_sections(
+    text: str, wanted: Collection[str], problems: list[str], notes: list[str] | None = None
+) -> dict[str, list[Row]]:
+    """Return the rows of the wanted sections, by the section's name. `notes` gets the lines that are none of a section.
+
+    A section without an end has the rows that are whole.
+    """
     tables: dict[str, list[Row]] = {}
-    name, lines = "", list[str]()
+    name, lines, foreign = "", list[str](), list[tuple[int, str]]()
     for number, line in enumerate(text.splitlines(), start=1):
         if mark := MARK.fullmatch(line.strip()):
             problems += _check_mark(number, mark, name, tables)
             if mark[1] == "END" and name in wanted:
                 tables[name] = _parse_rows(name, lines, problems)
             name, lines = mark[2] if mark[1] == "START" else "", []
-        elif name:
+        elif name and ("," in line or not lines or "," not in lines[0]):
+            if "," in line and len(lines) == 1 and "," not in lines[0]:  # it stands before the names of the columns
+                foreign.append((number - 1, lines.pop()))
             lines.append(line)
         elif line.strip() and not line.startswith("#"):
-            problems.append(LocalProblem(f"line {number} is in no section: {line[:80]!r}"))
-    problems += [f"section {name} has no end"] if name else []
+            foreign.append((number, line))
+    if name:
+        whole = lines if text.endswith("\n") else lines[:-1]
+        problems.append(LocalProblem(f"section {name} has no end: the text was cut off"))
+        tables |= {name: _parse_rows(name, whole, problems)} if name in wanted else {}
+    if notes is not None:
+        notes += [f"line {number} is in no section and was skipped: {line.strip()[:80]!r}" for number, line in foreign]
     return tables
 
 
@@ -57,7 +69,8 @@ def _parse_rows(name: str, lines: list[str], problems: list[str]) -> list[Row]:
     columns = [cell.strip() for cell in cells[0]] if cells else []
     rows = [row for row in cells[1:] if len(row) == len(columns)]
     if wrong := len(cells[1:]) - len(rows):
-        problems.append(f"section {name}: {wrong} of {len(cells) - 1} rows have too few or too many cells")
+        what = f"section {name}: {wrong} of {len(cells) - 1} rows have too few or too many cells"
+        problems.append(describe_lost_rows(what, wrong))
     return [dict(zip(columns, (cell.strip() for cell in row), strict=True)) for row in rows]
 
 
@@ -73,7 +86,13 @@ def read_rows(
         except UnreadableCell:
             failed += 1
     if failed:
-        problems.append(f"section {name}: {failed} of {len(tables[name])} rows cannot be read")
+        what = f"section {name}: {failed} of {len(tables[name])} rows cannot be read"
+        problems.append(describe_lost_rows(what, failed))
+
+
+def describe_lost_rows(what: str, many: int) -> str:
+    """Return the problem of rows that were lost. What one row lacks shows in other sections, and puts that in doubt."""
+    return LocalProblem(what) if many == 1 else what
 
 
 def read_number(row: Row, *names: str) -> int:

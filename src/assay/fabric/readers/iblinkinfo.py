@@ -84,19 +84,18 @@ def _read_groups(listing: PortListing, text: str) -> None:
     for number, line in number_lines(text):
         if found := GROUP.fullmatch(line):
             group = KINDS[found[1]], found[2] or "", found[3].strip()
-        elif group and (found := ROW.fullmatch(line)) and (digits := group[1] or found[1]):
+        elif group and (found := ROW.fullmatch(line)) and bool(group[1]) != bool(found[1]):
+            digits = group[1] or found[1]
             here = PortId(normalize_guid(digits), int(found[3]))
             listing.add_device(here, group[0], group[2])
             guid_of[found[2]] = here.guid
             rows.append((number, line, here, found))
         elif line:
-            listing.add_unreadable_line(number, line)
+            listing.add_unreadable_line(number, line, normalize_guid(group[1]) if group and group[1] else "")
     guid_of.pop("0", None)
     for number, line, here, found in rows:
         _add_row(listing, number, line, here, found, guid_of)
-    listing.problems += find_port_gaps(
-        listing.list_port_numbers(guid for guid, device in listing.devices.items() if device.kind == "switch")
-    )
+    listing.problems += _find_missing_ports(listing)
 
 
 def _add_row(

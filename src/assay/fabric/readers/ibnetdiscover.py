@@ -46,7 +46,7 @@ ATTRIBUTE = re.compile("(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=")
 PLAIN = re.compile(r"\s*$|\s*#")
 FULL = re.compile(r"(?: [a-z]+=\d+)+$")
 """What `ibnetdiscover -f` adds to a line: the bit fields of speed, width and virtual lanes."""
-FABRIC_LINE = re.compile(r'\[|Switch|Ca\b|Rt\b|.*"[SHR]-')
+FABRIC_LINE = re.compile(r'\[\d|Switch|Ca\b|Rt\b|.*"[SHR]-')
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
 _RECORD = re.compile(

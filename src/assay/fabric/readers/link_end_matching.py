@@ -5,6 +5,7 @@ Most tools print each cable twice, once at either device. So an end without its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -60,15 +61,25 @@ def check_has_cables(cables: Sequence[DiscoveredCable], problems: list[str]) -> 
     return problems if cables else [*problems, "no cable was discovered"]
 
 
-class PortListing:
-    """Collects the ports of a tool that lists them line by line."""
+PORT_SHAPE = re.compile(r"0x[0-9a-fA-F]{4}|==\(|\)==>|PHY=|\} \{")
+"""A part of what tools write about a port."""
 
-    def __init__(self, stderr: str) -> None:
+
+class PortListing:
+    """Collects the ports of a tool that lists them line by line.
+
+    An unreadable line may be a port that was garbled. Before the first port and after the last one, a line without the
+    `shape` of a port is foreign, such as a prompt. If it was a port after all, its absence shows elsewhere.
+    """
+
+    def __init__(self, stderr: str, shape: re.Pattern[str] = PORT_SHAPE) -> None:
+        self.shape = shape
+        self.notes: list[str] = []
         self.devices: dict[str, DiscoveredDevice] = {}
         self.ends: PortEnds = {}
         self.facts: dict[PortId, PortFacts] = {}
         self.problems = find_stderr_problems(stderr)
-        self.unreadable: list[str] = []
+        self.unreadable: list[tuple[int, str]] = []
 
     def add_device(self, port: PortId, kind: DeviceKind, description: str) -> None:
         """Add the device of a listed port. It has at least as many ports as the port's number."""
@@ -82,21 +93,29 @@ class PortListing:
         here = facts.port
         if here in self.facts:
             self.problems.append(LocalProblem(f"{where}: {format_port(here)} is listed twice", here.guid))
-        self.problems += [LocalProblem(what, here.guid, self._last) for what in self.unreadable]
-        self.unreadable = []
+        self._judge_unreadable(is_between=bool(self.facts), devices=(here.guid, self._last))
         self.facts[here] = facts
         if there:
             self.ends[here] = (there, facts.rate)
             if not facts.rate:
                 self.problems.append(LocalProblem(f"{where}: no rate of {format_port(here)}"))
 
-    def add_unreadable_line(self, number: int, line: str) -> None:
-        """Add the problem of a line that cannot be read. It may be a port of the device before it, or after it."""
-        what = f"line {number} cannot be read: {line.strip()[:80]!r}"
-        if NO_ANSWER.search(line):
-            self.problems.append(what)
+    def add_unreadable_line(self, number: int, line: str, device: str = "") -> None:
+        """Add a line that cannot be read. It may be a port of `device`, or else of the one before it, or after it."""
+        if device and self.shape.search(line):
+            self.problems.append(LocalProblem(_format_unreadable(number, line), device))
+        elif NO_ANSWER.search(line):
+            self.problems.append(_format_unreadable(number, line))
         else:
-            self.unreadable.append(what)
+            self.unreadable.append((number, line.strip()))
+
+    def _judge_unreadable(self, *, is_between: bool, devices: Sequence[str]) -> None:
+        for number, line in self.unreadable:
+            if is_between or self.shape.search(line):
+                self.problems.append(LocalProblem(_format_unreadable(number, line), *devices))
+            else:
+                self.notes.append(f"line {number} is none of the tool's and was skipped: {line[:80]!r}")
+        self.unreadable = []
 
     @property
     def _last(self) -> str:
@@ -112,6 +131,11 @@ class PortListing:
 
     def to_discovery(self) -> FabricDiscovery:
         """Return the discovery, with the ends joined into cables."""
-        self.problems += [LocalProblem(what, self._last) for what in self.unreadable]
+        self._judge_unreadable(is_between=False, devices=(self._last,))
         cables = join_ends(self.ends, self.devices, self.problems)
-        return FabricDiscovery(cables, self.devices, tuple(check_has_cables(cables, self.problems)), self.facts)
+        problems = tuple(check_has_cables(cables, self.problems))
+        return FabricDiscovery(cables, self.devices, problems, self.facts, notes=tuple(self.notes))
+
+
+def _format_unreadable(number: int, line: str) -> str:
+    return f"line {number} cannot be read: {line.strip()[:80]!r}"

@@ -54,7 +54,8 @@ class ListedDevice(NamedTuple):
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read a domain. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr)
-    devices = _place(list(_list_devices(load_json(text, problems), problems)), problems)
+    notes: list[str] = []
+    devices = _place(list(_list_devices(load_json(text, problems, notes), problems)), problems)
     if len(racks := {device.chassis for device in devices}) > 1:
         problems.append(f"these are {len(racks)} chassis: {', '.join(sorted(racks))}; only one rack can be read")
     places = {device.uid: device.place for device in devices}
@@ -66,7 +67,7 @@ def parse(text: str, stderr: str = "") -> FabricDiscovery:
     known = {place.guid: _describe(place) for place in places.values()}
     seen = join_ends(ends, known, problems)
     cables, facts = _number_by_far_end(seen, states)
-    return FabricDiscovery(cables, known, tuple(check_has_cables(cables, problems)), facts)
+    return FabricDiscovery(cables, known, tuple(check_has_cables(cables, problems)), facts, notes=tuple(notes))
 
 
 def _field(entry: Any, name: str) -> Any:

@@ -33,14 +33,16 @@ PORT_FIELDS = {"peer", "physical_state", "dname"}
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read links, ports or both. Never raises: `problems` names what cannot be read."""
     problems = find_stderr_problems(stderr)
-    document = load_json(text, problems)
+    notes: list[str] = []
+    document = load_json(text, problems, notes)
     lists = _split(document, problems) if document is not None else {}
     parts = [read(lists[name]) for name, read in (("links", read_links), ("ports", read_ports)) if name in lists]
     if not parts:
-        return FabricDiscovery([], {}, tuple(check_has_cables([], problems)))
+        return FabricDiscovery([], {}, tuple(check_has_cables([], problems)), notes=tuple(notes))
     found = parts[0] if len(parts) == 1 else _merge(*parts)
     problems += found.problems
-    return FabricDiscovery(found.cables, found.devices, tuple(check_has_cables(found.cables, problems)), found.facts)
+    all_problems = tuple(check_has_cables(found.cables, problems))
+    return FabricDiscovery(found.cables, found.devices, all_problems, found.facts, notes=tuple(notes))
 
 
 def _split(document: Any, problems: list[str]) -> dict[str, list[Any]]:
