@@ -1,4 +1,7 @@
-"""Output of several hosts in blocks, each below the names of its hosts: of `clush -b`, `dshbak`, `ansible -a`.
+"""Output of several hosts in blocks, each below the names of its hosts.
+
+`clush -b` and `dshbak` draw rules, `ansible`, `salt`, `pssh` and `tail` have headings of their own, and people write
+`### n1`, or the name alone:
 
 ---------------
 n[01-04] (4)
@@ -14,20 +17,45 @@ from itertools import groupby
 from operator import itemgetter
 
 from assay.model.texts.node_sets import NODE_SET, expand_names
+from assay.observe.logs.source_names import is_generic, name_source
 
-_RULE = rb"-{3,}[ \t]*\r?\n"
-_HEADING = re.compile(
-    rb"^" + _RULE + rb"(?P<hosts>" + NODE_SET.encode() + rb")(?: \(\d+\))?[ \t]*\r?\n" + _RULE
-    + rb"|^(?P<host>[\w.-]{1,255}) \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d+ >>[ \t]*\r?\n",
-    re.MULTILINE,
+_END = rb"[ \t]*\r?\n"
+_RULE = rb"-{3,}" + _END
+_NAME = rb"[A-Za-z0-9][\w.-]{0,254}"
+_LETTERS_AND_NUMBER = rb"(?=[A-Za-z])(?=[\w.-]*\d)" + _NAME
+_BETWEEN = rb"(?:[ \t]*(?:```\w*|~~~\w*)?[ \t]*\r?\n|[$#>%] [^\n]{1,200}\n)*"
+"""What may stand between a heading and the log: blank lines, the fence of a code block, a command."""
+_LINE = (
+    rb"(?:\d+[:-])?(?:<\d+>|\[ *\d+\.\d|\[?[A-Z][a-z]{2}[ ,][ \dA-Z]|\[?\d{4}-\d\d-\d\d|\d+,\d+,\d+,|\w+ *: *\w+ *: *\["
+    rb"|NVRM: |nvidia-nvswitch\d|\{ *\"| *[0-9a-f]{1,4} \| )"
+)
+"""How a log begins."""
+_LOG_FOLLOWS = rb"(?=" + _BETWEEN + rb"[ \t]*" + _LINE + rb")"
+_NAMED = rb"(?:(?i:host|node|server|machine|(?:dmesg|logs?) (?:of|on|from))\b:? *)?"
+_HEADINGS = (
+    (_RULE + rb"(?P<hosts>" + NODE_SET.encode() + rb")(?: \(\d+\))?" + _END + _RULE, rb""),
+    (rb"(?P<ansible>" + _NAME + rb") \| (?:CHANGED|SUCCESS|FAILED)!? (?:\| rc=\d+ >>" + _END + rb"|=> (?=\{))", rb""),
+    (rb"\[\d+\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] (?P<pssh>" + _NAME + rb")[^\n]{0,200}\n", rb""),
+    (rb"==> (?P<file>[^\n]{1,1000}?) <==" + _END, rb""),
+    (rb"(?:#{1,6}|[-=*~+]{2,}>?|>{2,}) *" + _NAMED + rb"(?P<marked>" + _NAME + rb"):?(?: \([^)\n]{0,100}\))?"
+     rb" *(?:#+|[-=*~+]{2,}|<{1,}=*)?" + _END, _LOG_FOLLOWS),
+    (rb"(?i:host(?:name)?|node|server|machine)(?:: ?| )(?P<called>" + _NAME + rb"):?" + _END, _LOG_FOLLOWS),
+    (rb"(?P<alone>" + _LETTERS_AND_NUMBER + rb"):?" + _END, _LOG_FOLLOWS),
+    (rb"(?P<path>[^\s:]{1,1000}/[^\s:/]{1,255}|[^\s:]{1,255}\.(?:log|txt)):?" + _END, _LOG_FOLLOWS),
+    (rb"(?P<salt>[a-z0-9][\w.-]{0,254}):(?: \|[-+]?)?" + _END, rb"(?=[ \t]+" + _LINE + rb")"),
 )  # fmt: skip
-_UNFINISHED = re.compile(rb"^" + _RULE + rb"(?:[^\n]{1,65536}\n)?\Z", re.MULTILINE)
+_HEADING = re.compile(rb"^(?:" + rb"|".join(head + follows for head, follows in _HEADINGS) + rb")", re.MULTILINE)
+_BEGUN = re.sub(rb"\?P<\w+>", b"?:", rb"|".join(head for head, follows in _HEADINGS if follows))
+_UNFINISHED = re.compile(
+    rb"^(?:" + _RULE + rb"(?:[^\n]{1,65536}\n)?|(?:" + _BEGUN + rb")" + _BETWEEN + rb")\Z", re.MULTILINE
+)
 """The end of a piece in which a heading may have begun."""
+_LONGEST_HEADING = 128 * 1024
 
 
 def has_host_blocks(sample: Sequence[bytes]) -> bool:
     """Return whether a heading stands in a log's first lines."""
-    return _HEADING.search(b"\n".join(sample) + b"\n") is not None
+    return any(_find_headings(b"\n".join(sample) + b"\n"))
 
 
 def split_host_blocks(pieces: Iterable[bytes]) -> Iterator[tuple[tuple[str, ...], Iterator[bytes]]]:
@@ -41,11 +69,25 @@ def _mark_parts(pieces: Iterable[bytes]) -> Iterator[tuple[int, str, bytes]]:
     number, hosts, rest = 0, "", b""
     for read in pieces:
         piece, start = rest + read, 0
-        for heading in _HEADING.finditer(piece):
+        for heading in _find_headings(piece):
             yield number, hosts, piece[start : heading.start()]
-            number, hosts, start = number + 1, (heading["hosts"] or heading["host"]).decode(), heading.end()
-        begun = _UNFINISHED.search(piece, start)
+            number, hosts, start = number + 1, _read_name(heading), heading.end()
+        begun = _UNFINISHED.search(piece, max(start, len(piece) - _LONGEST_HEADING))
         end = begun.start() if begun else len(piece)
         yield number, hosts, piece[start:end]
         rest = piece[end:]
     yield number, hosts, rest
+
+
+def _find_headings(piece: bytes) -> Iterator[re.Match[bytes]]:
+    """Yield the headings that name a host or a file. `### Logs` names none."""
+    for found in _HEADING.finditer(piece):
+        kind = found.lastgroup or ""
+        if kind in ("file", "path", "hosts") or not is_generic(found[kind].decode()):
+            yield found
+
+
+def _read_name(heading: re.Match[bytes]) -> str:
+    kind = heading.lastgroup or ""
+    name = heading[kind].decode(errors="replace")
+    return name_source(name) if kind in ("file", "path") else name

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from assay.model.log_message import LogMessage
 from assay.model.texts.node_sets import NODE_SET
+from assay.observe.logs.source_names import name_source
 from assay.observe.logs.time_stamps import (
     ParsedStamp,
     format_zone,
@@ -121,7 +122,11 @@ def _take_labels(envelope: Envelope, found: Match) -> None:
 
 
 def _take_host(envelope: Envelope, found: Match) -> None:
-    envelope.host = found["host"]
+    envelope.host = found[found.lastgroup or "host"]
+
+
+def _take_file(envelope: Envelope, found: Match) -> None:
+    envelope.host = name_source(found["file"])
 
 
 DAY = r"(?P<day>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {0,2}\d{1,2})"
@@ -172,7 +177,12 @@ HOST_AND_PROGRAM = re.compile(
     rf"(?P<host>{WORD})\s+(?:[a-z0-9]+\.[a-z]+\s+)?(?P<program>{WORD})(?P<process>\[[^\]]*\])?:\s*|(?P<only>kernel): "
 )
 SOURCES: tuple[tuple[re.Pattern[str], Take], ...] = (
-    (re.compile(r"(?P<file>[^\s:\[\]<>|=]+):(?:\d+:)?(?=\S)(?=[\[<\d(A-Z])"), _take_nothing),
+    (re.compile(r"(?P<host>[\w.-]+) \| (?:CHANGED|SUCCESS|FAILED)!? \| rc=\d+ \| \(std(?:out|err)\) "), _take_host),
+    (
+        re.compile(r"\[(?P<host>[a-z][\w.-]*)\] (?:out|err): |\[(?P<marked>[a-z][\w-]*\d[\w.-]*)\] (?=[\[<\dA-Z])"),
+        _take_host,
+    ),
+    (re.compile(r"(?P<file>[^\s:\[\]<>|=]+?)(?:-\d+-|:(?:\d+:)?)(?=\S)(?=[\[<\d({A-Z])"), _take_file),
     (re.compile(rf"(?!\d+:|NVRM:|kernel:)(?P<host>{WORD}|{NODE_SET}): +(?!['\"])"), _take_host),
     (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? (?!\d+ )[a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),
 )

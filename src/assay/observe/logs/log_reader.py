@@ -96,13 +96,15 @@ class LogReader:
         what = f"holds a document in JSON of more than {MAX_DOCUMENT_BYTES // 1024**2} MiB"
         return AssayError(what, where=self._where, fix="write one record a line, or ask for fewer lines at once")
 
-    def _read_pieces(self, sample: list[bytes], pieces: Iterable[bytes]) -> Iterator[LogMessage]:
+    def _read_pieces(
+        self, sample: list[bytes], pieces: Iterable[bytes], in_block: bool = False
+    ) -> Iterator[LogMessage]:
         if is_bug_report(sample):
             made_at = find_date(sample, self._query.written_at)
             faults_only = self._query._replace(every=False, written_at=made_at)
             yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, faults_only))
             return
-        if has_host_blocks(sample):
+        if not in_block and has_host_blocks(sample):
             yield from self._read_host_blocks(pieces)
             return
         if has_relative_times(sample):
@@ -124,7 +126,7 @@ class LogReader:
             first = next(parts, b"")
             sample = _take_sample(first)
             try:
-                for message in self._read_pieces(sample, chain([first], parts)) if sample else ():
+                for message in self._read_pieces(sample, chain([first], parts), in_block=True) if sample else ():
                     own = [message.host] if message.host and len(hosts) <= 1 else hosts or [""]
                     yield from (message._replace(host=host) for host in own)
                 knows = knows or bool(sample)

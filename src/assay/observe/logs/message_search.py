@@ -44,7 +44,8 @@ class MessageSearch:
         found = [message for part in parts if (message := self._find_message(part))]
         if not found:  # a message whose parts name no fault
             return [message] if (message := self._find_message(line)) else []
-        return found if len(parts) == 1 else [_complete(message, around) for message in found]
+        is_whole = len(parts) == 1 and line.startswith(parts[0].strip())
+        return found if is_whole else [_complete(message, around) for message in found]
 
     def find_cut_message(self, line: str) -> list[LogMessage]:
         """Return the message with which a log breaks off, if it may be the beginning of one that names a fault."""
