@@ -92,3 +92,39 @@ def test_what_cannot_be_read_in_is_exit_2_and_nothing_is_stored(
     assert (code, out) == (2, "")
     assert said in err
     assert not (fleet / ".assay/evidence").exists()
+
+
+XID = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    ("line", "foreign"),
+    [
+        (f"Nov 21 18:00:00 gpu-7 kernel: {XID}", ["gpu-7"]),
+        (f"gpu-7: [ 1.5] {XID}", ["gpu-7"]),
+        (f"==> gpu-7.log <==\n[ 1.5] {XID}", ["gpu-7"]),
+        (f'{{"host": "gpu-7", "log": "{XID}", "time": "2026-11-21T18:00:00Z"}}', ["gpu-7"]),
+        ("gpu-7: 1 | 11/21/2026 | 18:00:00 | Power Supply PS1 | Failure detected | Asserted", ["gpu-7"]),
+        (f"Nov 21 18:00:00 n1 kernel: {XID}", []),
+        (f"Nov 21 18:00:00 N1.example.com kernel: {XID}", []),
+        (f"[ 1.5] {XID}", []),
+    ],
+)
+def test_a_log_of_another_host_is_told(
+    fleet: Path, line: str, foreign: list[str], monkeypatch: Any, capsys: Any
+) -> None:
+    (fleet / "log").write_text(f"{line}\n")
+    arguments = ["--from", str(fleet / "log"), "--node", "n1"]
+    code, out, _ = observe(monkeypatch, capsys, fleet, *arguments, "--format", "json")
+    assert (code, json.loads(out)["foreign_hosts"]) == (0, foreign)
+    _, out, _ = observe(monkeypatch, capsys, fleet, *arguments)
+    assert ("the lines are of the host gpu-7, not of n1" in out) == bool(foreign)
+
+
+def test_a_log_of_another_node_of_the_fleet_is_refused(fleet: Path, monkeypatch: Any, capsys: Any) -> None:
+    (fleet / "log").write_text(f"Nov 21 18:00:00 n2.example.com kernel: {XID}\n")
+    code, out, err = observe(monkeypatch, capsys, fleet, "--from", str(fleet / "log"), "--node", "n1")
+    assert (code, out) == (2, "")
+    assert "are of n2.example.com, which is another node than n1" in err
+    assert "--node n2" in err
+    assert not (fleet / ".assay/evidence").exists()

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.actions.rma.dossier_content import read_firmware_versions
-from assay.cli.render.collected_evidence import describe_collection, print_reading_counts, print_readings
+from assay.cli.render.collected_evidence import describe_collection, print_readings, print_recording
 from assay.controller.ingest.node_and_fabric_collection import _list_unanswered
 from assay.fleet.fleet_loader import load_fleet
 from assay.lifecycle.faults.detection import detect_faults
@@ -78,7 +78,7 @@ READERS: dict[str, Callable[[EvidenceDocument], object]] = {
     "what is said": lambda seen: (
         describe_collection(FLEET, seen, "d"),
         print_readings(seen),
-        print_reading_counts(seen),
+        print_recording(seen, []),
     ),
     "silences": lambda seen: list(_list_unanswered(seen)),
     "the log read on": lambda seen: [*_read_before(seen)[1]],

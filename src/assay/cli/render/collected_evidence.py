@@ -110,8 +110,8 @@ def print_readings(evidence: EvidenceDocument) -> None:
         console.print(f"{escape('.'.join(path))}  {escape(_format_reading(reading))}")
 
 
-def print_reading_counts(evidence: EvidenceDocument) -> None:
-    """Print the number of readings of each kind, and the areas without a value."""
+def print_recording(evidence: EvidenceDocument, foreign_hosts: Sequence[str]) -> None:
+    """Print the number of readings of each kind, the areas without a value, and whose lines the files have instead."""
     from rich.console import Console
 
     from assay.cli.render.markup import escape
@@ -128,6 +128,8 @@ def print_reading_counts(evidence: EvidenceDocument) -> None:
             groups.setdefault((reading.kind, reading.reason), []).append(".".join(path))
     for (kind, reason), paths in groups.items():
         console.print(f"  {kind}: {escape(', '.join(paths))}: {escape(reason)}")
+    for host in foreign_hosts:
+        console.print(f"  the lines are of the host {escape(host)}, not of {escape(evidence.node)}: is it that node?")
 
 
 def _format_reading(reading: EvidenceReading) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) ->
     if boot_line and boot_line.message.boot == boot and boot_line.seq < wanted[0].seq:
         wanted.insert(0, boot_line)
     branch = _log_branch(wanted, missed=count - len(wanted), unread=log.tally.unreadable)
-    return {("probe", "kernel_log"): branch, ("probe", "host"): _host_branch(wanted, boot, at)}
+    return {("probe", "kernel_log"): branch, ("probe", "host"): _host_branch(wanted, boot, at, hosts)}
 
 
 def _kernel_messages(log: LogReader, matcher: KernelLogMatcher) -> Iterator[NumberedMessage]:
@@ -111,14 +111,17 @@ def _find_boot_time(messages: Sequence[NumberedMessage]) -> float | None:
     return (latest.wall or 0.0) - (latest.uptime_s or 0.0) if latest else None
 
 
-def _host_branch(messages: Sequence[NumberedMessage], boot: str, at: datetime) -> dict[str, Any]:
+def _host_branch(
+    messages: Sequence[NumberedMessage], boot: str, at: datetime, hosts: Collection[str]
+) -> dict[str, Any]:
     booted_at = _find_boot_time(messages)
     unknown = absent("the recording does not say when the node booted")
     uptime = (
         unknown if booted_at is None else value((at - datetime.fromtimestamp(booted_at, UTC)) / timedelta(seconds=1))
     )
     boot_id = value(_add_dashes(boot)) if boot else absent("the recording names no boot")
-    return {"boot_id": boot_id, "uptime_s": uptime}
+    named = next(iter(hosts), "")
+    return {"boot_id": boot_id, "uptime_s": uptime} | ({"hostname": value(named)} if named else {})
 
 
 def _add_dashes(boot: str) -> str:

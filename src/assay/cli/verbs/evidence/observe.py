@@ -22,8 +22,8 @@ from assay.cli.render.collected_evidence import (
     exit_code_of,
     find_unanswered,
     print_collection_summary,
-    print_reading_counts,
     print_readings,
+    print_recording,
 )
 from assay.cli.render.progress import show_progress
 from assay.cli.workspace import Workspace
@@ -107,10 +107,11 @@ def observe(
         if not files or here or pool or active:
             fix = "assay observe --from FILE --node NODE"
             raise AssayError("only --node, --at and --out go with --from", fix=fix)
-        evidence = read_recording(workspace, [*files, *map(Path, nodes or [])], node, at)
+        evidence, foreign = read_recording(workspace, [*files, *map(Path, nodes or [])], node, at)
         digest = store_recording(workspace, evidence) if out is None else _write(evidence, out)
         report = describe_collection(workspace.fleet, evidence, digest)
-        _print_answer(form, report.json_data, lambda: print_reading_counts(evidence))
+        document = {**report.json_data, "foreign_hosts": foreign}
+        _print_answer(form, document, lambda: print_recording(evidence, foreign))
         raise typer.Exit(exit_code_of([report]))
     if here:
         if nodes or pool:
@@ -172,17 +173,21 @@ def _observe_here(parts: list[str], deadline: float, out: Path | None) -> Eviden
     return evidence
 
 
-def read_recording(workspace: Workspace, files: list[Path], node: str, at: str) -> EvidenceDocument:
+def read_recording(workspace: Workspace, files: list[Path], node: str, at: str) -> tuple[EvidenceDocument, list[str]]:
     """Return the evidence of a node in these files, as of `at`, or of the time when they were written.
 
-    Raises AssayError for an unknown node, a bad time, or a file that cannot be read.
+    Also return the hosts with other names that the files name. Raises AssayError for an unknown node, a bad time, a
+    file that cannot be read, or one of another node.
     """
+    from assay.observe.recordings.recorded_hosts import find_foreign_hosts
     from assay.observe.recordings.recording_reader import read_recordings
 
     if not node:
         raise AssayError("the files do not name their node", fix="name it: --node NODE")
     require_known([node], workspace.fleet.nodes, "node")
-    return read_recordings(files, node, _parse_recording_time(at), workspace.fleet.fault_catalog.kernel_log_matcher)
+    matcher = workspace.fleet.fault_catalog.kernel_log_matcher
+    evidence = read_recordings(files, node, _parse_recording_time(at), matcher)
+    return evidence, find_foreign_hosts(evidence, workspace.fleet.nodes)
 
 
 def store_recording(workspace: Workspace, evidence: EvidenceDocument) -> str:
