@@ -73,10 +73,19 @@ class SheetCable:
 
 @dataclass
 class PointToPointSheet:
-    """The cables that were read, and the problems: the number of each unreadable line, and the reason."""
+    """The cables that were read, and the problems: the number of each unreadable line, and the reason.
+
+    `remarks` are what a person should review.
+    """
 
     cables: list[SheetCable] = field(default_factory=list)
     problems: list[tuple[int, str]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def tell_open_end(self, text: str) -> None:
+        """Add a remark if the last line has no end: the text may have been cut off within a name or a port."""
+        if text.strip() and not text.endswith(("\n", "\r")):
+            self.remarks.append(f"the last line has no end: was the file cut off after {text[-30:].strip()!r}?")
 
 
 def read_sheet(text: str) -> PointToPointSheet:
@@ -90,6 +99,7 @@ def read_sheet(text: str) -> PointToPointSheet:
         except ValueError as error:
             sheet.problems.append((number, str(error)))
     sheet.cables = drop_mirrored(sheet.cables)
+    sheet.tell_open_end(text)
     return sheet
 
 

@@ -56,7 +56,7 @@ class SheetImport:
         review = [] if rate or self._discovered_rate else [f"the sheet has no speed; {RATE} is a guess"]
         rate = rate or self._discovered_rate or RATE
         draft = DesignDraft(name, f"Cabling of a point-to-point sheet: {len(cables)} cables", rate)
-        draft.review = [*review, *self._list_guesses()]
+        draft.review = [*self.sheet.remarks, *review, *self._list_guesses()]
         draft.devices = [
             self._draft_device(name) for name in self._plugged_devices if not self._is_inventory_adapter(name)
         ]

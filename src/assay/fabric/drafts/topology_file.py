@@ -2,7 +2,8 @@
 
 ```
 file   = { "#" text | blank | system { port } }
-system = type name [ { option } ]                              at the start of a line
+system = type name { "CFG:" | option }                          at the start of a line
+option = key "=" value
 port   = port [ "-" width "x-" lane "G" ] "->" type name port  indented
 ```
 
@@ -20,7 +21,8 @@ from assay.fabric.drafts.point_to_point_sheet import PointToPointSheet, SheetCab
 from assay.fabric.link_rates_and_states import rate_from_lanes
 from assay.fabric.readers.format_detection import NAMED_PORTS
 
-SYSTEM = re.compile(r"(\S+)\s+(\S+)(?:\s.*)?")
+SYSTEM = re.compile(r"(\w[\w.+-]*)\s+(\S+)(?:\s+(?:CFG:|\S+=\S+))*")
+"""A prompt, and other foreign text, is no system: it has other characters, or more words."""
 PORT = re.compile(r"\s+(\S+)\s+(?:-(\d+x)-([\d.]+)G-?>|-+>)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
 
 
@@ -49,4 +51,5 @@ def read_topology_file(text: str) -> PointToPointSheet:
         else:
             sheet.problems.append((number, f"{plain.strip()[:80]!r} is neither a system nor a port of one"))
     sheet.cables = drop_mirrored(sheet.cables)
+    sheet.tell_open_end(text)
     return sheet
