@@ -40,6 +40,11 @@ def _fluent(line: Line) -> dict[str, Any]:
     return {"date": line.at.timestamp(), "log": line.text, "kubernetes": kubernetes}
 
 
+def _fluent_stdout(form: str) -> Callable[[Line], str]:
+    """Return what fluent-bit's output `stdout` writes: a time, and a record."""
+    return lambda line: form.format(f"{line.at.timestamp():.6f}000", json.dumps({"msg": line.text, "host": HOST}))
+
+
 def _gcp(line: Line) -> dict[str, Any]:
     labels = {"type": "gce_instance", "labels": {"zone": "a"}}
     return {
@@ -121,6 +126,9 @@ JSON_ENVELOPES = (
     Envelope("json-vector", _lines(_vector), "zone", HOST),
     Envelope("json-fluent-bit", _lines(_fluent), "zone", HOST),
     Envelope("json-fluent-bit-list", _document(lambda lines: [_fluent(line) for line in lines]), "zone", HOST),
+    Envelope("json-fluent-bit-stdout", each(_fluent_stdout("[0] kmsg.0: [{}, {}]")), "zone", HOST),
+    Envelope("json-fluent-bit-2-stdout", each(_fluent_stdout("[0] kmsg.0: [[{}, {{}}], {}]")), "zone", HOST),
+    Envelope("json-fluent-bit-pairs", each(_fluent_stdout("[[{}, {{}}], {}]")), "zone", HOST),
     Envelope("json-gcp", _lines(_gcp), "zone", HOST),
     Envelope("json-gcp-list", _document(lambda lines: [_gcp(line) for line in lines], 2), "zone", HOST),
     Envelope("json-elastic", _lines(_elastic), "zone", HOST),

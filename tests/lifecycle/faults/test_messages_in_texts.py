@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,21 @@ TEXTS = [
     f'echo hello; logger -t test "{XID}"',
     f'{{"rule": {{"description": "If you see `{XID}` call us"}}}}',
 ]
+LOST = f"[ 1040.601233] {XID[:5]} GPU 0000:3b:00.0: GPU has fallen off the bus."
+TEXTS += [
+    f"When a GPU dies, the kernel says for example:\n\n    {XID}\n\nThen reboot the node.",
+    f"# Runbook\n\nTypical output:\n\n```\n{STAMPED}\n{LOST}\n```",
+    f"## Example\n\n{XID}",
+    f"You would see something like\nthis in dmesg:\n\n    {STAMPED}",
+    f"If the log says {XID} then reboot the node.",
+    f"Here is a sample of\n> {STAMPED}",
+    f'{{"time": "2026-11-21T18:00:00Z", "message": "Look for\\n\\n    {XID}"}}',
+]
 RECORDS = [
+    f"    {XID}",
+    f"The node crashed, such as it is.\n\nHere is its log:\n\n    {STAMPED}",
+    f"[ 1040.4] app: for example\n{STAMPED}",
+    "It looks like a lost GPU:\n\n" + "".join(f"    [ 104{at}.1] usb 1-{at}: new\n" for at in range(13)) + f"    {XID}",
     XID,
     f"> {XID}",
     f"> `{XID}`",
@@ -53,8 +68,10 @@ def test_a_text_that_quotes_a_message_names_a_fault_that_cannot_be_counted(text,
     document = tell(text)
     assert document["faults"] == []
     assert XID in document["uncounted"]
-    with pytest.raises(AssayError):
-        read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
+    with contextlib.suppress(AssayError):
+        seen = read_recordings([tmp_path / "log"], "n1", matcher=catalog.kernel_log_matcher)
+        lines = seen.read("probe", "kernel_log", "lines").value
+        assert [line for line in lines if catalog.kernel_log_matcher.find_faults(line["text"])] == []
 
 
 @pytest.mark.parametrize("text", RECORDS)

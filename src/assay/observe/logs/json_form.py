@@ -9,12 +9,15 @@ from itertools import chain
 from typing import Any
 
 from assay.model.log_message import LogMessage
+from assay.observe.logs.line_envelope import FLUENT_TAG, FLUENT_TIME
 from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument, UnknownLogForm
 from assay.observe.logs.record_messages import MAX_DEPTH, RecordSearch, is_log_record
 
-FRAME = re.compile(rb"[\x1e\s]*(?:data: ?)?")
-"""What stands before an object in a JSON text sequence, and in server-sent events."""
-DOCUMENT_START = re.compile(rb'(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]]|$))')
+_FLUENT_TIME = rf"\[(?:{FLUENT_TIME}|\[{FLUENT_TIME}, ?\{{[^{{}}]*\}}\]), ?"
+_FLUENT_RECORD = (_FLUENT_TIME + r'\{"[^"\\]*" ?:').encode()
+FRAME = re.compile(rb"[\x1e\s]*(?:data: ?)?(?:" + FLUENT_TAG.encode() + rb"(?=" + _FLUENT_RECORD + rb"))?")
+"""What stands before an object in a JSON text sequence, in server-sent events, and in fluent-bit's output."""
+DOCUMENT_START = re.compile(rb'(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]]|$)|' + _FLUENT_RECORD + rb")")
 BLANK = re.compile(r"[\s,\x1e]*(?:data: ?)?")
 Record = Any
 

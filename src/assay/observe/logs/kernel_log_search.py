@@ -12,7 +12,8 @@ from assay.model.log_message import LogMessage
 from assay.observe.logs.joined_messages import holds_written_line_ends
 from assay.observe.logs.json_form import begins_document
 from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
-from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, unescape
+from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, mark_examples, unescape
+from assay.observe.logs.quoted_examples import LETTERS_BEFORE
 from assay.observe.logs.time_stamps import ParsedStamp
 
 CHUNK_BYTES = 256 * 1024  # pieces that stay in a processor's cache
@@ -118,16 +119,25 @@ def write_line_ends(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield LINE_ENDS.sub(b"\n", piece.replace(b"\r\n", b"\n")) if b"\r" in piece else piece
 
 
-def find_kernel_messages(form: KernelLogForm | None, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
+def find_kernel_messages(
+    form: KernelLogForm | None, pieces: Iterable[bytes], query: LogQuery, has_examples: bool = False
+) -> Iterator[LogMessage]:
     """Yield the messages of a log of one form that may name a fault, and count all lines.
 
-    Lines that are not of the form, and all lines where `form` is None, are read by their message.
+    Lines that are not of the form, and all lines where `form` is None, are read by their message. In a text that
+    `has_examples`, a message that is one is marked as quoted.
     """
     search = KernelLineSearch(form, query)
     for chunk in pieces:
         query.tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+        place = 0
         for line in search.find_lines(chunk):
-            yield from search.read_line(line)
+            messages = search.read_line(line)
+            if has_examples and messages:
+                place = chunk.find(line, place)
+                before = chunk[max(0, place - LETTERS_BEFORE) : place].decode(errors="replace").splitlines()
+                messages = mark_examples(messages, before, query.written_at)
+            yield from messages
 
 
 class KernelLineSearch:

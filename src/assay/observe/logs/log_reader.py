@@ -33,6 +33,7 @@ from assay.observe.logs.log_form_protocol import (
     list_log_forms,
 )
 from assay.observe.logs.message_search import MessageSearch
+from assay.observe.logs.quoted_examples import speaks_of_examples
 from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 
 SAMPLE_LINES = 200
@@ -115,7 +116,8 @@ class LogReader:
             self.is_bmc_log = form.is_bmc_log
             yield from form.read(pieces, self._query)
         elif form is not None or self._is_stamped(sample):
-            yield from find_kernel_messages(form, pieces, self._query)
+            has_examples = speaks_of_examples(sample, self._query.written_at)
+            yield from find_kernel_messages(form, pieces, self._query, has_examples)
         else:
             yield from self._read_unknown(pieces)
 
@@ -143,7 +145,7 @@ class LogReader:
     def _read_unknown(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         """Read a text of which nothing is known but that messages may stand in it. Raises UnknownLogForm for none."""
         found = False
-        for message in find_kernel_messages(None, pieces, self._query._replace(every=False)):
+        for message in find_kernel_messages(None, pieces, self._query._replace(every=False), has_examples=True):
             found = found or bool(self._query.matcher.find_faults(message.text)) or is_truncated_xid(message.text)
             yield message
         if not found:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from assay.model.log_message import GPU_INTRODUCTION, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
 from assay.observe.logs.joined_messages import may_be_joined, split_at_cuts
 from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, read_envelope, split_line
+from assay.observe.logs.quoted_examples import EXAMPLE, is_example
 
 XID_ANYWHERE = rb"Xid \("
 XID_HEAD = re.compile(r"NVRM: Xid|nvidia-nvswitch\d+: SXid")
@@ -123,7 +124,8 @@ class MessageSearch:
             if envelope.is_clean:
                 return envelope.make_message(text)
             message = envelope.make_message(text)
-            others.append(message if envelope.is_stamped or not _is_quoted(line[:start]) else _mark_prose(message))
+            is_prose = not envelope.is_stamped and (_is_quoted(line[:start]) or EXAMPLE.search(line[:start]))
+            others.append(_mark_prose(message) if is_prose else message)
         if others:
             return others[0]
         if self.names_fault(line):
@@ -139,6 +141,11 @@ def _is_quoted(before: str) -> bool:
     """
     quote = QUOTE.search(before)
     return quote is not None and FIELD.search(before[: quote.start()]) is None
+
+
+def mark_examples(messages: Sequence[LogMessage], before: Sequence[str], written_at: datetime) -> Sequence[LogMessage]:
+    """Return the messages of a line, marked as quoted if the lines before it speak of an example."""
+    return [_mark_prose(message) for message in messages] if is_example(before, written_at) else messages
 
 
 def _mark_prose(message: LogMessage) -> LogMessage:

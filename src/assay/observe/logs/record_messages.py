@@ -9,7 +9,8 @@ from typing import Any
 
 from assay.model.log_message import LogMessage, replace_unencodable
 from assay.observe.logs.log_form_protocol import LogQuery
-from assay.observe.logs.message_search import MessageSearch
+from assay.observe.logs.message_search import MessageSearch, mark_examples
+from assay.observe.logs.quoted_examples import LINES_BEFORE
 from assay.observe.logs.record_context import HOSTS, LABELS, TIMES, RecordContext
 
 MESSAGES = ("MESSAGE", "message", "msg", "log", "line", "text", "textPayload", "_raw", "body", "@message")
@@ -66,6 +67,8 @@ class RecordSearch:
         elif len(value) >= PAIR and all(isinstance(one, str) for one in value[:PAIR]) and value[0].isdecimal():
             context = around.extend({"time": value[0]})  # Loki: time and line
             yield from self._walk(value[1:], context, "line", depth - 1)
+        elif (time := _find_fluent_time(value)) is not None:
+            yield from self._walk(value[1], around.extend({"time": time}), name, depth - 1)
         else:
             for one in value:
                 yield from self._walk(one, around, name or "line", depth - 1)
@@ -74,8 +77,11 @@ class RecordSearch:
         is_message = name in MESSAGES
         told = datetime.fromtimestamp(around.wall[0], UTC) if around.wall else self._written_at
         self._search.written_at = told  # by which a time without a year is read
-        for line in text.splitlines():
+        lines = text.splitlines()
+        for place, line in enumerate(lines):
             messages = self._search.find_messages(line)
+            if messages and place:
+                messages = list(mark_examples(messages, lines[max(0, place - LINES_BEFORE) : place], told))
             if not messages and is_message and line.strip():
                 every = self._every
                 messages = [self._search.split_line(line)] if every else self._search.find_beginnings(line)
@@ -86,6 +92,8 @@ def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
     """Whether a value is a line of a log or holds some: objects with a message, and the time or where it comes from."""
     record = (_pair_up(record) or record) if isinstance(record, list) else record
     if isinstance(record, list):
+        if _find_fluent_time(record) is not None:
+            return any(name in record[1] for name in MESSAGES)
         return depth > 0 and any(is_log_record(one, depth - 1) for one in record[:SAMPLED_RECORDS])
     if not isinstance(record, Mapping):
         return False
@@ -98,6 +106,14 @@ def _pair_up(value: list[Any]) -> dict[str, Any]:
     if not value or not all(isinstance(one, Mapping) and one.keys() == {"field", "value"} for one in value):
         return {}
     return {str(one["field"]): one["value"] for one in value}
+
+
+def _find_fluent_time(value: list[Any]) -> float | None:
+    """Return the time of a record of fluent-bit, `[time, {…}]` or `[[time, {}], {…}]`; None for another list."""
+    if len(value) != PAIR or not isinstance(value[1], Mapping):
+        return None
+    time = value[0][0] if isinstance(value[0], list) and value[0] else value[0]
+    return time if isinstance(time, int | float) and not isinstance(time, bool) else None
 
 
 def _decode_bytes(value: list[Any]) -> str:
