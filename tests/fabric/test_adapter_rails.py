@@ -88,6 +88,21 @@ def test_where_the_inventory_has_one_unit_only_the_order_tells(way):
     assert judged.design.adapter_names == WAYS[way]
 
 
+def test_servers_of_two_makers_with_some_names_in_common_need_not_meet():
+    plan = fat_tree(units=2, nodes=4, rails=8, spines=2, pair=4)
+    own = nodes_of(plan)
+    makers = [f"mlx5_{rail}" for rail in range(8)], [f"mlx5_{number}" for number in (0, 3, 4, 5, 6, 9, 10, 11)]
+    seen = in_reach(plan, as_built(plan))
+    texts = {guid: f"{node} {makers[at // 4][rail]}" for at, node in enumerate(sorted(own))
+             for rail, guid in enumerate(own[node])}  # fmt: skip
+    devices = {guid: one._replace(description=texts.get(guid, one.description)) for guid, one in seen.devices.items()}
+    judged = judge_discovery(
+        replace(seen, devices=devices), "x", Fleet(Path(), {}), find_hosts(devices.values(), NAMES)
+    )
+    assert (judged.design.node_names(), judged.exceptions) == (sorted(own), [])
+    assert judged.design.adapter_names in makers
+
+
 def test_a_list_of_hosts_that_covers_half_of_them_is_enough():
     plan = tree()
     own = nodes_of(plan)

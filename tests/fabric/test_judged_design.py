@@ -119,6 +119,22 @@ def test_a_grown_fabric_is_rules_with_spread_trunks_and_absent_units():
     assert judged.design.leaves.absent_units == [3, 4]
 
 
+def test_a_pod_of_one_unit_whose_spines_have_one_cable_to_it_is_in_the_rules():
+    design = FabricDesign.model_validate(
+        {
+            "kind": "FabricDesign", "name": "young", "rate": "4xHDR", "rails": 4, "nodes": ["n0001..n0012"],
+            "switch": {"product": "MQM8700", "ports": 40},
+            "leaves": {"name": "leaf-{unit}-{rail}", "down": "1..4", "up": "21..24", "at": row(12, 1)},
+            "spines": {"name": "spine-{index}", "per_pair": 1, "group": "rail", "pod": 2,
+                       "down": "1..2", "up": "21..24", "at": row(2 * 4 * 4, 2)},
+            "cores": {"name": "core-{index}", "per_pair": 2, "at": row(8, 3)},
+        }
+    )  # fmt: skip
+    plan = compile_topology(design, fleet_of(design, rails=4))
+    judged = judge(in_reach(plan, as_built(plan)))
+    assert (judged.comparison.verdict, judged.exceptions, judged.design.spines.pod) == ("match", [], 2)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_faults_planted_in_a_grown_fabric_are_exactly_the_exceptions(seed):
     plan = grown()

@@ -20,6 +20,9 @@ Leaves = Mapping[str, Sequence[str]]
 NamesAtLeaves = dict[str, Counter[str]]
 """For each name, how many adapters that have it are at each leaf."""
 LISTED = -1
+MIN_COMMON = 2 / 3
+"""Hosts below different dead leaves have so many names in common. Servers of two makers have fewer, such as mlx5_0
+to mlx5_7, and mlx5_0, 3, 4, 5, 6, 9, 10 and 11."""
 FEW = 0.25
 """A slot that fewer hosts have, as a part of those that have the most frequent slot, is no rail."""
 
@@ -92,7 +95,7 @@ def _is_one_way(own: NamesAtLeaves, known: NamesAtLeaves) -> bool:
     common = own.keys() & known.keys()
     other = sum((own[name] & at).total() for name in own for its, at in known.items() if its != name)
     adapters = sum(at.total() for at in own.values())
-    return 2 * len(common) > min(len(own), len(known)) and 2 * other <= adapters
+    return len(common) >= MIN_COMMON * min(len(own), len(known)) and 2 * other <= adapters
 
 
 def _list_slots(count: Mapping[Slot, int]) -> list[list[Slot]]:

@@ -180,7 +180,17 @@ class FatTreeInference:
         real = {  # no stray cable, and no switch beside the tree that hangs on one of its switches
             upper for upper, cables in count.items() if 1 < cables >= max(len(self.peers[upper]), usual) / 4
         }
+        above = {far.guid for upper in real for _, far in self.peers[upper]} - below
+        real |= {upper for upper in count.keys() - real if self._is_beside(upper, below, above)}
         return {pair: cables for pair, cables in found.items() if pair[1] in real}
+
+    def _is_beside(self, upper: str, below: set[str], above: set[str]) -> bool:
+        """Return whether a switch stands beside others of a tier: most of its cables lead where theirs do.
+
+        A spine of a pod with one unit may have one cable to a leaf, and more to the cores.
+        """
+        others = [far.guid for _, far in self.peers[upper] if far.guid not in below]
+        return len(others) > 1 and 2 * sum(guid in above for guid in others) > len(others)
 
     def _order(self, to_spines: Joints, to_cores: Joints, rails_of_spine: Mapping[str, Counter[int]]) -> None:
         """Put units, spines and cores into the order that the ports at their other ends have."""
