@@ -219,3 +219,22 @@ def test_a_pattern_by_severity_names_nothing_else() -> None:
 def test_another_catalogue_decides_on_unknown_entries_itself() -> None:
     without = CATALOG.model_copy(update={"classes": {}})
     assert find_event_fault(without, "", "anything", "Critical") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ("GPU_SXM_4 XID 79 GPU has fallen off the bus.", ("gpu.xid.79", "GPU_SXM_4")),
+        ("The resource property HGX_GPU_SXM_4 has detected errors of type Xid: 48", ("gpu.xid.48", "GPU_SXM_4")),
+        ("XID error 119 detected on GPU 3", ("gpu.xid.119", "GPU 3")),
+        ("GPU#2: Xid event (94)", ("gpu.xid.94", "GPU#2")),
+        ("NVSwitch_1 SXID = 12028, Non-fatal", ("nvswitch.sxid.12028", "NVSwitch_1")),
+        ("GPU_SXM_4 XID 0", None),
+        ("XID 79 without a part", None),
+        ("GPU_SXM_4 firmware XID-7 was activated", None),
+        ("GPU_SXM_4 Driver Event Message: '[Wed Dec 6 17:31:51 UTC 2023][1][03] XID 79 and more'", None),
+    ],
+)
+def test_an_xid_in_other_words_of_a_bmc_is_one_where_it_names_a_part_and_a_number(message, found):
+    assert find_event_fault(CATALOG, "", message, "Warning") == found
+    assert find_event_fault(CATALOG, "", message, "OK") is None

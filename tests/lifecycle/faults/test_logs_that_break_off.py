@@ -172,6 +172,17 @@ def test_an_event_log_that_breaks_off_anywhere_is_not_told_as_no_fault(before, l
     assert classify_log(str(log), catalog)["uncounted"] == ""
 
 
+@pytest.mark.parametrize("event", ["OS Boot | C: boot completed", "Button | Power Button pressed", "OEM | Own words"])
+def test_an_event_log_whose_last_line_end_was_stripped_is_read(event, tmp_path, catalog):
+    row = f"Mar-11-2025 | 08:29:23 | Sensor 7 | {event}"
+    rows = f"3 | {row}\n4 | {row}" if "Own words" in event else f"3 | {row}"
+    (tmp_path / "log").write_text(FREEIPMI[0] + rows)
+    document = classify_log(str(tmp_path / "log"), catalog)
+    assert (document["uncounted"], document["faults"]) == ("", [])
+    (tmp_path / "log").write_text((FREEIPMI[0] + rows)[:-3])
+    assert classify_log(str(tmp_path / "log"), catalog)["uncounted"]
+
+
 def test_observing_an_event_log_that_breaks_off_stores_nothing(tmp_path):
     (tmp_path / "log").write_text(SEL + ROW[:60])
     with pytest.raises(AssayError, match="breaks off within its last entry"):

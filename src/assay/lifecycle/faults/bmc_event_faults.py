@@ -38,6 +38,14 @@ DRIVER_MESSAGE = re.compile(
 )
 DRIVER_LINE = re.compile(r"(?:NVRM: Xid|nvidia-nvswitch\d+: SXid) \(")
 """A whole line of the driver in an entry: `… has detected errors of type 'NVRM: Xid (PCI:0000:3d:00): 79, …'`."""
+LOOSE_XID = re.compile(
+    r"(?<![\w/])(?P<kind>S?XID)(?: (?:error|event|code|number|fault)){0,2}[ :#=(\[]{1,3}(?P<number>\d{1,6})(?![\w.])",
+    re.IGNORECASE,
+)
+LOOSE_PART = re.compile(
+    r"(?<![A-Za-z0-9])(?:HGX_)?(?P<part>(?:GPU|NVSwitch)(?:[_ ]?SXM)?[_ #-]?\d{1,3})(?!\d)", re.IGNORECASE
+)
+"""How BMCs of other makers, and older firmware, say it: `XID error 79 detected on GPU_SXM_4`."""
 MAX_READ_LENGTH = 1500
 """Characters of a message that are read."""
 _DRIVER_TIME = "%a %b %d %H:%M:%S UTC %Y"
@@ -67,6 +75,8 @@ def find_event_fault(catalog: FaultCatalog, message_id: str, message: str, sever
     """
     message = message[:MAX_READ_LENGTH]
     if found := _find_driver_line(catalog, message) or _find_driver_message(message):
+        return found
+    if severity != "OK" and not DRIVER_MESSAGE.search(message) and (found := _find_loose_xid(message)):
         return found
     name = "" if severity == "OK" else match_sel_event(catalog, message_id, message, severity)
     return (name, "") if name else None
@@ -121,6 +131,15 @@ def _find_driver_message(message: str) -> tuple[str, str] | None:
         return None
     kind = "gpu.xid" if found["kind"] == "XID" else "nvswitch.sxid"
     return f"{kind}.{int(found['number'])}", found["part"][:MAX_PART_LENGTH]
+
+
+def _find_loose_xid(message: str) -> tuple[str, str] | None:
+    """Return the XID or SXID that a message names in words of its own, and the part; None without a part or number."""
+    found, part = LOOSE_XID.search(message), LOOSE_PART.search(message)
+    if found is None or part is None or not int(found["number"]):
+        return None
+    kind = "gpu.xid" if found["kind"].upper() == "XID" else "nvswitch.sxid"
+    return f"{kind}.{int(found['number'])}", part["part"]
 
 
 def _find_time(event: Mapping[str, Any]) -> datetime | None:

@@ -20,6 +20,18 @@ TIME_COUNT = re.compile(r"\d{4,}$")
 DIRECTIONS = {"asserted", "deasserted", "assertion event", "deassertion event"}
 OWN_RECORDS = ("OEM", "Linux kernel panic")
 FEWEST_COLUMNS = 3
+WHOLE_EVENTS = (
+    *("presence detected", "drive presence", "entity present", "device inserted/device present", "device present"),
+    *("os boot", "a: boot completed", "c: boot completed", "pxe boot completed", "rom boot completed"),
+    *("cd-rom boot completed", "diagnostic boot completed", "boot completed - boot device not specified"),
+    *("initiated by power up", "initiated by hard reset", "initiated by warm reset", "system restart"),
+    *("s0/g0", "s4/s5 soft-off", "timestamp clock sync", "timestamp clock synch", "oem system boot event"),
+    *("log area reset/cleared", "power button pressed", "fully redundant", "system reconfigured", "transition to ok"),
+)
+"""Events that are no fault, in FreeIPMI's words for IPMI 2.0, tables 42-2 and 42-3: none is the beginning of another.
+
+A last row with one of them, or with one that stood in the log before, is whole also without the end of its line.
+"""
 LEGACY = re.compile(
     r"(?P<id>\d+):(?:(?P<date>\d{1,2}-[A-Z][a-z]{2}-\d{4}) (?P<clock>[\d:]{8})|PostInit PostInit|PreInit PreInit)"
     r":(?P<sensor>[^:]*):(?P<event>.*)"
@@ -43,7 +55,7 @@ class SelTable:
         The last row may be cut: it has fewer columns than have names, or lacks the direction that all before it have,
         or the end of its line.
         """
-        columns, directed, every = tuple[str, ...](), True, list(lines)
+        columns, directed, every, told = tuple[str, ...](), True, list(lines), set(WHOLE_EVENTS)
         for left, line in zip(range(len(every), 0, -1), every, strict=True):
             cells = self._cells(line)
             if _is_header(cells):
@@ -55,7 +67,9 @@ class SelTable:
                 yield UnreadLine(line, is_entry=begins or len(cells) > FEWEST_COLUMNS)
             elif columns or (len(cells) > len(FREEIPMI_COLUMNS) - 1 and FREEIPMI_DATE.match(cells[1])):
                 named = columns or FREEIPMI_COLUMNS
-                yield _mark_cut(_read_named(cells, named), line, left == 1 and _ends_early(cells, named, line))
+                is_cut = left == 1 and _ends_early(cells, named, line) and _event(cells, named) not in told
+                told.add(_event(cells, named))
+                yield _mark_cut(_read_named(cells, named), line, is_cut)
             else:
                 yield _mark_cut(_read_ipmitool(cells), line, left == 1 and directed and _lacks_direction(cells))
                 directed = directed and not _lacks_direction(cells)
@@ -116,6 +130,11 @@ def _mark_cut(entry: TextEntry, line: str, is_cut: bool) -> TextEntry | UnreadLi
     if not is_cut:
         return entry
     return entry._replace(is_cut=True) if ", " in entry.text else UnreadLine(line, is_entry=True)
+
+
+def _event(cells: Sequence[str], columns: Sequence[str]) -> str:
+    """Return the event of a row, "" where it is not there."""
+    return ", ".join(cells[len(columns) - 1 :]).lower()
 
 
 def _omit_unset_time(date: str, clock: str) -> tuple[str, str]:
