@@ -143,6 +143,14 @@ def test_faults_planted_in_a_grown_fabric_are_exactly_the_exceptions(seed):
     assert faults(judged.exceptions) == faults(compare_cabling(plan, seen).discrepancies)
 
 
+def test_of_two_rails_one_may_lack_a_leaf():
+    plan = fat_tree(units=3, nodes=6, rails=2, spines=2, pair=3)
+    dead = next(guid for guid, device in plan.devices.items() if device.name == "leaf-0-2")
+    judged = judge(in_reach(plan, [cable for cable in as_built(plan) if dead not in (cable.a.guid, cable.b.guid)]))
+    assert judged.design.node_names() == sorted({device.node for device in plan if device.node})
+    assert [one.kind for one in judged.exceptions] == ["device-missing"]
+
+
 def test_a_rules_draft_needs_no_inventory():
     plan = pod(2)
     seen = planted(plan, Random(2), swaps=2, missing=1)

@@ -23,6 +23,8 @@ from assay.model.fabric.ports_and_cables import PortId
 
 UNSEEN = 0xFFFF_FFFF_0000_0000
 """The GUIDs of what nobody saw count from here. IEEE assigns no GUID like these."""
+OWN_RAIL = 0.75
+"""A spine serves one rail if more than this part of its cables leads there. Of two rails, one may lack some leaves."""
 MIN_RAILS_OF_HOST = 0.6
 """The part of the rails that a host must have to be a node of the tree: one dead leaf must not end that."""
 
@@ -76,11 +78,22 @@ class FatTreeInference:
         return found
 
     def _take_adapters(self) -> dict[str, tuple[str, int]]:
-        """Return the host and the rail of each adapter of the tree. A host has most of the rails."""
-        count = Counter(host for host, _ in self.rails.of_adapter.values())
-        return {
-            g: own for g, own in self.rails.of_adapter.items() if count[own[0]] >= MIN_RAILS_OF_HOST * len(self.slots)
-        }
+        """Return the host and the rail of each adapter of the tree.
+
+        A host has most of the rails, or half of them if most hosts at its leaves have the same ones.
+        """
+        known, many = self.rails.of_adapter, len(self.slots)
+        rails_of: dict[str, set[int]] = defaultdict(set)
+        for host, rail in known.values():
+            rails_of[host].add(rail)
+        usual: dict[str, Counter[frozenset[int]]] = defaultdict(Counter)
+        for guid, (host, _) in known.items():
+            usual[self.peers[guid][0][1].guid][frozenset(rails_of[host])] += 1
+        alike = {host for guid, (host, _) in known.items()
+                 if usual[self.peers[guid][0][1].guid].most_common(1)[0][0] == rails_of[host]}  # fmt: skip
+        taken = {host for host, rails in rails_of.items()
+                 if len(rails) >= MIN_RAILS_OF_HOST * many or (2 * len(rails) >= many and host in alike)}  # fmt: skip
+        return {guid: own for guid, own in known.items() if own[0] in taken}
 
     def _find_units(self) -> list[list[str]]:
         """Return each unit's leaves in rail order, "" for one that nobody saw. Leaves of a unit share their hosts."""
@@ -145,7 +158,7 @@ class FatTreeInference:
         for (leaf, spine), cables in to_spines.items():
             rails_of_spine[spine][rail_of[leaf]] += len(cables)
         self.by_rail = len(self.slots) > 1 and all(
-            rails.most_common(1)[0][1] * 2 > sum(rails.values()) for rails in rails_of_spine.values()
+            rails.most_common(1)[0][1] > OWN_RAIL * rails.total() for rails in rails_of_spine.values()
         )
         self.trunk = TrunkPattern.infer(to_spines.values())
         self.spines.per_pair, self.leaves.up, self.spines.down, self.spines.spread = self.trunk
