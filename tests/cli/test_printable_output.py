@@ -60,6 +60,7 @@ ELSEWHERE = {
         "upgrade",
         "check",
         "doctor",
+        "man",
         "plan",
         "show",
         "specs",

@@ -59,6 +59,7 @@ VERBS = {
     "upgrade": Verb("verbs.declare.upgrade", DECLARE, "Bring a fleet repository to this version of assay."),
     "check": Verb("verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
     "doctor": Verb("verbs.declare.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
+    "man": Verb("verbs.declare.man", DECLARE, "Write the man pages of all commands."),
     "plan": Verb("verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
     "show": Verb("verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."),
     "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
