@@ -57,6 +57,17 @@ LOGS = {
     "a name in brackets": (f"[n1] {XID}\n[n2] {XID}\n", {"n1", "n2"}),
     "event logs": (f"### n1\n{SEL}\n### n2\n{SEL}\n", {"n1", "n2"}),
     "a host in the line goes first": (f"==> all.log <==\nNov 21 18:00:00 n3 kernel: {XID}\n", {"n3"}),
+    "prompts": (f"root@n1:~# dmesg\n{XID}\n[root@n2 ~]# dmesg -T\n{XID}\n", {"n1", "n2"}),
+    "ssh": (f"$ ssh n1 dmesg\n{XID}\n$ ssh -q root@n2 dmesg\n{XID}\n", {"n1", "n2"}),
+    "addresses": (f"10.0.0.1:\n{XID}\n10.0.0.2:\n{XID}\n", {"10.0.0.1", "10.0.0.2"}),
+    "domains": (f"a.example.com\n{XID}\nb.example.com\n{XID}\n", {"a.example.com", "b.example.com"}),
+    "sections": (f"[n1]\n{XID}\n[n2]\n{XID}\n", {"n1", "n2"}),
+    "tabs": (f"n1:\t{XID}\nn2\t{XID}\nn3 {XID}\n", {"n1", "n2", "n3"}),
+    "grep without times": (f"n1.log:{XID[15:]}\nn2.log:{XID[15:]}\n", {"n1", "n2"}),
+    "salt in JSON": (f'{{"n1": "{XID}", "n2.example.com": "{XID}"}}', {"n1", "n2.example.com"}),
+    "salt in YAML": (f'n1: "{XID}"\nn2: "{XID}"\n', {"n1", "n2"}),
+    "playbook": ("".join(f'ok: [{host}] => {{\n "out": [\n "{XID}"\n ]\n}}\n' for host in ("n1", "n2")), {"n1", "n2"}),
+    "colours": (f"\x1b[0;33mn1 | CHANGED | rc=0 >>\x1b[0m\n{XID}\nn2 | FAILED | rc=1 >>\n{XID}\n", {"n1", "n2"}),
     "ansible": (f"n1 | CHANGED | rc=0 >>\n{CALM}\nn2 | CHANGED | rc=0 >>\n{XID}\n", {"n2"}),
 }
 

@@ -23,6 +23,7 @@ _END = rb"[ \t]*\r?\n"
 _RULE = rb"-{3,}" + _END
 _NAME = rb"[A-Za-z0-9][\w.-]{0,254}"
 _LETTERS_AND_NUMBER = rb"(?=[A-Za-z])(?=[\w.-]*\d)" + _NAME
+_WITH_DOTS = rb"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*){2,}|\d{1,3}(?:\.\d{1,3}){3}"
 _BETWEEN = rb"(?:[ \t]*(?:```\w*|~~~\w*)?[ \t]*\r?\n|[$#>%] [^\n]{1,200}\n)*"
 """What may stand between a heading and the log: blank lines, the fence of a code block, a command."""
 _LINE = (
@@ -40,7 +41,11 @@ _HEADINGS = (
     (rb"(?:#{1,6}|[-=*~+]{2,}>?|>{2,}) *" + _NAMED + rb"(?P<marked>" + _NAME + rb"):?(?: \([^)\n]{0,100}\))?"
      rb" *(?:#+|[-=*~+]{2,}|<{1,}=*)?" + _END, _LOG_FOLLOWS),
     (rb"(?i:host(?:name)?|node|server|machine)(?:: ?| )(?P<called>" + _NAME + rb"):?" + _END, _LOG_FOLLOWS),
-    (rb"(?P<alone>" + _LETTERS_AND_NUMBER + rb"):?" + _END, _LOG_FOLLOWS),
+    (rb"(?P<alone>" + _LETTERS_AND_NUMBER + rb"|" + _WITH_DOTS + rb"):?" + _END, _LOG_FOLLOWS),
+    (rb"\[(?P<section>" + _LETTERS_AND_NUMBER + rb"|" + _WITH_DOTS + rb")\]" + _END, _LOG_FOLLOWS),
+    (rb"\[?[\w.-]{1,64}@(?P<prompt>" + _NAME + rb")[: ][^\n#$]{0,200}[#$] [^\n]{1,1000}\n", _LOG_FOLLOWS),
+    (rb"[$#>%] (?:sudo )?ssh (?:-\w+ )*(?:[\w.-]{1,64}@)?(?P<ssh>" + _NAME + rb") [^\n]{1,1000}\n", _LOG_FOLLOWS),
+    (rb"(?:ok|changed|failed|fatal): \[(?P<play>" + _NAME + rb")\](?:: FAILED!)? => (?=\{)", rb""),
     (rb"(?P<path>[^\s:]{1,1000}/[^\s:/]{1,255}|[^\s:]{1,255}\.(?:log|txt)):?" + _END, _LOG_FOLLOWS),
     (rb"(?P<salt>[a-z0-9][\w.-]{0,254}):(?: \|[-+]?)?" + _END, rb"(?=[ \t]+" + _LINE + rb")"),
 )  # fmt: skip

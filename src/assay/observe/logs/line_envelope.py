@@ -178,14 +178,17 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
 HOST_AND_PROGRAM = re.compile(
     rf"(?P<host>{WORD})\s+(?:[a-z0-9]+\.[a-z]+\s+)?(?P<program>{WORD})(?P<process>\[[^\]]*\])?:\s*|(?P<only>kernel): "
 )
+NUMBERED = r"(?!nvidia-nvswitch)[a-z][\w.-]*\d[\w.-]*"
+"""A name that is most likely a host's."""
 SOURCES: tuple[tuple[re.Pattern[str], Take], ...] = (
     (re.compile(r"(?P<host>[\w.-]+) \| (?:CHANGED|SUCCESS|FAILED)!? \| rc=\d+ \| \(std(?:out|err)\) "), _take_host),
     (
         re.compile(r"\[(?P<host>[a-z][\w.-]*)\] (?:out|err): |\[(?P<marked>[a-z][\w-]*\d[\w.-]*)\] (?=[\[<\dA-Z])"),
         _take_host,
     ),
-    (re.compile(r"(?P<file>[^\s:\[\]<>|=]+?)(?:-\d+-|:(?:\d+:)?)(?=\S)(?=[\[<\d({A-Z])"), _take_file),
-    (re.compile(rf"(?!\d+:|NVRM:|kernel:)(?P<host>{WORD}|{NODE_SET}): +(?!['\"])"), _take_host),
+    (re.compile(r"(?P<file>[^\s:\[\]<>|=]+?)(?:-\d+-|:(?:\d+:)?)(?=[\[<\d({A-Z]|\Z)"), _take_file),
+    (re.compile(rf"(?P<host>{NUMBERED}):[ \t]+[\"']?|(?P<tagged>{NUMBERED})(?:\t|[ \t]+(?=\[ *\d+\.))"), _take_host),
+    (re.compile(rf"(?!\d+:|NVRM:|kernel:)(?P<host>{WORD}|{NODE_SET}):[ \t]+(?!['\"])"), _take_host),
     (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? (?!\d+ )[a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),
 )
 """What stands first where lines of several files, hosts or pods are printed together."""

@@ -15,7 +15,7 @@ from assay.observe.logs.quoted_examples import EXAMPLE, is_example
 XID_ANYWHERE = rb"Xid \("
 XID_HEAD = re.compile(r"NVRM: Xid|nvidia-nvswitch\d+: SXid")
 QUOTE = re.compile(r"""["'`\\]+$""")
-VALUE = re.compile(r'[:=>]\s*"')
+VALUE = re.compile(r'[:=>,;|\t]\s*"?')
 CLOSING_QUOTES = tuple("\"'`")
 FIELD = re.compile(
     r"""(?:^|[,;|\t]|["'],\ |[\w"']=|["']\s*:\s*|(?:^|[{,-])\s*[\w.@-]+:\s*|[]>{[*+\#-]\s*|^\s*\d+[.)]\s*)$"""

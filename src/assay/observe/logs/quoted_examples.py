@@ -14,11 +14,12 @@ from assay.observe.logs.line_envelope import split_line
 
 _SAYS = "see|say|show|print|look|log|read|report|appear|contain|find|be (?:logged|printed|reported|seen|shown)"
 EXAMPLE = re.compile(
-    r"(?i:\b(?:for (?:example|instance)|e\.\s?g\.|such as|examples?\b|samples?\b|looks? (?:something |somewhat )?like"
+    r"(?i:(?<![\w.-])(?:for (?:example|instance)|e\.\s?g\.|such as|examples?|samples?"
+    r"|looks? (?:something |somewhat )?like"
     r"|(?:something|anything|lines?|messages?|errors?|entry|entries|output) (?:like|similar to|of the form)"
     rf"|like (?:this|these|the following)|(?:would|might|could|may|will|should|can) (?:then )?(?:{_SAYS})"
     r"|if (?:you|it|dmesg|the|a|an|any)\b|whenever|in case|typical(?:ly)?|hypothetical(?:ly)?|suppose|imagine"
-    r"|(?:search|look|grep|watch) for)(?!\w))"
+    r"|(?:search|look|grep|watch) for)(?![\w-]|\.\w))"
 )
 """Words with which people introduce what a log may say."""
 LINES_BEFORE = 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -14,6 +15,10 @@ from assay.observe.logs.quoted_examples import LINES_BEFORE
 from assay.observe.logs.record_context import HOSTS, LABELS, TIMES, RecordContext
 
 MESSAGES = ("MESSAGE", "message", "msg", "log", "line", "text", "textPayload", "_raw", "body", "@message")
+HOST_NAME = re.compile(
+    r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]+|[a-zA-Z][\w-]*(?:\.[a-zA-Z][\w-]*){2,}|\d{1,3}(?:\.\d{1,3}){3}"
+)
+"""The names of a whole document's fields where each is a host: of `salt --out=json`."""
 HOSTS_BY_NAME = ("hosts",)
 """Objects whose names are those of hosts: Ansible's."""
 MAX_DEPTH = 32
@@ -47,11 +52,12 @@ class RecordSearch:
     ) -> Iterator[LogMessage]:
         """Yield the messages of a record, each as often as in the field that has it most often."""
         context, told = around.extend(record), Counter[tuple[str, str]]()
+        by_host = name in HOSTS_BY_NAME or (depth == MAX_DEPTH and all(map(HOST_NAME.fullmatch, map(str, record))))
         for key, inner in record.items():
             if key in TIMES:
                 continue
             here = Counter[tuple[str, str]]()
-            place = context._replace(host=key) if name in HOSTS_BY_NAME else context
+            place = context._replace(host=key) if by_host else context
             for message in self._walk(inner, place, str(key), depth - 1):
                 said = message.host, message.text
                 here[said] += 1
