@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +176,10 @@ def _writing(room: Room, component: str) -> bool:
 def _kill(process: subprocess.Popen[str], children: str) -> list[int]:
     """SIGKILL the process, alone or with everything that it started, and return the pids of what it started."""
     started = _offspring(process.pid)  # ansible-playbook, which has a session of its own, and its tasks
-    for pid in [process.pid, *(started if children == "killed" else [])]:
-        os.kill(pid, signal.SIGKILL)
+    process.kill()
+    for pid in started if children == "killed" else ():
+        with suppress(ProcessLookupError):  # it ended by itself
+            os.kill(pid, signal.SIGKILL)
     process.communicate()
     return started
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import trustme
 from forked_python import ForkedAssay
+from reserved_ports import reserve_ports
 
 from assay.agent.delivery_buffer import DeliveryBuffer
 from assay.ledger.store import Ledger
@@ -45,14 +46,14 @@ class Site:
         self.authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(home / "server.pem")
         self.running: list[subprocess.Popen[str]] = []
         self.server: subprocess.Popen[str] | None = None
-        self.port, self.scheme = 0, "https"
+        (self.port,), self.scheme = reserve_ports(1), "https"
 
     @classmethod
     def of_fleet(cls, home: Path) -> Site:
         """Return a site whose fleet is in `home/fleet` already, with no agents, which speaks plain HTTP."""
         site = cls.__new__(cls)
         site.home, site.fleet, site.running, site.server = home, home / "fleet", [], None
-        site.port, site.scheme = 0, "http"
+        (site.port,), site.scheme = reserve_ports(1), "http"
         return site
 
     def declare(self, *names: str) -> None:
@@ -75,8 +76,7 @@ class Site:
         words = ["serve", "--port", str(self.port), "--fleet", str(self.fleet)]
         words += ["--cert", str(self.home / "server.pem")] if self.scheme == "https" else []
         self.server = self._start([*ASSAY, *words], "serve")
-        said = self.wait_for(lambda: self.said("serve", self.server), "the server listens")
-        self.port = int(said.rpartition(":")[2])
+        self.wait_for(lambda: self.said("serve", self.server), "the server listens")
 
     def said(self, name: str, process: Any = None) -> str:
         """Return the last line of a process that has written one; a process that has ended is an error."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
@@ -131,6 +131,7 @@ class KernelLogMatcher:
             ]
             for head in self.begins
         ]
+        self._beginnings = cache(self._list_beginnings)
         self._by_word = [
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
@@ -161,20 +162,25 @@ class KernelLogMatcher:
             return False
         return f"{'nvswitch.sxid.' if found['switch'] else 'gpu.xid.'}{found['number']}" in self._begun_numbers
 
-    def may_begin_fault(self, text: str) -> bool:
-        """Whether a message may be the beginning of one that names a fault: `Kernel panic - not sy`."""
+    def may_begin_fault(self, text: str, letters: int = 0) -> bool:
+        """Whether a message may be the beginning of one that names a fault: `Kernel panic - not sy`.
+
+        `letters`: where any words may stand in that message, so many letters of what follows them must be there.
+        """
         if len(text) < LEAST_LETTERS or self.find_faults(text):
             return False
-        return any(part.match(text) or (head.match(text) and rest.match(text)) for part, head, rest in self._beginnings)
+        return any(
+            part.match(text) or (head.match(text) and rest.match(text))
+            for part, head, rest in self._beginnings(letters)
+        )
 
-    @cached_property
-    def _beginnings(self) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
+    def _list_beginnings(self, letters: int) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
         """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""
         pairs = [(_XID_HEAD, _XID_START), (_SXID_HEAD, _SXID_START)]
         heads = [(re.escape(head), line.pattern) for line in self._lines.values() for head in line.begins]
         pairs += [(head.replace(NUMBER, r"\d+"), pattern) for head, pattern in heads]
         return [
-            (compile_beginning(f"^{head}"), re.compile(head, re.IGNORECASE), compile_beginning(pattern))
+            (compile_beginning(f"^{head}"), re.compile(head, re.IGNORECASE), compile_beginning(pattern, letters))
             for head, pattern in pairs
         ]
 

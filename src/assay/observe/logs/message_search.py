@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from assay.model.log_message import GPU_INTRODUCTION, LogMessage
@@ -23,6 +23,8 @@ FIELD = re.compile(
 """What stands before a value in a record or a list: `msg=`, `"log": `, `n1,`, `- log: `."""
 PROSE = "prose"
 """The program of a message that somebody quotes in a text, where no program wrote it."""
+LEAST_AFTER_WORDS = 3
+"""Letters of what follows words that vary: most logs whose last line lacks its end are whole, as pasted ones."""
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
 
@@ -54,14 +56,18 @@ class MessageSearch:
         quote = line[-1:]
         if self.find_messages(line) or (quote in CLOSING_QUOTES and line.count(quote) % 2 == 0):
             return []
-        return [message._replace(is_cut=True) for message in self.find_beginnings(line, cut_in_head=True)]
+        starts = {peel_line(line, self.written_at).end, *(found.end() for found in VALUE.finditer(line))}
+        begun = self._find_beginnings(line, starts, LEAST_AFTER_WORDS)
+        return [message._replace(is_cut=True) for message in begun]
 
-    def find_beginnings(self, line: str, cut_in_head: bool = False) -> list[LogMessage]:
+    def find_beginnings(self, line: str) -> list[LogMessage]:
         """Return the message of a line that names no fault, and might if more of it were there."""
-        starts = {found.start() for found in self._heads.finditer(line)}
-        if cut_in_head:
-            starts |= {peel_line(line, self.written_at).end, *(found.end() for found in VALUE.finditer(line))}
-        begun = next((start for start in sorted(starts) if self.matcher.may_begin_fault(line[start:])), None)
+        return self._find_beginnings(line, ())
+
+    def _find_beginnings(self, line: str, more_starts: Iterable[int], letters: int = 0) -> list[LogMessage]:
+        """Return the first message that may begin a fault, at a head or at one of these places."""
+        starts = sorted({*more_starts, *(found.start() for found in self._heads.finditer(line))})
+        begun = next((start for start in starts if self.matcher.may_begin_fault(line[start:], letters)), None)
         return [] if begun is None else [read_envelope(line, begun, self.written_at).make_message(line[begun:])]
 
     def split_line(self, line: str) -> LogMessage:

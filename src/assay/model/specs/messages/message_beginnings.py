@@ -14,6 +14,8 @@ from typing import Any
 Item = tuple[Any, Any]
 """One node of a parsed expression: what it is, and its arguments."""
 NOTHING = "(?!)"
+FEWEST_LETTERS = 3
+"""Of what follows any words."""
 END = r"\Z"
 CATEGORIES = {
     ops.CATEGORY_DIGIT: r"\d",
@@ -28,13 +30,15 @@ REPEATS = {ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT}
 LEFT_OUT = {ops.ASSERT, ops.ASSERT_NOT, ops.GROUPREF}
 
 
-def compile_beginning(pattern: str) -> re.Pattern[str]:
+def compile_beginning(pattern: str, letters: int = 0) -> re.Pattern[str]:
     """Return an expression that matches, from their start, texts that end before a match of `pattern` is complete.
 
-    Of a pattern that may match anywhere, every text may be the beginning.
+    Where any words may stand (`.*`, and before a pattern that may match anywhere), most texts are whole: a text that
+    ends after such words is a beginning if so many letters of what follows are there.
     """
     items = list(parser.parse(pattern))
-    return re.compile(_begin(items) if _is_anchored(items) else "", re.IGNORECASE | re.DOTALL)
+    begun = _begin(items, letters) if _is_anchored(items) else _begin_after_words(".*", items, letters)
+    return re.compile(begun, re.IGNORECASE | re.DOTALL)
 
 
 def _is_anchored(items: Sequence[Item]) -> bool:
@@ -46,26 +50,37 @@ def _is_anchored(items: Sequence[Item]) -> bool:
     return kind is ops.AT and value is ops.AT_BEGINNING
 
 
-def _begin(items: Sequence[Item]) -> str:
+def _begin(items: Sequence[Item], letters: int) -> str:
     """Return an expression for texts that end within these items."""
     if not items:
         return NOTHING
     (kind, value), rest = items[0], items[1:]
     if kind is ops.BRANCH:
-        return _join(_begin([*branch, *rest]) for branch in value[1])
+        return _join(_begin([*branch, *rest], letters) for branch in value[1])
     if kind is ops.SUBPATTERN:
-        return _begin([*value[-1], *rest])
+        return _begin([*value[-1], *rest], letters)
     if kind in LEFT_OUT or (kind is ops.AT and value not in PLACES):
-        return _begin(rest)
+        return _begin(rest, letters)
     if kind in REPEATS:
-        return _begin_repeat(value, rest)
-    return _join((END, _whole([items[0]]) + _begin(rest)))
+        return _begin_repeat(value, rest, letters)
+    return _join((END, _whole([items[0]]) + _begin(rest, letters)))
 
 
-def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item]) -> str:
+def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int) -> str:
     least, most, inner = value[0], "" if value[1] is ops.MAXREPEAT else value[1], list(value[2])
     one = f"(?:{_whole(inner)})"
-    return _join((f"{one}{{0,{most}}}{_begin(inner)}", f"{one}{{{least},{most}}}{_begin(rest)}"))
+    if _is_any_words(inner) and not most:
+        return _begin_after_words(f"{one}{{{least},}}", rest, letters)
+    return _join((f"{one}{{0,{most}}}{_begin(inner, letters)}", f"{one}{{{least},{most}}}{_begin(rest, letters)}"))
+
+
+def _begin_after_words(words: str, rest: Sequence[Item], letters: int) -> str:
+    return _join((END, f"{words}(?=.{{{letters}}}){_begin(rest, letters)}", *([] if letters else [words + END])))
+
+
+def _is_any_words(items: Sequence[Item]) -> bool:
+    """Whether one of these may be a blank: `.`, `[^:]`."""
+    return len(items) == 1 and re.fullmatch(_whole(items), " ") is not None and items[0][0] is not ops.LITERAL
 
 
 def _join(ways: Iterable[str]) -> str:
