@@ -103,6 +103,18 @@ def test_every_message_that_breaks_off_is_told_or_counted(name, catalog):
         assert matcher.find_faults(text[:length]) or matcher.may_begin_fault(text[:length], 3), text[:length]
 
 
+@pytest.mark.parametrize("text", ["EDAC MC0: 1 U", "mce: [Hardware Error]: Mach"])
+def test_a_message_cut_in_the_middle_of_a_log_is_told(text, tell):
+    document = tell(f"[ 12.5] {text}", "[ 13.0] usb 1-1: reset")
+    assert (document["faults"], document["uncounted"]) == ([], text)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_a_harmless_line_in_the_middle_of_a_log_is_no_fault(text, tell):
+    document = tell(f"[ 12.5] {text}", "[ 13.0] usb 1-1: reset")
+    assert (document["faults"], document["uncounted"]) == ([], "")
+
+
 @pytest.mark.parametrize("text", WHOLE)
 def test_a_harmless_last_line_without_its_end_is_no_fault(text, tmp_path, catalog):
     (tmp_path / "log").write_text(f"[ 12.0] usb 1-1: reset\n[ 12.5] {text}")

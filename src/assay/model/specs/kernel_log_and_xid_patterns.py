@@ -86,6 +86,10 @@ class RecoveryAction(StrictModel):
     overrides_seconds: float = Field(default=300, gt=0)
 
 
+LEAST_AFTER_WORDS = 3
+"""Letters of what follows words that vary, in a message that breaks off: most lines that end there are whole."""
+
+
 class FaultMention(NamedTuple):
     """A fault that a message names, and where: at a PCI address, or on a named part; "" if not given."""
 
@@ -132,6 +136,7 @@ class KernelLogMatcher:
             for head in self.begins
         ]
         self._beginnings = cache(self._list_beginnings)
+        self._cut_by_head = cache(self._list_cut_patterns)
         self._by_word = [
             (word, [(name, regex) for name, line, regex in compiled if word in line.holds]) for word in self.holds
         ]
@@ -173,6 +178,14 @@ class KernelLogMatcher:
             part.match(text) or (head.match(text) and rest.match(text))
             for part, head, rest in self._beginnings(letters)
         )
+
+    def breaks_off(self, text: str) -> bool:
+        """Whether a whole line has the head of a fault's message, and ends in it before any words may stand."""
+        head = self._head.match(text)
+        return head is not None and any(cut.match(text) for cut in self._cut_by_head((head.lastindex or 0) - 1))
+
+    def _list_cut_patterns(self, head: int) -> list[re.Pattern[str]]:
+        return [compile_beginning(regex.pattern, LEAST_AFTER_WORDS) for _, regex in self._by_head[head]]
 
     def _list_beginnings(self, letters: int) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
         """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain
 
 from assay.model.errors import AssayError
-from assay.model.log_message import LineTally, LogMessage
+from assay.model.log_message import GPU_INTRODUCTION, LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
 from assay.model.texts.node_sets import expand_names
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
@@ -90,8 +90,11 @@ class LogReader:
             raise AssayError(what, where=self._where, fix=f"known are: {names}") from None
 
     def is_clipped(self, message: LogMessage) -> bool:
-        """Whether the message that came last, and names no fault, would name one if the log had not clipped it."""
-        return self._cut.is_clipped(message.text) and self._query.matcher.may_begin_fault(message.text)
+        """Whether the message that came last, and names no fault, would name one if its line had not been cut."""
+        matcher, text = self._query.matcher, message.text
+        if matcher.breaks_off(text) and not text.startswith(GPU_INTRODUCTION):  # which goes on in the next line
+            return True
+        return self._cut.is_clipped(text) and matcher.may_begin_fault(text)
 
     def _refuse_long_document(self) -> AssayError:
         what = f"holds a document in JSON of more than {MAX_DOCUMENT_BYTES // 1024**2} MiB"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from assay.model.log_message import GPU_INTRODUCTION, LogMessage
-from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
+from assay.model.specs.kernel_log_and_xid_patterns import LEAST_AFTER_WORDS, KernelLogMatcher, is_truncated_xid
 from assay.observe.logs.joined_messages import may_be_joined, split_at_cuts
 from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, read_envelope, split_line
 from assay.observe.logs.quoted_examples import EXAMPLE, is_example
@@ -23,8 +23,6 @@ FIELD = re.compile(
 """What stands before a value in a record or a list: `msg=`, `"log": `, `n1,`, `- log: `."""
 PROSE = "prose"
 """The program of a message that somebody quotes in a text, where no program wrote it."""
-LEAST_AFTER_WORDS = 3
-"""Letters of what follows words that vary: most logs whose last line lacks its end are whole, as pasted ones."""
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
 
