@@ -47,3 +47,9 @@ def test_the_boot_menu_counts_from_the_next_reset(node: Any) -> None:
     after = reset_node(node.world.load(node.name), "ForceRestart", now)
     assert (after["kernel"], after["cmdline"].split()[-2:]) == ("7.1.0", ["quiet", "nosmt"])
     assert after["next_boot"] == {}
+
+
+def test_the_image_of_a_node_stays_on_its_command_line(node: Any) -> None:
+    node.change(lambda state: state.update(cmdline="root=/dev/md0 assay.image=gpu-node:1:e0dd2be8"))
+    assert node.run("update-grub").returncode == 0
+    assert "assay.image=gpu-node:1:e0dd2be8" in node.world.load(node.name)["next_boot"]["cmdline"].split()

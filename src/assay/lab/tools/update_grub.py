@@ -1,4 +1,7 @@
-"""`update-grub` on a virtual node: the kernel and command line of its drop-ins count from the next boot on."""
+"""`update-grub` on a virtual node: the kernel and command line of its drop-ins count from the next boot on.
+
+The image with which its disk was made stays on the command line.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from pathlib import Path
 
 from assay.lab.world import LabWorld
+from assay.model.provisioning.kernel_arguments import IMAGE
 
 MENU_ENTRY = re.compile(r"with Linux (\S+?)\"?$")
 
@@ -19,7 +23,8 @@ def main() -> None:
     entries = [found[1] for line in lines if (found := MENU_ENTRY.search(line))]
     with LabWorld(folder.parents[1]).change(folder.name) as state:
         kernel = entries[-1] if entries else state["kernel"]
-        given = [f"BOOT_IMAGE=/vmlinuz-{kernel}", "root=/dev/md0", "ro", *words]
+        image = [word for word in state["cmdline"].split() if word.startswith(f"{IMAGE}=")]
+        given = [f"BOOT_IMAGE=/vmlinuz-{kernel}", "root=/dev/md0", "ro", *words, *image]
         state["next_boot"] = {**state.get("next_boot", {}), "kernel": kernel, "cmdline": " ".join(given)}
 
 
