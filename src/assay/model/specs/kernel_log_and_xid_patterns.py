@@ -54,15 +54,16 @@ SXID_HEADS = tuple(
     f"{name}{NUMBER}: {word}"
     for name, word in (("nvidia-nvswitch", "SXid"), ("nvidia-nvswitch", "sxid"), ("NVIDIA-NVSWITCH", "SXID"))
 )
-_XID_ANNOUNCED = re.compile(r"(?i)NVRM: Xid|: SXid")
+_XID_WORD = re.compile(r"(?i)xid +\(")
+_XID_ANNOUNCED = re.compile(r"(?i)NVRM: +Xid|: +SXid")
 _XID_NUMBER = re.compile(
-    r"(?:NVRM: Xid|nvrm: xid|NVRM: XID) \((?:PCI:|pci:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): (?P<xid>\d{1,6})\b"
-    r"|(?:SXid|sxid|SXID) \((?:PCI:|pci:)?(?P<switch>[0-9a-fA-F:.]+)\): (?P<sxid>\d{1,6})\b"
+    r"(?<!\w)(?:Xid|xid|XID) +\((?:PCI:|pci:)?(?P<gpu>[0-9a-fA-F:.]+)(?: [^)]*)?\): +(?P<xid>\d{1,6})\b"
+    r"|(?:SXid|sxid|SXID) +\((?:PCI:|pci:)?(?P<switch>[0-9a-fA-F:.]+)\): +(?P<sxid>\d{1,6})\b"
     r"(?P<mild>, (?i:Non-fatal|Severity|Data)\b)?"
 )
 _XID_HEAD, _SXID_HEAD = "NVRM: Xid", r"nvidia-nvswitch\d+: SXid"
 _XID_START, _SXID_START = rf"^{_XID_HEAD} \([^)]*\): \d", rf"^{_SXID_HEAD} \([^)]*\): \d"
-_LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid \([^)]*\): (?P<number>\d{1,6})$")
+_LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid +\([^)]*\): +(?P<number>\d{1,6})$")
 MOST_AFTER_ADDRESS = 20
 """The letters in which a number that ends a message stands, with the quotes around the message."""
 _QUOTES = " \t\r\n\"'`|*>\\"
@@ -180,12 +181,12 @@ class KernelLogMatcher:
         )
 
     def breaks_off(self, text: str) -> bool:
-        """Whether a whole line has the head of a fault's message, and ends in it before any words may stand."""
+        """Whether a message has the head of a fault's, and ends too early, where no words vary: `EDAC MC0: 1 U`."""
         head = self._head.match(text)
         return head is not None and any(cut.match(text) for cut in self._cut_by_head((head.lastindex or 0) - 1))
 
     def _list_cut_patterns(self, head: int) -> list[re.Pattern[str]]:
-        return [compile_beginning(regex.pattern, LEAST_AFTER_WORDS) for _, regex in self._by_head[head]]
+        return [compile_beginning(regex.pattern, None) for _, regex in self._by_head[head]]
 
     def _list_beginnings(self, letters: int) -> list[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]]:
         """Of each head: what breaks off within it; the head; what breaks off within the whole pattern."""
@@ -199,7 +200,7 @@ class KernelLogMatcher:
 
     def _match_faults(self, text: str) -> list[FaultMention]:
         found = []
-        if "xid (" in text.lower() and (number := _XID_NUMBER.search(text)):
+        if _XID_WORD.search(text) and (number := _XID_NUMBER.search(text)):
             found.append(self._xid_mention(number, text))
         head = self._head.match(text)
         classes = self._by_head[(head.lastindex or 0) - 1] if head else ()

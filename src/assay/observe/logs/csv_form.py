@@ -1,4 +1,4 @@
-"""Kernel lines in a table with commas, as Splunk and Datadog export them: a first line that names the columns."""
+"""Kernel lines in a table, as Splunk and Datadog export them: a first line that names the columns."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ NAMES = {name.lower(): name for name in (*MESSAGES, *HOSTS, *TIMES)}
 """The names of fields in use. Tables write them with capitals of their own."""
 
 
+DELIMITERS = (",", ";", "\t")
+
+
 class CsvLogForm:
-    """A table in which a column is the message, and another one time or host."""
+    """A table in which a column is the message, and another one time or host. Commas, semicolons or tabs part them."""
 
     name, is_bmc_log = "CSV with a message, and time or host, in its columns", False
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return 1 for a table whose first line names such columns."""
-        columns = set(_read_columns(sample[0]))
-        return float(bool(columns & set(MESSAGES)) and bool(columns & {*HOSTS, *TIMES}))
+        return float(_find_delimiter(sample[0]) is not None)
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the messages that may name a fault, or all. A line with other columns is read as a text."""
-        search, columns = RecordSearch(query), list[str]()
+        search, columns, delimiter = RecordSearch(query), list[str](), DELIMITERS[0]
         for line in (line for piece in pieces for line in piece.split(b"\n") if line.strip()):
             query.tally.lines += 1
-            cells = _split(line)
             if not columns:
-                columns = _read_columns(line)
-            elif len(cells) == len(columns):
+                delimiter = _find_delimiter(line) or delimiter
+                columns = _read_columns(line, delimiter)
+                continue
+            cells = _split(line, delimiter)
+            if len(cells) == len(columns):
                 yield from search.find_messages(dict(zip(columns, cells, strict=True)))
             else:
                 yield from search.find_messages({"line": line.decode(errors="replace")})
@@ -41,13 +45,23 @@ class CsvLogForm:
 CSV_FORM = CsvLogForm()
 
 
-def _read_columns(line: bytes) -> list[str]:
-    return [NAMES.get(cell.strip().lower(), cell) for cell in _split(line.removeprefix(b"\xef\xbb\xbf"))]
+def _find_delimiter(line: bytes) -> str | None:
+    """Return what parts the columns of a first line that names a message, and time or host; None for another line."""
+    for delimiter in DELIMITERS:
+        columns = set(_read_columns(line, delimiter))
+        if columns & set(MESSAGES) and columns & {*HOSTS, *TIMES}:
+            return delimiter
+    return None
 
 
-def _split(line: bytes) -> list[str]:
+def _read_columns(line: bytes, delimiter: str) -> list[str]:
+    cells = _split(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
+    return [NAMES.get(cell.strip().lower(), cell) for cell in cells]
+
+
+def _split(line: bytes, delimiter: str) -> list[str]:
     text = line.decode(errors="replace")
     try:
-        return next(csv.reader([text]), [])
+        return next(csv.reader([text], delimiter=delimiter), [])
     except csv.Error:
         return [text]

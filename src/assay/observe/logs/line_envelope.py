@@ -67,6 +67,12 @@ def _take_nothing(_envelope: Envelope, _found: Match) -> None:
     return
 
 
+def _take_prompt(envelope: Envelope, _found: Match) -> None:
+    """Leave out the prompt of a serial console. After a time, `login` is a program."""
+    if envelope.is_stamped:
+        raise ValueError
+
+
 def _take_5424(envelope: Envelope, found: Match) -> None:
     envelope.wall = parse_iso_time(found["stamp"], envelope.written_at) if found["stamp"] != "-" else envelope.wall
     envelope.host, envelope.program = found["host"].strip("-"), found["program"].strip("-")
@@ -149,6 +155,7 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     for pattern, take in (
         (rf"<\d+>1 (?P<stamp>\S+) (?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?", _take_5424),
         (r"<\d{1,3}>", _take_nothing),
+        (r"[\w.-]+ login: ", _take_prompt),
         (r"(?:\d+\.\d[\w.+-]*,)?\d+,(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
         (rf"{FACILITY} *: *{LEVEL} *: ", _take_nothing),
         (rf"{FACILITY}\.{LEVEL} +", _take_nothing),

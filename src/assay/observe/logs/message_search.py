@@ -12,8 +12,8 @@ from assay.observe.logs.joined_messages import may_be_joined, split_at_cuts
 from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, read_envelope, split_line
 from assay.observe.logs.quoted_examples import EXAMPLE, is_example
 
-XID_ANYWHERE = rb"Xid \("
-XID_HEAD = re.compile(r"NVRM: Xid|nvidia-nvswitch\d+: SXid")
+XID_ANYWHERE = rb"Xid +\("
+XID_HEAD = re.compile(r"NVRM: +Xid|nvidia-nvswitch\d+: SXid")
 QUOTE = re.compile(r"""["'`\\]+$""")
 VALUE = re.compile(r'[:=>,;|\t]\s*"?')
 CLOSING_QUOTES = tuple("\"'`")
@@ -74,7 +74,7 @@ class MessageSearch:
 
     def may_name_fault(self, text: str) -> bool:
         """Whether a message begins as those of faults do, or names an XID anywhere."""
-        return self._heads.match(text) is not None or ("xid (" in text.lower() and self.names_fault(text))
+        return self._heads.match(text) is not None or ("xid " in text.lower() and self.names_fault(text))
 
     def is_one_fault(self, text: str) -> bool:
         """Whether a message begins as those of faults do, and holds no further one: quick, and false too often."""

@@ -16,7 +16,7 @@ TIMES = (
 UPTIMES: tuple[str, ...] = ("_SOURCE_MONOTONIC_TIMESTAMP", "__MONOTONIC_TIMESTAMP")
 HOSTS = (
     *("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream"),
-    *("host.name", "k8s.node.name"),
+    *("host.name", "k8s.node.name", "Computer"),
 )
 LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonPayload", "fields")
 """Objects beside a message that say where it comes from."""

@@ -14,7 +14,19 @@ from assay.observe.logs.message_search import MessageSearch, mark_examples
 from assay.observe.logs.quoted_examples import LINES_BEFORE
 from assay.observe.logs.record_context import HOSTS, LABELS, TIMES, RecordContext
 
-MESSAGES = ("MESSAGE", "message", "msg", "log", "line", "text", "textPayload", "_raw", "body", "@message")
+MESSAGES = (
+    "MESSAGE",
+    "message",
+    "msg",
+    "log",
+    "line",
+    "text",
+    "textPayload",
+    "_raw",
+    "body",
+    "@message",
+    "SyslogMessage",
+)
 HOST_NAME = re.compile(
     r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]+|[a-zA-Z][\w-]*(?:\.[a-zA-Z][\w-]*){2,}|\d{1,3}(?:\.\d{1,3}){3}"
 )
@@ -51,6 +63,9 @@ class RecordSearch:
         self, record: Mapping[str, Any], around: RecordContext, name: str, depth: int
     ) -> Iterator[LogMessage]:
         """Yield the messages of a record, each as often as in the field that has it most often."""
+        if rows := _name_rows(record):
+            yield from self._walk(rows, around, name, depth - 1)
+            return
         context, told = around.extend(record), Counter[tuple[str, str]]()
         by_host = name in HOSTS_BY_NAME or (depth == MAX_DEPTH and all(map(HOST_NAME.fullmatch, map(str, record))))
         for key, inner in record.items():
@@ -103,6 +118,8 @@ def is_log_record(record: Any, depth: int = MAX_DEPTH) -> bool:
         return depth > 0 and any(is_log_record(one, depth - 1) for one in record[:SAMPLED_RECORDS])
     if not isinstance(record, Mapping):
         return False
+    if rows := _name_rows(record):
+        return depth > 0 and is_log_record(rows, depth - 1)
     says = any(name in record for name in MESSAGES) and any(name in record for name in (*TIMES, *LABELS, *HOSTS))
     return says or "stream" in record or (depth > 0 and any(is_log_record(one, depth - 1) for one in record.values()))
 
@@ -112,6 +129,17 @@ def _pair_up(value: list[Any]) -> dict[str, Any]:
     if not value or not all(isinstance(one, Mapping) and one.keys() == {"field", "value"} for one in value):
         return {}
     return {str(one["field"]): one["value"] for one in value}
+
+
+def _name_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a table, `{"columns": [{"name": …}], "rows": [[…]]}`, by column; [] for another record."""
+    columns, rows = record.get("columns"), record.get("rows")
+    if not isinstance(columns, list) or not isinstance(rows, list):
+        return []
+    names = [str(one.get("name") if isinstance(one, Mapping) else one) for one in columns]
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return []
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _find_fluent_time(value: list[Any]) -> float | None:

@@ -30,11 +30,11 @@ REPEATS = {ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT}
 LEFT_OUT = {ops.ASSERT, ops.ASSERT_NOT, ops.GROUPREF}
 
 
-def compile_beginning(pattern: str, letters: int = 0) -> re.Pattern[str]:
+def compile_beginning(pattern: str, letters: int | None = 0) -> re.Pattern[str]:
     """Return an expression that matches, from their start, texts that end before a match of `pattern` is complete.
 
     Where any words may stand (`.*`, and before a pattern that may match anywhere), most texts are whole: a text that
-    ends after such words is a beginning if so many letters of what follows are there.
+    ends after such words is a beginning if so many letters of what follows are there; with None it never is.
     """
     items = list(parser.parse(pattern))
     begun = _begin(items, letters) if _is_anchored(items) else _begin_after_words(".*", items, letters)
@@ -50,7 +50,7 @@ def _is_anchored(items: Sequence[Item]) -> bool:
     return kind is ops.AT and value is ops.AT_BEGINNING
 
 
-def _begin(items: Sequence[Item], letters: int) -> str:
+def _begin(items: Sequence[Item], letters: int | None) -> str:
     """Return an expression for texts that end within these items."""
     if not items:
         return NOTHING
@@ -66,7 +66,7 @@ def _begin(items: Sequence[Item], letters: int) -> str:
     return _join((END, _whole([items[0]]) + _begin(rest, letters)))
 
 
-def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int) -> str:
+def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int | None) -> str:
     least, most, inner = value[0], "" if value[1] is ops.MAXREPEAT else value[1], list(value[2])
     one = f"(?:{_whole(inner)})"
     if _is_any_words(inner) and not most:
@@ -74,7 +74,9 @@ def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], 
     return _join((f"{one}{{0,{most}}}{_begin(inner, letters)}", f"{one}{{{least},{most}}}{_begin(rest, letters)}"))
 
 
-def _begin_after_words(words: str, rest: Sequence[Item], letters: int) -> str:
+def _begin_after_words(words: str, rest: Sequence[Item], letters: int | None) -> str:
+    if letters is None:
+        return END
     return _join((END, f"{words}(?=.{{{letters}}}){_begin(rest, letters)}", *([] if letters else [words + END])))
 
 
