@@ -90,7 +90,7 @@ def test_a_holder_counts_by_area(runs):
     assert (holder.name, holder.scope, holder.count(), holder.count(PASSING), holder.count(FAILING)) == (
         "n0003", "h100-a", 3, 2, 1,
     )  # fmt: skip
-    assert [(one.area, one.counts) for one in holder.areas] == [
+    assert [(one.area, one.counts) for one in holder.shape.areas] == [
         ("production/cooling", ((PASSING, 1),)),
         ("seatrial/gpu", ((PASSING, 1), (FAILING, 1))),
     ]

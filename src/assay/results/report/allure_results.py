@@ -28,7 +28,7 @@ from assay.results.report.latest_outcomes_database import (
     UNKNOWN,
     suite_area,
 )
-from assay.results.report.latest_outcomes_reader import AbnormalOutcome, AreaStatus, HolderStatus
+from assay.results.report.latest_outcomes_reader import AbnormalOutcome, AreaCounts, HolderStatus
 from assay.results.report.report_attachments import ReportAttachments
 
 ALLURE_STATUS = {FAILING: "failed", UNKNOWN: "broken", KNOWN: "skipped", ON_TRIAL: "skipped", SKIPPED: "skipped"}
@@ -80,11 +80,11 @@ def allure_result(
     """Return the result of a node, rack or fabric, as of a run."""
     attachments = attachments or ReportAttachments()
     start = int(holder.measured * 1000)
-    stop = start + sum([area.micros for area in holder.areas]) // 1000
+    stop = start + sum(holder.micros) // 1000
     subject = f"{holder.scope}/{holder.name}" if holder.name in fleet.nodes else holder.name
     node = holder.name if holder.name in fleet.nodes else ""
     faults = sorted({outcome.fault for outcome in holder.abnormal if outcome.fault and outcome.status == FAILING})
-    labels = [*allure_labels(fleet, node, subject, holder.phases, ""), *(("fault", fault) for fault in faults)]
+    labels = [*allure_labels(fleet, node, subject, holder.shape.phases, ""), *(("fault", fault) for fault in faults)]
     labels += [("run", holder.run), *(("tag", tag) for tag in _tags(holder))]
     message = describe_problems(holder)
     return {
@@ -101,7 +101,9 @@ def allure_result(
         "stop": stop,
         "parameters": [{"name": "node", "value": holder.name}],
         "labels": [{"name": name, "value": value} for name, value in labels],
-        "steps": [_area_step(area, holder, start, attachments) for area in _areas_worst_first(holder)],
+        "steps": [
+            _area_step(area, micros, holder, start, attachments) for area, micros in _list_areas_worst_first(holder)
+        ],
         "description": _describe_node(fleet, node),
     }
 
@@ -146,12 +148,17 @@ def format_bounds(measurement: Measurement) -> str:
     return " and ".join(bounds)
 
 
-def _areas_worst_first(holder: HolderStatus) -> list[AreaStatus]:
-    """Return the areas, those with failures or errors first."""
-    return sorted(holder.areas, key=lambda area: not any(status in (FAILING, UNKNOWN) for status, _ in area.counts))
+def _list_areas_worst_first(holder: HolderStatus) -> list[tuple[AreaCounts, int]]:
+    """Return the areas and how long they took, those with failures or errors first."""
+    areas = list(zip(holder.shape.areas, holder.micros, strict=True))
+    if not holder.count(FAILING, UNKNOWN):
+        return areas
+    return sorted(areas, key=lambda area: not any(status in (FAILING, UNKNOWN) for status, _ in area[0].counts))
 
 
-def _area_step(area: AreaStatus, holder: HolderStatus, at: int, attachments: ReportAttachments) -> AllureJson:
+def _area_step(
+    area: AreaCounts, micros: int, holder: HolderStatus, at: int, attachments: ReportAttachments
+) -> AllureJson:
     """Return the step of an area: passes as a count, and a step below it for each other outcome."""
     phrase, status = _describe_area(area.counts)
     abnormal = [outcome for outcome in holder.abnormal if suite_area(outcome.check) == area.area]
@@ -160,7 +167,7 @@ def _area_step(area: AreaStatus, holder: HolderStatus, at: int, attachments: Rep
         "status": status,
         "stage": "finished",
         "start": at,
-        "stop": at + area.micros // 1000,
+        "stop": at + micros // 1000,
         "steps": list(_failure_steps(abnormal, at, attachments)),
     }
 

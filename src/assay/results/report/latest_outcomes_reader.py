@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -45,41 +44,43 @@ class AbnormalOutcome:
     artefacts: tuple[FailureArtefact, ...] = ()
 
 
-class AreaStatus(NamedTuple):
-    """The checks of an area on a holder: the number with each status, and how long they took."""
+class AreaCounts(NamedTuple):
+    """The checks of an area on a holder: the number with each status."""
 
     area: str
     counts: tuple[tuple[int, int], ...]
-    micros: int
+
+
+class StatusShape(NamedTuple):
+    """What most holders of a kind share: the counts of each area, those of all areas by status, and the phases."""
+
+    areas: tuple[AreaCounts, ...]
+    totals: Mapping[int, int]
+    phases: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class HolderStatus:
     """A node, rack or fabric, with the status of all checks on it and its parts.
 
-    `measured` is the time of its newest evidence (Unix seconds). Of the passes, `stale` are on evidence that was older
-    than the policy allows when the newest run began; they say nothing.
+    `measured` is the time of its newest evidence (Unix seconds). `micros`: how long the checks of each area took. Of
+    the passes, `stale` are on evidence that was older than the policy allows when the newest run began; they say
+    nothing.
     """
 
     name: str
     scope: str
     measured: float
     run: str
-    phases: tuple[str, ...]
-    areas: tuple[AreaStatus, ...]
+    shape: StatusShape
+    micros: tuple[int, ...]
     abnormal: list[AbnormalOutcome] = field(default_factory=list)
     stale: int = 0
 
     def count(self, *statuses: int) -> int:
         """Return the number of checks with one of these statuses (none: with any)."""
-        return sum(self._totals[status] for status in statuses or self._totals)
-
-    @cached_property
-    def _totals(self) -> Counter[int]:
-        totals = Counter[int]()
-        for status, count in chain.from_iterable(area.counts for area in self.areas):
-            totals[status] += count
-        return totals
+        totals = self.shape.totals
+        return sum([totals.get(status, 0) for status in statuses]) if statuses else sum(totals.values())
 
 
 _HOLDERS = """
@@ -89,6 +90,7 @@ FROM subject s JOIN state o ON o.subject = s.id JOIN check_ c ON c.id = o.check_
 GROUP BY s.holder, c.area, o.stands ORDER BY s.holder, c.area, o.stands
 """
 """Read several times for one report: kept until the outcomes change, in the order of its rows."""
+MOST_SHAPES = 1024
 _FORGET_HOLDERS = "DROP TABLE IF EXISTS temp.holder_status"
 _STALE = f"""
 SELECT s.holder, count(*) FROM check_ c JOIN state o ON o.check_ = c.id JOIN subject s ON s.id = o.subject
@@ -152,13 +154,18 @@ class LatestOutcomes:
         next_abnormal = next(abnormal, None)
         runs = {run.n: run.run for run in self.list_reported_runs()}
         phases_of, stale = self._phases_by_area(), dict(self.connection.execute(_STALE))
+        shapes: dict[tuple[tuple[str, int, int], ...], StatusShape] = {}
         self.connection.execute(_HOLDERS)
         for name, group in groupby(self.connection.execute("SELECT * FROM holder_status"), itemgetter(0)):
             rows = list(group)
-            areas = tuple(_make_area(area, of_area) for area, of_area in groupby(rows, itemgetter(2)))
-            phases = tuple(dict.fromkeys(chain.from_iterable(phases_of[area.area] for area in areas)))
-            measured, newest_run = max(row[6] for row in rows), runs[max(row[7] for row in rows)]
-            holder = HolderStatus(name, rows[0][1], measured, newest_run, phases, areas, stale=stale.get(name, 0))
+            key = tuple([row[2:5] for row in rows])
+            if (shape := shapes.get(key)) is None:
+                if len(shapes) == MOST_SHAPES:
+                    shapes.clear()
+                shape = shapes[key] = _make_shape(key, phases_of)
+            measured, newest_run = max([row[6] for row in rows]), runs[max([row[7] for row in rows])]
+            micros = _sum_by_area(rows) if len(shape.areas) < len(rows) else tuple([row[5] for row in rows])
+            holder = HolderStatus(name, rows[0][1], measured, newest_run, shape, micros, stale=stale.get(name, 0))
             if next_abnormal and next_abnormal[0] == name:
                 holder.abnormal.extend(self._make_abnormal(row[1:]) for row in next_abnormal[1])
                 next_abnormal = next(abnormal, None)
@@ -179,6 +186,14 @@ class LatestOutcomes:
         return {area: tuple(phases) for area, phases in phases_of.items()}
 
 
-def _make_area(area: str, rows: Iterable[tuple[Any, ...]]) -> AreaStatus:
-    listed = list(rows)
-    return AreaStatus(area, tuple([row[3:5] for row in listed]), sum([row[5] for row in listed]))
+def _make_shape(rows: Sequence[tuple[str, int, int]], phases_of: Mapping[str, Iterable[str]]) -> StatusShape:
+    by_area = groupby(rows, itemgetter(0))
+    areas = tuple(AreaCounts(area, tuple(row[1:] for row in of_area)) for area, of_area in by_area)
+    totals = Counter[int]()
+    for _, status, count in rows:
+        totals[status] += count
+    return StatusShape(areas, totals, tuple(dict.fromkeys(chain.from_iterable(phases_of[one.area] for one in areas))))
+
+
+def _sum_by_area(rows: Iterable[tuple[Any, ...]]) -> tuple[int, ...]:
+    return tuple(sum(row[5] for row in of_area) for _, of_area in groupby(rows, itemgetter(2)))

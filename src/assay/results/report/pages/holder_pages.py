@@ -21,7 +21,7 @@ from assay.results.report.latest_outcomes_database import (
     SKIPPED,
     UNKNOWN,
 )
-from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus
+from assay.results.report.latest_outcomes_reader import AbnormalOutcome, AreaCounts, HolderStatus
 from assay.results.report.pages.page_folder import STYLESHEET
 from assay.results.report.pages.page_links import PageLinks
 
@@ -51,7 +51,7 @@ def render_holder(holder: HolderStatus, node: Node | None, links: PageLinks) -> 
         ill=holder.count(FAILING, UNKNOWN),
         groups=[(title, outcomes) for title, outcomes in groups if outcomes],
         most=MAX_OUTCOMES_SHOWN,
-        areas_table=_render_areas(tuple([(area.area, area.counts) for area in holder.areas])),
+        areas_table=_render_areas(holder.shape.areas),
         format_measurement=format_measurement,
     )
 
@@ -72,7 +72,7 @@ def _describe_verdict(holder: HolderStatus) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _render_areas(areas: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]) -> Markup:
+def _render_areas(areas: tuple[AreaCounts, ...]) -> Markup:
     """Return the table of areas as HTML: it is the same on most nodes, and most of a page."""
     rows = [
         (area, [sum(count for status, count in counts if status in column) for column in _COLUMNS])
