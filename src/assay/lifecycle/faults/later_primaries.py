@@ -17,6 +17,7 @@ class LaterPrimaries:
 
     def __init__(self, catalog: FaultCatalog, ordered: Iterable[FaultSighting]) -> None:
         self._catalog = catalog
+        self._causes: dict[tuple[str, str], list[list[float]]] = {}
         self._times: defaultdict[PrimaryFault, list[float]] = defaultdict(list)
         for one in ordered:
             if one.fault_class in catalog.primary_faults:
@@ -24,12 +25,15 @@ class LaterPrimaries:
 
     def has_one(self, sighting: FaultSighting, at: float) -> bool:
         """Whether a fault from which this sighting follows is seen just after it."""
-        name, part = sighting.fault_class, sighting.part
-        return any(
-            may_follow(self._catalog, name, part, primary) and _is_soon_after(times, at)
-            for primary, times in self._times.items()
-            if primary.name != name
-        )
+        key = sighting.fault_class, sighting.part
+        if key not in self._causes:
+            self._causes[key] = self._list_causes(*key)
+        return any(_is_soon_after(times, at) for times in self._causes[key])
+
+    def _list_causes(self, name: str, part: str) -> list[list[float]]:
+        """Return the times of each fault from which this one may follow."""
+        others = (primary for primary in self._times if primary.name != name)
+        return [self._times[primary] for primary in others if may_follow(self._catalog, name, part, primary)]
 
 
 def _is_soon_after(times: list[float], at: float) -> bool:
