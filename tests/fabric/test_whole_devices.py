@@ -108,6 +108,14 @@ def test_all_new_adapters_of_a_node_are_one_replacement(tree):
     assert "all adapters of n002 (r01 U3) have new GUIDs" in one.summary
 
 
+def test_new_guids_of_a_node_are_told_in_the_order_of_its_rails(tree):
+    rails = named(tree, "n002")
+    new = {guid: f"0xe{rail}{guid[4:]}" for guid, rail in zip(rails, (2, 0, 1), strict=True)}
+    extra = [DiscoveredDevice(guid, "hca", 1, "n002") for guid in new.values()]
+    (one,) = compare_cabling(tree, in_reach(tree, renamed(as_built(tree), new), extra)).discrepancies
+    assert f"write {', '.join(new.values())} in its place" in one.corrections[0]
+
+
 def test_a_node_in_the_place_of_one_that_is_gone_is_one_discrepancy_with_its_empty_place(tree):
     moved = dict(zip(named(tree, "n000"), named(tree, "n001"), strict=True))
     gone = set(moved.values())

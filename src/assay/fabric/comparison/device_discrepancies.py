@@ -213,6 +213,8 @@ def _report_replaced(
     places: Mapping[str, str], pairs: tuple[CablePair, ...], resolver: EndResolver
 ) -> CablingDiscrepancy:
     """Report one device, or adapters of one node, with GUIDs that the design lacks."""
+    designed = list(resolver.topology.devices)  # adapters of a node by rail, as a design lists them
+    places = dict(sorted(places.items(), key=lambda found: designed.index(found[1])))
     devices = [resolver.topology.devices[place] for place in places.values()]
     first = devices[0]
     adapters = len(resolver.topology.cables_of_node(first.node)) if first.node else 1
