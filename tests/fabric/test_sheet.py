@@ -73,6 +73,7 @@ def test_network_design_of_ufm_is_read():
         "Source Name,Source Port,Destination Name,Destination Port",
         "From Device;From Port;To Device;To Port",
         "A Node\tA Interface\tB Node\tB Interface",
+        "Device A,Port A,Device Z,Port Z",
         "\ufeffStart Device|Start Port|End Device|End Port",
         "Our cables,,,\n\nName,Port,Name,Port",
     ],

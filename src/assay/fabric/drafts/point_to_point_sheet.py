@@ -5,10 +5,10 @@ NVIDIA's cable validation tool   Rack,U,Name,HCA/Port,Rack,U,Name,Port      (als
 UFM's network design             #StartDevice,StartPort,EndDevice,EndPort,LinkType
 ```
 Sites vary these: the columns may come in any order. Each end may have rack, U, name, port and GUID; the cable may have
-speed and length. Headers name the columns. Those of an end start with a word for it (Start, Source, From, A … End,
-Destination, To, B), or come in the order of the ends. Comma, semicolon, tab or bar separate columns. Skipped are lines
-above the header, empty lines, and lines that repeat a cable from its other end. A line that cannot be read is a
-problem, and the others are still read.
+speed and length. Headers name the columns. Those of an end start or end with a word for it (Start, Source, From, A …
+End, Destination, To, B, Z), or come in the order of the ends. Comma, semicolon, tab or bar separate columns. Skipped
+are lines above the header, empty lines, and lines that repeat a cable from its other end. A line that cannot be read is
+a problem, and the others are still read.
 Ports are written as in `sheet_port_labels`.
 """
 
@@ -25,7 +25,7 @@ from assay.model.fabric.ports_and_cables import normalize_guid
 
 SIDES = (
     ("start", "source", "src", "from", "near", "a"),
-    ("end", "destination", "dest", "dst", "to", "far", "peer", "b"),
+    ("end", "destination", "dest", "dst", "to", "far", "peer", "b", "z"),
 )
 END_FIELDS = {
     "rack": ("rack", "cabinet", "cab"),
@@ -169,8 +169,9 @@ def _match_end_fields(header: str) -> Iterator[tuple[str, int | None]]:
     for name, words in END_FIELDS.items():
         if header in words:
             yield name, None
-        for side, prefixes in enumerate(SIDES):
-            if any(header.startswith(prefix) and header.removeprefix(prefix) in words for prefix in prefixes):
+        for side, ends in enumerate(SIDES):
+            spelled = {text for word in words for end in ends for text in (end + word, word + end)}
+            if header in spelled:
                 yield name, side
 
 
