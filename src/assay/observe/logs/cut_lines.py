@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 MARKS = ("…", "...", ">")
 FEWEST_CLIPPED = 3
@@ -14,20 +16,19 @@ LEAST_WIDTH = 24
 LONGEST_LINE = 16 * 1024
 ENDING_LETTERS = 3
 CLOSED = re.compile(rb"[\]}]\s*\Z")
-FIELD = rb'"([^"\\\n]{1,64})"\s*(?::|=>)\s*"%s"'
+FIELD = re.compile(rb'"([^"\\\n]{1,64})"\s*(?::|=>)\s*"((?:[^"\\]|\\.)*)"')
 
 
 class CutLines:
     """Watches the pieces of a log as they are read, and knows of a message in the newest one whether it was cut."""
 
     def __init__(self) -> None:
-        self._piece = b""
-        self._width: int | None = None
+        self._piece, self._widths = b"", _PieceWidths(b"")
 
     def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the pieces."""
         for piece in pieces:
-            self._piece, self._width = piece, None
+            self._piece, self._widths = piece, _PieceWidths(piece)
             yield piece
 
     def find_last_line(self) -> str:
@@ -40,27 +41,43 @@ class CutLines:
         if text.endswith(MARKS):
             return True
         said = text.encode(errors="replace")
-        if self._width is None:
-            self._width = _find_width(self._piece.split(b"\n"))
-        if self._width and any(line.endswith(said) for line in self._find_lines(said)):
-            return True
-        field = re.search(FIELD % re.escape(said), self._piece) if b'"' in self._piece else None
-        return field is not None and len(said) == _find_width(_read_fields(self._piece, field[1]))
-
-    def _find_lines(self, said: bytes) -> Iterator[bytes]:
-        """Yield the lines of the full width that hold a text."""
-        place = self._piece.find(said)
-        while place >= 0:
-            start, end = self._piece.rfind(b"\n", 0, place) + 1, self._piece.find(b"\n", place)
-            line = self._piece[start : end if end >= 0 else len(self._piece)]
-            if len(line) == self._width:
-                yield line
-            place = self._piece.find(said, place + 1)
+        return self._widths.ends_line(said) or self._widths.fills_field(said)
 
 
-def _read_fields(piece: bytes, name: bytes) -> list[bytes]:
-    """Return the texts of all fields of this name."""
-    return re.findall(rb'"' + re.escape(name) + rb'"\s*(?::|=>)\s*"((?:[^"\\]|\\.)*)"', piece)
+class _PieceWidths:
+    """The widths at which a piece clips its lines, and its fields by name. Each is found once, when it is asked for."""
+
+    def __init__(self, piece: bytes) -> None:
+        self._piece = piece
+        self._ends: dict[int, set[bytes]] = {}
+
+    def ends_line(self, said: bytes) -> bool:
+        """Whether a line of the full width ends so."""
+        if not self._clipped_lines:
+            return False
+        length = len(said)
+        if length not in self._ends:
+            self._ends[length] = {line[-length:] for line in self._clipped_lines}
+        return said in self._ends[length]
+
+    def fills_field(self, said: bytes) -> bool:
+        """Whether the first field that says so is of the full width of all fields of its name."""
+        return said in self._clipped_texts
+
+    @cached_property
+    def _clipped_lines(self) -> list[bytes]:
+        lines = self._piece.split(b"\n")
+        width = _find_width(lines)
+        return [line for line in lines if len(line) == width] if width else []
+
+    @cached_property
+    def _clipped_texts(self) -> set[bytes]:
+        name_of, texts = dict[bytes, bytes](), defaultdict[bytes, set[bytes]](set)
+        for name, text in FIELD.findall(self._piece) if b'"' in self._piece else ():
+            name_of.setdefault(text, name)
+            texts[name].add(text)
+        widths = {name: _find_width(of_name) for name, of_name in texts.items()}
+        return {text for text, name in name_of.items() if len(text) == widths[name]}
 
 
 def _find_width(lines: Iterable[bytes]) -> int:
