@@ -21,14 +21,14 @@ ACCOUNTS = f"{ROOT}/AccountService/Accounts"
 
 
 @pytest.fixture
-def trusting(lab: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def trusting(lab: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Any:
     """The validator's HTTP client, which prefers the environment's trust to its own option, trusts this lab.
 
     SSDP is multicast on the real network and takes 18 s of waiting; nobody answers it in this test.
     """
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(lab.world.home / "ca.pem"))
     monkeypatch.setattr(utils, "discover_ssdp", lambda **_: {})
-    logging.getLogger().setLevel(logging.CRITICAL)
+    caplog.set_level(logging.CRITICAL)
     return lab
 
 
