@@ -1,6 +1,6 @@
 """What a fault costs decides how severe it is and where it stands: bandwidth, and the nodes that lose it."""
 
-from fat_trees import as_built, edge, fat_tree, in_reach
+from fat_trees import as_built, edge, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,3 +58,31 @@ def test_the_severest_faults_come_first_and_among_them_the_most_costly(numbers):
     ranks = [(SEVERITIES.index(one["severity"]), -one["gbps"], -len(one["nodes"])) for one in found]
     assert ranks == sorted(ranks)
     assert sum(one["gbps"] for one in found) >= 400 * len(numbers)
+
+
+@given(st.sampled_from(["leaf-0-5", "spine-0-1"]), st.data())
+def test_what_is_wrong_at_a_new_device_costs_what_it_costs_at_the_old_one(name, data):
+    plan = tree()
+    (own,) = [guid for guid, device in plan.devices.items() if device.name == name]
+    at_it = [cable for cable in as_built(plan) if own in (cable.a.guid, cable.b.guid)]
+    ring = data.draw(st.lists(st.sampled_from(at_it), min_size=2, max_size=4, unique=True))
+    slow = data.draw(st.sampled_from([cable for cable in at_it if cable not in ring]))
+    deed = dict(
+        zip(ring, [cable._replace(b=to.b) for cable, to in zip(ring, [*ring[1:], ring[0]], strict=True)], strict=True)
+    )
+    cables = [deed.get(cable, cable) for cable in as_built(plan)]
+    cables = [cable._replace(rate="1xNDR") if cable == slow else cable for cable in cables]
+    new = DiscoveredDevice("0xe000000000000001", "switch", 64, "new")
+    assert list_costs(plan, renamed(cables, {own: new.guid}), [new]) == list_costs(plan, cables)
+
+
+def list_costs(plan, cables, extra=()):
+    """What each fault but the new device costs."""
+    found = compare_cabling(plan, in_reach(plan, cables, extra))
+    faults = found.as_json()["faults"]
+    kinds = [{found.discrepancies[at].kind for at in fault["members"]} for fault in faults]
+    return [
+        (fault["severity"], fault["gbps"], fault["nodes"])
+        for fault, kind in zip(faults, kinds, strict=True)
+        if kind != {"device-replaced"}
+    ]

@@ -84,12 +84,12 @@ class DiffExplanation:
         ]
         certain = (each for each in every if not self.is_all_in_doubt or self._is_certain(each))
         switches = SwitchLinksFinder(self.topology)
-        return tuple(
-            switches.add_switches(
-                replace(each, links_sharing_transceiver=find_links_sharing_transceiver(self.topology, each))
-            )
-            for each in certain
-        )
+        return tuple(switches.add_switches(self._add_surroundings(each)) for each in certain)
+
+    def _add_surroundings(self, one: CablingDiscrepancy) -> CablingDiscrepancy:
+        sharing = find_links_sharing_transceiver(self.topology, one)
+        places = {end.guid: self.places[end.guid] for end in one.ends if end.guid in self.places} if self.places else {}
+        return replace(one, links_sharing_transceiver=sharing, places=places)
 
     def list_unknown_cables(self, discrepancies: Iterable[CablingDiscrepancy]) -> list[Cable]:
         """Return the designed cables that were not found, and that none of the discrepancies explains."""

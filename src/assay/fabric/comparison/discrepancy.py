@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
@@ -63,6 +63,7 @@ class CablingDiscrepancy:
     - `box`, `module`, `plane`: the chassis that a dead chip, or a link without a plug, is in; its card and plane there.
     - `gone`: the designed cables of a node that is nowhere, while another one stands in its place.
     - `switches`: the switches at its designed cables.
+    - `places`: of the devices at its cables that stand in another's place, by GUID, the GUID of the place.
     - `links_sharing_transceiver`: the other links that go down when the plugs are pulled.
     """
 
@@ -80,6 +81,7 @@ class CablingDiscrepancy:
     plane: int = 0
     gone: tuple[Cable, ...] = ()
     switches: tuple[SwitchLinks, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ends(self) -> list[CableEnd]:

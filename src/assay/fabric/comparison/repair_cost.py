@@ -15,6 +15,7 @@ Severity = Literal["catastrophic", "degraded", "informational"]
 IN_PLACE_KINDS = {"device-replaced", "device-exchanged"}
 MIN_LOST_UPLINKS = 0.5
 """Our own choice: nodes count as hit when their leaf switch loses this part of its bandwidth to other switches."""
+NOWHERE_ELSE: Mapping[str, str] = {}
 SEVERITIES: tuple[Severity, ...] = ("catastrophic", "degraded", "informational")
 MANY_NODES = 8
 """Our own choice: from so many nodes on, a loss hits every large job, and is worked on at once."""
@@ -63,9 +64,10 @@ def measure_cost(discrepancies: Iterable[CablingDiscrepancy]) -> RepairCost:
             designed[_join(cable)] += _gbps(cable)
             nodes_of[_join(cable)] |= {end.node for end in cable.ends if end.node}
         for pair in own:
-            if pair.observed:  # a device in another's place still has the cables of that place
-                joined = pair.expected if one.kind in IN_PLACE_KINDS and pair.expected else pair.observed
-                seen[_join(joined)] += _gbps(pair.observed)
+            if pair.expected and pair.observed and one.kind in IN_PLACE_KINDS:
+                seen[_join(pair.expected)] += _gbps(pair.expected)  # a slow cable has a fault of its own
+            elif pair.observed:
+                seen[_join(pair.observed, one.places)] += _gbps(pair.observed)
     lost = {pair: gbps - seen[pair] for pair, gbps in designed.items() if gbps > seen[pair]}
     uplinks_lost = Counter[str]()
     for ends, gbps in lost.items():
@@ -87,8 +89,9 @@ def _find_starved_nodes(members: Iterable[CablingDiscrepancy], uplinks_lost: Map
     return {node for switch in starved for node in switch.nodes}
 
 
-def _join(cable: Cable) -> frozenset[str]:
-    return frozenset(end.guid for end in cable.ends)
+def _join(cable: Cable, places: Mapping[str, str] = NOWHERE_ELSE) -> frozenset[str]:
+    """Return the two devices at a cable. One in another's place stands for that: it has the cables of the place."""
+    return frozenset(places.get(end.guid, end.guid) for end in cable.ends)
 
 
 def _gbps(cable: Cable) -> int:

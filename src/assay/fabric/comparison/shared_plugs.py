@@ -83,7 +83,7 @@ def merge_moved_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRe
             names |= {each.plug: each.name for each in shared}
             for pair in _pair_plugs(shared):
                 members.setdefault(pair, []).append(one)
-        for (a, b), links in members.items():
+        for (a, b), links in sorted(members.items(), key=lambda item: item[0][0].owner != item[0][1].owner):
             if len(links) > 1:
                 both = f"{names[a]} and {names[b]}"
                 yield CablingRepair(
@@ -92,6 +92,7 @@ def merge_moved_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRe
                 )  # fmt: skip
 
 
-def _pair_plugs(shared: Sequence[SharedPlug]) -> set[tuple[Plug, Plug]]:
-    """Return the pairs of different plugs in which the link has the same place."""
-    return {(a.plug, b.plug) for a, b in combinations(shared, 2) if a.plug != b.plug and a.place == b.place}
+def _pair_plugs(shared: Sequence[SharedPlug]) -> list[tuple[Plug, Plug]]:
+    """Return the pairs of different plugs in which the link has the same place, those of one device first."""
+    pairs = {(a.plug, b.plug) for a, b in combinations(shared, 2) if a.plug != b.plug and a.place == b.place}
+    return sorted(pairs, key=lambda pair: (pair[0].owner != pair[1].owner, pair))
