@@ -1,8 +1,9 @@
 """Random mixes of everything that befalls a fabric: several deeds, which may touch the same devices and cables."""
 
+from dataclasses import replace
 from random import Random
 
-from fat_trees import RATE, as_built, fat_tree, renamed
+from fat_trees import RATE, as_built, fat_tree, in_reach, renamed
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.model.fabric.ports_and_cables import PortId
@@ -17,10 +18,11 @@ class RandomMix:
         sizes = [self.rng.randint(*bounds) for bounds in ((1, 2), (2, 4), (1, 4), (1, 3), (1, 3))]
         self.plan = fat_tree(*sizes, pods=2 if deep else 1, cores=self.rng.randint(1, 3) if deep else 0)
         self.cables, self.extra, self.done = as_built(self.plan), [], []
-        self.units = {}
+        self.units, self.guids, self.said = {}, list(self.plan.devices), {}
         for guid, device in self.plan.devices.items():
             self.units.setdefault((device.kind, device.node or device.name), []).append(guid)
         deeds = [self.renew, self.exchange, self.move_in, self.die, self.lose, self.permute, self.misplug, self.slow]
+        deeds += [self.rename]
         for _ in range(self.rng.randint(1, 5)):
             deed = self.rng.choice([*deeds, self.join])
             self.done.append(deed.__name__)
@@ -33,8 +35,10 @@ class RandomMix:
         known = [guids for (its, _), guids in self.units.items() if its == kind]
         return [(kind, guids) for guids in self.rng.sample(known, min(many, len(known)))]
 
-    def new(self, kind):
-        device = DiscoveredDevice(f"0xe{len(self.extra) + 1:015x}", kind, 64, "new")
+    def new(self, kind, guid=""):
+        """A new device in the place of another. It announces that one's name, or that of any other."""
+        names = ["new", *(self.plan.devices[each].description for each in (guid, self.rng.choice(self.guids)) if each)]
+        device = DiscoveredDevice(f"0xe{len(self.extra) + 1:015x}", kind, 64, self.rng.choice(names))
         self.extra.append(device)
         return device.guid
 
@@ -42,7 +46,7 @@ class RandomMix:
         """All of a unit's devices, or one of them, have new GUIDs."""
         ((kind, guids),) = self.pick()
         some = guids if self.rng.random() < 0.6 else [self.rng.choice(guids)]
-        self.cables = renamed(self.cables, {guid: self.new(kind) for guid in some})
+        self.cables = renamed(self.cables, {guid: self.new(kind, guid) for guid in some})
 
     def exchange(self):
         """Two or three units in each other's place, perhaps only some of their adapters."""
@@ -58,7 +62,7 @@ class RandomMix:
             (kind, ours), (_, slot) = units
             there = dict(zip(slot, ours, strict=False))
             if self.rng.random() < 0.5:
-                there |= {guid: self.new(kind) for guid in ours}
+                there |= {guid: self.new(kind, guid) for guid in ours}
             else:
                 self.remove(ours)
             self.cables = renamed(self.cables, there)
@@ -95,6 +99,22 @@ class RandomMix:
         guid, to = self.new("hca"), self.rng.choice([g[0] for (kind, _), g in self.units.items() if kind == "switch"])
         for port in range(1, self.rng.randint(2, 4)):
             self.cables.append(DiscoveredCable(PortId(guid, port), PortId(to, 40 + port), RATE))
+
+    def rename(self):
+        """Devices of two units announce each other's names."""
+        (_, ours), *others = self.pick(2)
+        for _, theirs in others:
+            for one, other in zip(ours, theirs, strict=False):
+                names = [self.plan.devices[guid].description for guid in (one, other)]
+                self.said |= dict(zip((other, one), names, strict=True))
+
+    def seen(self):
+        """What is discovered of it."""
+        found = in_reach(self.plan, self.cables, self.extra)
+        said = {
+            guid: one._replace(description=self.said.get(guid, one.description)) for guid, one in found.devices.items()
+        }
+        return replace(found, devices=said)
 
     def one_a_port(self):
         used, kept = set(), []

@@ -26,7 +26,7 @@ def prove(seeds):
     for seed in seeds:
         mix = RandomMix(seed)
         if mix.cables:
-            seen = in_reach(mix.plan, mix.cables, mix.extra)
+            seen = mix.seen()
             comparison = compare_cabling(mix.plan, seen)
             found = {frozenset(cable[:2]): cable.rate for cable in seen.cables}
             assert all("no designed path" in problem for problem in comparison.problems), f"seed {seed}: {mix.done}"

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from assay.fabric.comparison.misplaced_devices import PortPair
+from assay.fabric.comparison.residual_diff import PortPair
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.model.fabric.ports_and_cables import PortId
 

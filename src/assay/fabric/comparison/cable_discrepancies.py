@@ -27,7 +27,7 @@ class EndResolver:
     """Turns ports into ends and cables that a person can find, by the design's names where it has the device.
 
     `rates` are those of cables as seen, by port. `guid_at_place` has the GUID of the device that stands in a place, if
-    it is not the designed one.
+    it is not the designed one. `renewed` are new devices, each with the GUID of the device whose name it announces.
     """
 
     def __init__(
@@ -36,15 +36,18 @@ class EndResolver:
         discovery: FabricDiscovery,
         rates: Mapping[PortId, str],
         guid_at_place: Mapping[str, str] | None = None,
+        renewed: Mapping[str, str] | None = None,
     ) -> None:
         self.topology, self.discovery, self.rates = topology, discovery, rates
-        self.guid_at_place = guid_at_place or {}
+        self.guid_at_place, self.renewed = guid_at_place or {}, renewed or {}
 
     def end(self, port: PortId) -> CableEnd:
         """Return a port as designed. For a device that the design lacks, use the name that it announces."""
         designed = self.topology.end(port)
         if designed:
             return designed
+        if port.guid in self.renewed:
+            return replace(self.end(PortId(self.renewed[port.guid], port.number)), guid=port.guid)
         device = self.discovery.devices.get(port.guid)
         return CableEnd(device.name if device else port.guid, port.guid, port.number)
 

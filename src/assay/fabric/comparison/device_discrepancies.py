@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from assay.fabric.comparison.absent_devices import AbsenceCause
 from assay.fabric.comparison.cable_discrepancies import EndResolver, describe_cut_off_devices
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
-from assay.fabric.comparison.misplaced_devices import DevicePermutation, PortPair
+from assay.fabric.comparison.new_devices import NewDevices, format_name, format_place, format_unit
+from assay.fabric.comparison.residual_diff import DevicePermutation, PortPair
 from assay.fabric.topology.tiers_and_shared_transceivers import describe_capacity_loss
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
@@ -28,7 +29,7 @@ def report_dead_device(cause: AbsenceCause, resolver: EndResolver, tiers: Mappin
     name = find_unit_name(end)
     loss = "" if end.node else describe_capacity_loss(resolver.topology, [cause.unit], tiers)
     facts = (
-        f"{name}{_format_place(end.rack, end.u)} is not in the fabric: none of its cables has a link",
+        f"{name}{format_place(end.rack, end.u)} is not in the fabric: none of its cables has a link",
         loss,
         describe_cut_off_devices(behind) if behind else "",
     )
@@ -62,63 +63,20 @@ def report_misplaced_devices(
     first device left. What is new in a place that others left, or in which they stand, is one matter with them.
     """
     found: list[CablingDiscrepancy] = []
-    new = _NewDevices(permutations, resolver)
+    new = NewDevices(permutations, resolver)
     for index, permutation in enumerate(permutations):
         joined = new.list_joined(index)
         pairs = _make_pairs([pair for each in (index, *joined) for pair in explained[each]], resolver)
-        facts = new.describe_joined(index)
+        facts = [*new.describe_joined(index), *new.describe_renewed(permutation)]
         if permutation.closed:
             found.append(_report_exchanged(permutation, pairs, facts, resolver))
         elif index not in new.indexes:
             left = tuple(CablePair(resolver.find_designed_cable(a), None) for a, _ in empty_places.get(index, ()))
-            found.append(_report_moved_in(permutation, pairs, left, facts, resolver))
+            found.append(_report_moved_in(permutation, pairs, left, facts, resolver, is_filled=bool(joined)))
     for indexes in new.list_alone():
-        pairs = _make_pairs([pair for index in indexes for pair in explained[index]], resolver)
-        found.append(_report_replaced(new.map_places(indexes), pairs, resolver))
+        if pairs := _make_pairs([pair for index in indexes for pair in explained[index]], resolver):
+            found.append(_report_replaced(new.map_places(indexes), pairs, resolver))
     return found
-
-
-class _NewDevices:
-    """The permutations of one new device in a known place, by the node or switch whose place it is.
-
-    `owner` has the first of the other permutations that moved a unit, or filled its place.
-    """
-
-    def __init__(self, permutations: Sequence[DevicePermutation], resolver: EndResolver) -> None:
-        self.permutations, self.resolver = permutations, resolver
-        devices = resolver.topology.devices
-        designed = {unit for guid, device in devices.items() for unit in (guid, device.node)}
-        self.of_unit: dict[str, list[int]] = defaultdict(list)
-        self.owner: dict[str, int] = {}
-        for index, permutation in enumerate(permutations):
-            first, place = permutation.moves[0]
-            if permutation.closed or len(permutation.moves) > 1 or first in designed:
-                for unit in (unit for move in permutation.moves for unit in move):
-                    self.owner.setdefault(unit, index)
-            else:
-                self.of_unit[devices[place].node or place].append(index)
-        self.indexes = {index for indexes in self.of_unit.values() for index in indexes}
-
-    def list_joined(self, owner: int) -> list[int]:
-        """Return the indexes of what is new in the places of a permutation."""
-        return [index for unit, indexes in self.of_unit.items() for index in indexes if self.owner.get(unit) == owner]
-
-    def list_alone(self) -> list[list[int]]:
-        """Return the indexes of what is new in the places of all other units."""
-        return [indexes for unit, indexes in self.of_unit.items() if unit not in self.owner]
-
-    def map_places(self, indexes: Iterable[int]) -> dict[str, str]:
-        """Return the place of each new device."""
-        return {guid: place for index in indexes for guid, place in self.permutations[index].places.items()}
-
-    def describe_joined(self, owner: int) -> list[str]:
-        """Return what is new in the places of a permutation: another node in the place that was left, or adapters."""
-        return [
-            f"{_format_new(self.map_places(indexes), self.resolver)}, which the design lacks, is in the place of"
-            f" {_format_unit(unit, self.resolver)}"
-            for unit, indexes in self.of_unit.items()
-            if self.owner.get(unit) == owner
-        ]
 
 
 def _make_pairs(ports: Iterable[PortPair], resolver: EndResolver) -> tuple[CablePair, ...]:
@@ -129,7 +87,7 @@ def _make_pairs(ports: Iterable[PortPair], resolver: EndResolver) -> tuple[Cable
 def _report_exchanged(
     permutation: DevicePermutation, pairs: tuple[CablePair, ...], new: Sequence[str], resolver: EndResolver
 ) -> CablingDiscrepancy:
-    names = [_format_name(unit, resolver) for unit, _ in permutation.moves]
+    names = [format_name(unit, resolver) for unit, _ in permutation.moves]
     joined = " and ".join(names)
     move_devices = f"exchange the devices {joined}, or all of their cables" if len(names) == 2 else f"put {joined} back"
     move_devices += WRITE_NEW if new else ""
@@ -137,14 +95,15 @@ def _report_exchanged(
     announced = _find_announced_side(permutation, resolver)
     if announced == "devices":
         corrections = (move_devices, change_entries)
-        reason = "they announce themselves by the names that their GUIDs have in the design"
+        their = "their GUIDs" if not permutation.renewed else "they"
+        reason = f"they announce themselves by the names that {their} have in the design"
     else:
         corrections = (change_entries, move_devices)
         reason = "the names that they announce do not decide it; a label can be read before anything is moved"
         if announced == "places":
             reason = "they announce themselves by the names of the places where they are"
     moved = [
-        f"{name} is cabled in the place of {_format_unit(place, resolver)}"
+        f"{name} is cabled in the place of {format_unit(place, resolver)}"
         for name, (_, place) in zip(names, permutation.moves, strict=True)
     ]
     moves = "; ".join((*moved, *new))
@@ -157,7 +116,7 @@ def _find_announced_side(permutation: DevicePermutation, resolver: EndResolver) 
     count = Counter[str]()
     for guid, place in permutation.places.items():
         device = resolver.discovery.devices.get(guid)
-        own, designed = resolver.topology.devices[guid], resolver.topology.devices[place]
+        own, designed = resolver.topology.devices[resolver.renewed.get(guid, guid)], resolver.topology.devices[place]
         if device and _is_same_name(device.name, designed.name) != _is_same_name(device.name, own.name):
             count["places" if _is_same_name(device.name, designed.name) else "devices"] += 1
     if count["places"] == count["devices"]:
@@ -176,21 +135,23 @@ def _report_moved_in(
     empty: tuple[CablePair, ...],
     new: Sequence[str],
     resolver: EndResolver,
+    *,
+    is_filled: bool,
 ) -> CablingDiscrepancy:
     """Report a unit in the place of one that is gone. `empty` are the cables that the unit left without link.
 
-    Without them, the unit is new, or something new stands in its place.
+    Without them, the unit is new, or something new stands in its place, which `is_filled` then.
     """
     facts = [
-        f"{_format_name(unit, resolver)} is cabled in the place of {_format_unit(place, resolver)}"
+        f"{format_name(unit, resolver)} is cabled in the place of {format_unit(place, resolver)}"
         for unit, place in permutation.moves
     ]
     first, gone = permutation.moves[0][0], permutation.moves[-1][1]
-    name = _format_name(gone, resolver)
+    name = format_name(gone, resolver)
     facts.append(f"{name} itself is not in the fabric")
     facts += new
-    if empty and not new:
-        facts.append(f"the place of {_format_unit(first, resolver)} is empty")
+    if empty and not is_filled:
+        facts.append(f"the place of {format_unit(first, resolver)} is empty")
     is_node = gone not in resolver.topology.devices
     change = "name the nodes in the design as they stand" if is_node else "write the GUIDs as found"
     fix = f"put every device back into its place; or, if {name} was replaced on purpose, {change}"
@@ -199,14 +160,6 @@ def _report_moved_in(
         "device-replaced", (*pairs, *empty), "; ".join(facts), (fix,), name,
         gone=tuple(resolver.topology.cables_of_node(gone)) if is_node else (),
     )  # fmt: skip
-
-
-def _format_new(places: Mapping[str, str], resolver: EndResolver) -> str:
-    """Return what answers in places by the name that it announces, and its GUIDs."""
-    names = [device.name for guid in places if (device := resolver.discovery.devices.get(guid))]
-    hosts = {name.partition(" ")[0] for name in names}
-    announced = names[0] if len(set(names)) == 1 else hosts.pop() if len(hosts) == 1 else ", ".join(names)
-    return f"{announced} ({', '.join(places)})" if announced else ", ".join(places)
 
 
 def _report_replaced(
@@ -220,7 +173,7 @@ def _report_replaced(
     adapters = len(resolver.topology.cables_of_node(first.node)) if first.node else 1
     is_whole_node = len(devices) == adapters > 1
     name = first.node if is_whole_node or len(devices) > 1 else first.name
-    where, guids = f"{name}{_format_place(first.rack, first.u)}", ", ".join(places)
+    where, guids = f"{name}{format_place(first.rack, first.u)}", ", ".join(places)
     if len(devices) > 1:
         own_names = ", ".join(device.name.partition(" ")[2] for device in devices)
         summary = f"{'all adapters' if is_whole_node else own_names} of {where} have new GUIDs: {guids}"
@@ -238,22 +191,3 @@ def _tell_other_name(node: str, places: Mapping[str, str], resolver: EndResolver
     if len(named) != 1 or any(_is_same_name(name, node) for name in named):
         return ""
     return f"; they call themselves {named.pop()}: another node may stand there"
-
-
-def _format_name(unit: str, resolver: EndResolver) -> str:
-    designed = resolver.topology.devices.get(unit)
-    if designed:
-        return designed.name
-    found = resolver.discovery.devices.get(unit)
-    return f"{found.name} ({unit})" if found else unit
-
-
-def _format_unit(unit: str, resolver: EndResolver) -> str:
-    """Return a designed unit's name with its rack and U."""
-    devices = resolver.topology.devices
-    device = devices.get(unit) or next(device for device in devices.values() if device.node == unit)
-    return f"{device.node or device.name}{_format_place(device.rack, device.u)}"
-
-
-def _format_place(rack: str, u: int) -> str:
-    return f" ({rack}{f' U{u}' if u else ''})" if rack else ""

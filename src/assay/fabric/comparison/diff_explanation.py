@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from assay.fabric.comparison.absent_devices import AbsentDevices, explain_absent_devices
 from assay.fabric.comparison.alternating_walks import AlternatingWalk, find_alternating_walks
+from assay.fabric.comparison.announced_names import AnnouncedNames
 from assay.fabric.comparison.cable_discrepancies import (
     EndResolver,
     diagnose_cables,
@@ -23,13 +24,10 @@ from assay.fabric.comparison.device_discrepancies import (
     report_unknown_device,
 )
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
-from assay.fabric.comparison.misplaced_devices import (
-    PortPair,
-    find_device_permutations,
-    find_residual_diff,
-    map_devices_to_places,
-)
+from assay.fabric.comparison.misplaced_devices import find_device_permutations
+from assay.fabric.comparison.new_devices import list_untold_devices, tell_new_devices
 from assay.fabric.comparison.port_diff import PortDiff
+from assay.fabric.comparison.residual_diff import PortPair, find_residual_diff, map_devices_to_places
 from assay.fabric.comparison.switch_links import SwitchLinksFinder
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.reading_problems import find_doubtful_devices
@@ -51,15 +49,18 @@ class DiffExplanation:
         doubtful = find_doubtful_devices(diff.problems)
         self.is_all_in_doubt = doubtful is None
         self.diff = diff = self._leave_out_unknown(diff, doubtful) if diff.problems and doubtful is not None else diff
-        permutations = find_device_permutations(topology, diff, discovery.devices)
+        names = AnnouncedNames(topology, {} if self.is_all_in_doubt else discovery.devices)
+        permutations = find_device_permutations(topology, diff, discovery.devices, names)
         self.permutations = [each for each in permutations if each.closed or not self.is_all_in_doubt]
         self.places = map_devices_to_places(self.permutations)
         self.residual = find_residual_diff(topology, diff, self.places)
         guid_at_place = {place: guid for guid, place in self.places.items()}
-        self.resolver = EndResolver(topology, discovery, self.residual.rates, guid_at_place)
+        renewed = {new: old for each in self.permutations for new, old in each.renewed.items()}
+        self.resolver = EndResolver(topology, discovery, self.residual.rates, guid_at_place, renewed)
         self.walks = find_alternating_walks(self.residual.expected, self.residual.actual)
         self.without_link = {walk.ports[0]: walk.ports[1] for walk in self.walks if _is_cable_without_link(walk)}
         self.empty_places = self._take_cables_of_empty_places()
+        self.explained = self._assign_explained()
         self.absent = self._explain_absent()
 
     @property
@@ -77,7 +78,7 @@ class DiffExplanation:
     def discrepancies(self) -> tuple[CablingDiscrepancy, ...]:
         """Every known difference, each in exactly one discrepancy. If all is in doubt, only those that hold anyway."""
         every = [
-            *self._report_misplaced(),
+            *report_misplaced_devices(self.permutations, self.explained, self.empty_places, self.resolver),
             *self._report_absent(),
             *self._report_cables(),
             *self._report_slow(),
@@ -138,7 +139,7 @@ class DiffExplanation:
         facts = self.discovery.facts.get(PortId(self.resolver.guid_at_place.get(port.guid, port.guid), port.number))
         return facts is not None and "disabled" in (facts.state, facts.physical)
 
-    def _report_misplaced(self) -> list[CablingDiscrepancy]:
+    def _assign_explained(self) -> dict[int, list[PortPair]]:
         """Assign each explained cable to one permutation, that with the fewest cables: a new adapter has but one."""
         index_of_place = {
             place: index for index, permutation in enumerate(self.permutations) for place in permutation.places.values()
@@ -151,7 +152,7 @@ class DiffExplanation:
         explained: dict[int, list[PortPair]] = defaultdict(list)
         for pair, indexes in candidates:
             explained[min(indexes, key=lambda index: (count[index], index))].append(pair)
-        return report_misplaced_devices(self.permutations, explained, self.empty_places, self.resolver)
+        return explained
 
     def _report_absent(self) -> Iterator[CablingDiscrepancy]:
         tiers = find_device_tiers(self.topology) if any(cause.unit for cause in self.absent.causes) else {}
@@ -176,6 +177,7 @@ class DiffExplanation:
 
     def _report_cables(self) -> Iterator[CablingDiscrepancy]:
         """Yield the discrepancies of cables, then those of the devices that the design lacks."""
+        untold = list_untold_devices(self.permutations, self.explained, self.resolver)
         cables_of_unknown: dict[str, list[Cable]] = defaultdict(list)
         for walk in self.walks:
             if _is_cable_without_link(walk):
@@ -183,7 +185,7 @@ class DiffExplanation:
             if guid := self._find_unknown_end(walk):
                 cables_of_unknown[guid].append(self.resolver.find_observed_cable(*walk.ports))
             else:
-                yield diagnose_cables(walk, self.resolver)
+                yield tell_new_devices(diagnose_cables(walk, self.resolver), untold)
         for guid, cables in cables_of_unknown.items():
             yield report_unknown_device(guid, cables)
 

@@ -1,0 +1,104 @@
+"""Which device of the design each discovered device says that it is.
+
+A name is a hint, never an identity. It decides what GUIDs and cables leave open: which device a new GUID is, and
+whether cards or cables were exchanged. An adapter is known by its node's name, and by what other nodes call the adapter
+of that rail: the design may call `HCA-1` mlx5_0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from assay.fabric.discovery import DiscoveredDevice
+from assay.fabric.topology.compiled_topology import CompiledTopology
+
+END_OF_WORD = re.compile("(?<=[a-z0-9])(?![a-z0-9])")
+MIN_AGREEING_NODES = 0.9
+"""Our own choice: so many of the nodes that use the same names must use them for the same rails."""
+
+
+class AnnouncedNames:
+    """The names that the devices of a discovery announce, read against a design."""
+
+    def __init__(self, topology: CompiledTopology, devices: Mapping[str, DiscoveredDevice]) -> None:
+        self.topology, self.devices = topology, devices
+
+    def find_claims(self, guids: Iterable[str]) -> dict[str, str]:
+        """Return, for each GUID, that of the designed device whose name it alone announces; nothing if in doubt."""
+        found = {}
+        for device in filter(None, map(self.devices.get, guids)):
+            if device.kind == "hca":
+                claimed = self._resolve_node(self._split(device.name)[0]).get(device.guid)
+            else:
+                claimed = self._switches.get(device.name.lower())
+            if claimed:
+                found[device.guid] = claimed
+        return found
+
+    @cached_property
+    def adapters_of_node(self) -> Mapping[str, list[str]]:
+        """The GUIDs of the adapters that each node has in the design, by rail; by its name in lower case."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for guid, device in self.topology.devices.items():
+            if device.node:
+                found[device.node.lower()].append(guid)
+        return found
+
+    @cached_property
+    def _switches(self) -> Mapping[str, str]:
+        announced = Counter(device.name.lower() for device in self.devices.values() if device.kind != "hca")
+        designed = (device for device in self.topology if device.kind != "hca")
+        return {device.name.lower(): device.guid for device in designed if announced[device.name.lower()] == 1}
+
+    @cached_property
+    def _announced(self) -> Mapping[str, dict[str, str]]:
+        """What the adapters of each node call themselves beside its name, by GUID."""
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        for device in self.devices.values():
+            if device.kind == "hca":
+                node, own = self._split(device.name)
+                found[node][device.guid] = own
+        return found
+
+    @cached_property
+    def _orders(self) -> Mapping[frozenset[str], Counter[tuple[str, ...]]]:
+        """In which orders nodes use the same names for their rails."""
+        found: dict[frozenset[str], Counter[tuple[str, ...]]] = defaultdict(Counter)
+        for node, guids in self.adapters_of_node.items():
+            own = self._announced.get(node, {})
+            if own.keys() == set(guids):
+                order = tuple(own[guid] for guid in guids)
+                found[frozenset(order)][order] += 1
+        return found
+
+    def _resolve_node(self, node: str) -> Mapping[str, str]:
+        """Return the designed adapter that each adapter of a node says it is, if that is clear for all of them.
+
+        A node whose known adapters have other names than those of other nodes may name all of them otherwise.
+        """
+        announced = self._announced.get(node, {}) if node else {}
+        guids = self.adapters_of_node.get(node, [])
+        names = frozenset(announced.values())
+        if not len(names) == len(announced) == len(guids):
+            return {}
+        orders = self._orders.get(names) or Counter([self._list_designed_names(node)])
+        order, times = orders.most_common(1)[0]
+        if frozenset(order) != names or times < MIN_AGREEING_NODES * orders.total():
+            return {}
+        guid_of = dict(zip(order, guids, strict=True))
+        claims = {guid: guid_of[own] for guid, own in announced.items()}
+        return {} if any(claims.get(guid, guid) != guid for guid in guids) else claims
+
+    def _list_designed_names(self, node: str) -> tuple[str, ...]:
+        return tuple(self._split(self.topology.devices[guid].name)[1] for guid in self.adapters_of_node[node])
+
+    def _split(self, name: str) -> tuple[str, str]:
+        """Return the node, in lower case, whose name an adapter's begins with, and the rest; "" without a node."""
+        lower = name.lower()
+        for end in reversed([match.start() for match in END_OF_WORD.finditer(lower)]):
+            if lower[:end] in self.adapters_of_node:
+                return lower[:end], lower[end:]
+        return "", lower
