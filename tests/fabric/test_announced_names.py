@@ -7,9 +7,10 @@ from fat_trees import as_built, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.announced_names import AnnouncedNames
+from assay.fabric.comparison.announced_names import AnnouncedNames, find_exchanged_names
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice
+from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.model.fabric.ports_and_cables import PortId
 
 RAILS = 4
@@ -196,3 +197,43 @@ def test_a_node_whose_other_adapters_have_names_of_their_own_order_tells_nothing
     said = called(plan, SCHEMES[0]) | {guid: f"n003 mlx5_{RAILS - 1 - rail}" for rail, guid in enumerate(own)}
     found = compared(plan, as_built(plan), made_new(own[:2]), said)
     assert [one.kind for one in found.discrepancies] == ["device-replaced"]
+
+
+@given(st.sampled_from(SCHEMES), st.permutations(["n000", "n003", "n006", "n007"]), st.integers(1, 4))
+def test_nodes_that_announce_each_other_s_names_are_told(scheme, order, many):
+    plan = tree()
+    said = called(plan, scheme)
+    for node, other in zip(order[:many], [*order[1:many], order[0]], strict=True):
+        for one, two in zip(adapters(plan, node), adapters(plan, other), strict=True):
+            said[one] = called(plan, scheme)[two]
+    found = compared(plan, as_built(plan), {}, said)
+    assert [one.kind for one in found.discrepancies] == ["device-exchanged"] * (many > 1)
+    assert (found.verdict, found.matching) == ("mismatch" if many > 1 else "match", found.expected)
+    for one in found.discrepancies:
+        assert one.nodes == tuple(sorted(order[:many]))
+        assert [fault["severity"] for fault in found.as_json()["faults"]] == ["degraded"]
+
+
+def test_a_node_with_another_s_name_that_does_not_have_its_own_says_nothing():
+    """Two nodes with one name: nothing shows which of the two it is, and both stand as designed."""
+    plan = tree()
+    said = called(plan, SCHEMES[0])
+    said |= {one: said[two] for one, two in zip(adapters(plan, "n001"), adapters(plan, "n002"), strict=True)}
+    assert compared(plan, as_built(plan), {}, said).verdict == "match"
+
+
+def test_nodes_that_are_called_otherwise_than_in_the_design_say_nothing():
+    plan = tree()
+    said = {guid: f"az-{guid[-4:]} mlx5_0" for guid, device in plan.devices.items() if device.node}
+    assert compared(plan, as_built(plan), {}, said).verdict == "match"
+
+
+def test_a_listing_with_padded_names_is_read_alike():
+    plan = tree()
+    devices = {g: DiscoveredDevice(g, d.kind, d.ports, d.description) for g, d in plan.devices.items()}
+    for one, two in zip(adapters(plan, "n001"), adapters(plan, "n002"), strict=True):
+        for here, there in ((one, two), (two, one)):
+            devices[here] = devices[here]._replace(description=f"  {plan.devices[there].description}")
+    heads = {g[2:]: (d.kind, str(d.ports), d.description, "") for g, d in devices.items()}
+    (found,) = find_exchanged_names(plan, LazyDiscovery(heads, plan.rows))
+    assert found == ("n001", "n002")

@@ -12,12 +12,47 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from assay.fabric.discovery import DiscoveredDevice
+from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
+from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.topology.compiled_topology import CompiledTopology
+from assay.fabric.topology.designed_device import DesignedDevice
 
 END_OF_WORD = re.compile("(?<=[a-z0-9])(?![a-z0-9])")
-MIN_AGREEING_NODES = 0.9
-"""Our own choice: so many of the nodes that use the same names must use them for the same rails."""
+FEW_NODES, MIN_AGREEING_NODES = 8, 0.9
+"""Our own choice. So few nodes may all be in each other's place. So large a part of the nodes that use the same names
+must use them for the same rails."""
+
+
+def find_exchanged_names(topology: CompiledTopology, discovery: FabricDiscovery) -> list[tuple[str, ...]]:
+    """Return the nodes all of whose adapters announce each other's names: two nodes, or several in a circle.
+
+    Every comparison pays for this look at one adapter of each node. Where most nodes are called otherwise than in the
+    design, names say nothing.
+    """
+    announced = _list_first_names(topology, discovery)
+    odd = [name for node, name in announced if not name.startswith(node)]
+    names = AnnouncedNames(topology, {})
+    if not odd or len(odd) > max(FEW_NODES, len(announced) / 2) or not any(map(names.find_node, odd)):
+        return []
+    called = {node: other for node, name in announced if (other := names.find_node(name)) not in ("", node)}
+    rounds = []
+    while called:
+        walk = [next(iter(called))]
+        while (there := called.pop(walk[-1], walk[0])) != walk[0]:
+            walk.append(there)
+        rounds.append(tuple(sorted(walk)))
+    names = AnnouncedNames(topology, discovery.devices) if rounds else names
+    return [nodes for nodes in sorted(rounds) if len(nodes) > 1 and {*map(names.find_common_name, nodes)} == {*nodes}]
+
+
+def _list_first_names(topology: CompiledTopology, discovery: FabricDiscovery) -> list[tuple[str, str]]:
+    """Return each node with what its first adapter announces, if that answers."""
+    if isinstance(discovery, LazyDiscovery):
+        heads = discovery.heads
+        seen = [(device.node, heads.get(device.guid[2:])) for device in topology.first_adapters]
+        return [(node, head[2].lstrip()) for node, head in seen if head]
+    answering = [(device.node, discovery.devices.get(device.guid)) for device in topology.first_adapters]
+    return [(node, device.name) for node, device in answering if device]
 
 
 class AnnouncedNames:
@@ -38,8 +73,24 @@ class AnnouncedNames:
                 found[device.guid] = claimed
         return found
 
+    def find_node(self, name: str) -> str:
+        """Return the node whose name an adapter's begins with, as the design spells it; "" without a node."""
+        found = self._nodes.get(self._split(name)[0])
+        return found.node if found else ""
+
+    def find_common_name(self, node: str) -> str:
+        """Return the node whose name all adapters of a node announce, "" if they differ, or name none."""
+        devices = filter(None, map(self.devices.get, self._adapters_of_node[node.lower()]))
+        named = {self.find_node(device.name) for device in devices}
+        return named.pop() if len(named) == 1 else ""
+
     @cached_property
-    def adapters_of_node(self) -> Mapping[str, list[str]]:
+    def _nodes(self) -> Mapping[str, DesignedDevice]:
+        """The first adapter of each node, by the node's name in lower case."""
+        return {device.node.lower(): device for device in self.topology.first_adapters}
+
+    @cached_property
+    def _adapters_of_node(self) -> Mapping[str, list[str]]:
         """The GUIDs of the adapters that each node has in the design, by rail; by its name in lower case."""
         found: dict[str, list[str]] = defaultdict(list)
         for guid, device in self.topology.devices.items():
@@ -67,7 +118,7 @@ class AnnouncedNames:
     def _orders(self) -> Mapping[frozenset[str], Counter[tuple[str, ...]]]:
         """In which orders nodes use the same names for their rails."""
         found: dict[frozenset[str], Counter[tuple[str, ...]]] = defaultdict(Counter)
-        for node, guids in self.adapters_of_node.items():
+        for node, guids in self._adapters_of_node.items():
             own = self._announced.get(node, {})
             if own.keys() == set(guids):
                 order = tuple(own[guid] for guid in guids)
@@ -80,7 +131,7 @@ class AnnouncedNames:
         A node whose known adapters have other names than those of other nodes may name all of them otherwise.
         """
         announced = self._announced.get(node, {}) if node else {}
-        guids = self.adapters_of_node.get(node, [])
+        guids = self._adapters_of_node.get(node, [])
         names = frozenset(announced.values())
         if not len(names) == len(announced) == len(guids):
             return {}
@@ -93,12 +144,12 @@ class AnnouncedNames:
         return {} if any(claims.get(guid, guid) != guid for guid in guids) else claims
 
     def _list_designed_names(self, node: str) -> tuple[str, ...]:
-        return tuple(self._split(self.topology.devices[guid].name)[1] for guid in self.adapters_of_node[node])
+        return tuple(self._split(self.topology.devices[guid].name)[1] for guid in self._adapters_of_node[node])
 
     def _split(self, name: str) -> tuple[str, str]:
         """Return the node, in lower case, whose name an adapter's begins with, and the rest; "" without a node."""
         lower = name.lower()
         for end in reversed([match.start() for match in END_OF_WORD.finditer(lower)]):
-            if lower[:end] in self.adapters_of_node:
+            if lower[:end] in self._nodes:
                 return lower[:end], lower[end:]
         return "", lower

@@ -42,7 +42,7 @@ LIKELY_CAUSES: dict[DiscrepancyKind, str] = {
     "device-missing": "it has no power, does not run, or was removed",
     "device-unknown": "a device was connected that is not in the design",
     "device-replaced": "the device, or its adapter, was replaced",
-    "device-exchanged": "the devices, or all of their cables, or their entries in the inventory are exchanged",
+    "device-exchanged": "the devices, all of their cables, their names or their entries in the inventory are exchanged",
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from assay.fabric.comparison.announced_names import find_exchanged_names
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.comparison.port_diff import PortDiff, diff_ports
 from assay.fabric.discovery import FabricDiscovery
@@ -111,6 +112,10 @@ def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> F
         except Exception as error:  # a defect of ours must not hide the fabric
             problems.append(f"assay could not explain what differs ({type(error).__name__}: {error}): please report it")
             unknown = topology.list_cables_at(diff.expected)
+    if exchanged := find_exchanged_names(topology, discovery):
+        from assay.fabric.comparison.device_discrepancies import report_exchanged_names
+
+        discrepancies += tuple(report_exchanged_names(exchanged, topology, diff, discrepancies))
     verdict: FabricVerdict = "partial" if problems else "mismatch" if discrepancies else "match"
     size = len(topology.cables)
     matching = size - len(diff.expected) // 2 - len(diff.slow)

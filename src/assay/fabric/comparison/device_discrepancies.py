@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.fabric.comparison.absent_devices import AbsenceCause
 from assay.fabric.comparison.cable_discrepancies import EndResolver, describe_cut_off_devices
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
 from assay.fabric.comparison.new_devices import NewDevices, format_name, format_place, format_unit
+from assay.fabric.comparison.port_diff import PortDiff
 from assay.fabric.comparison.residual_diff import DevicePermutation, PortPair
+from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.tiers_and_shared_transceivers import describe_capacity_loss
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
@@ -109,6 +111,28 @@ def _report_exchanged(
     moves = "; ".join((*moved, *new))
     how = "in each other's place" if len(names) == 2 else "in each other's places, in a circle"
     return CablingDiscrepancy("device-exchanged", pairs, f"{joined} are {how}: {moves}", corrections, joined, reason)
+
+
+def report_exchanged_names(
+    rounds: Iterable[Sequence[str]],
+    topology: CompiledTopology,
+    diff: PortDiff,
+    others: Sequence[CablingDiscrepancy],
+) -> Iterator[CablingDiscrepancy]:
+    """Report nodes that announce each other's names, unless others tell already that they are not in their places."""
+    told = {node for one in others if one.kind in ("device-exchanged", "device-replaced") for node in one.nodes}
+    differing = {*diff.expected, *(port for cable in diff.slow for port in cable[:2])}
+    for nodes in rounds:
+        cables = [cable for node in nodes for cable in topology.cables_of_node(node)]
+        pairs = tuple(CablePair(cable, cable) for cable in cables if cable.a.port_id not in differing)
+        if told.isdisjoint(nodes) and pairs:
+            joined = " and ".join(nodes)
+            yield CablingDiscrepancy(
+                "device-exchanged", pairs,
+                f"{joined} announce each other's names, though the GUIDs and cables of each are as designed",
+                (f"exchange the host names of {joined}", f"exchange {joined} in inventory and design, cables included"),
+                joined, "only the names are not as designed; serial numbers show which is which",
+            )  # fmt: skip
 
 
 def _find_announced_side(permutation: DevicePermutation, resolver: EndResolver) -> str:

@@ -140,6 +140,7 @@ class CompiledTopology:
         links: CableTable,
         rows: PortRows | None = None,
         spare: Iterable[PortId] = (),
+        first_adapters: Sequence[int] | None = None,
     ) -> None:
         self.name, self.links = name, links
         self._list = _tell_apart(list(devices))
@@ -147,9 +148,17 @@ class CompiledTopology:
         self.spare = frozenset(spare)
         if rows is not None:
             self.__dict__["rows"] = rows
+        if first_adapters is not None:
+            self.__dict__["first_adapters"] = [self._list[place] for place in first_adapters]
 
     def __iter__(self) -> Iterator[DesignedDevice]:
         return iter(self._list)
+
+    @cached_property
+    def first_adapters(self) -> Sequence[DesignedDevice]:
+        """The first adapter of each node."""
+        first = {device.node: device for device in reversed(self._list) if device.node}
+        return list(reversed(first.values()))
 
     @cached_property
     def cables(self) -> CableSequence:

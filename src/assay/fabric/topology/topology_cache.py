@@ -135,6 +135,7 @@ def _encode(topology: CompiledTopology) -> bytes:
         "runs": links.runs,
         "spare": list(topology.spare),
         "row_devices": list(topology.rows),
+        "first_adapters": [place_of[device.guid[2:]] for device in topology.first_adapters],
         "rates": list(rates),
     }
     numbers = {
@@ -166,6 +167,7 @@ def _decode(sections: CacheSections) -> CompiledTopology:
         links,
         _decode_rows(sections, about, devices),
         [PortId(*port) for port in about["spare"]],
+        about["first_adapters"],
     )
 
 
