@@ -8,10 +8,13 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from forked_assay import run_assay
+
+from assay.lab.world import LabWorld
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,6 +63,18 @@ def test_inject_plants_a_fault(fleet: Path) -> None:
     assert state["gpus"][2]["temperature_c"] == 95.5
 
 
+def test_the_clock_goes_ahead(fleet: Path) -> None:
+    def read_clock() -> datetime:
+        return LabWorld(fleet / ".assay" / "lab").clock().now()
+
+    before = read_clock()
+    ahead = lab(fleet, "advance", "25.5")
+    assert ahead.returncode == 0, ahead.stderr
+    assert ahead.stdout.startswith("it is 2026-01-06 ")
+    assert read_clock() - before >= timedelta(hours=25.5)
+    assert [lab(fleet, "advance", hours).returncode for hours in ("9000", "nan", "soon", "inf")] == [2, 2, 2, 2]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -101,4 +116,5 @@ def test_the_ledger_of_a_real_fleet_is_never_overwritten(tmp_path: Path) -> None
         answer = lab(tmp_path, *words)
         assert answer.returncode == 2
         assert "another clone" in answer.stderr
+    assert "assay lab up" in lab(tmp_path, "advance", "1").stderr
     assert ledger.read_bytes() == b"years of history"

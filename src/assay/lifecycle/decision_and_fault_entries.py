@@ -73,7 +73,7 @@ def make_decision_entries(
     if policy.states[decision.to_state].in_service:
         reason, number = f"back in {decision.to_state} by decision {decision.id}", find_proof_number(policy, node)
         entries += [
-            make_cleared_entry(decision.node, FaultClearance(fault.id, reason, fault.seq), at)
+            make_cleared_entry(decision.node, FaultClearance.of(fault, reason, fault.seq), at)
             for fault in node.node_state.faults
             if fault.is_open and not is_unproved(node.node_state, fault, number)
         ]
@@ -154,6 +154,6 @@ def make_fault_entry(fault: FaultObservation, at: datetime) -> LedgerEntry:
 
 def make_cleared_entry(node: str, clearance: FaultClearance, at: datetime) -> LedgerEntry:
     """Return the entry that ends a fault."""
-    content = FaultClearedEntry(clearance.fault, clearance.reason, clearance.seen_up_to)
+    content = FaultClearedEntry(clearance.fault, clearance.reason, clearance.seen_up_to, clearance.name)
     number = [str(clearance.seen_up_to)] if clearance.seen_up_to else []
     return content.make_entry(derive_id("cleared", clearance.fault, *number), format_time(at), node)

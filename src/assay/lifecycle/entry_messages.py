@@ -74,7 +74,7 @@ class EntryFormatter:
             case effect.EffectProgressEntry() | effect.EffectTriedEntry():
                 return content.action or self._names.get(content.effect, "")
             case fault.FaultClearedEntry():
-                return self._names.get(content.fault, "")
+                return content.name or self._names.get(content.fault, "")
             case TransitionEntry():
                 return self._names.get(content.decision, "")
         return ""

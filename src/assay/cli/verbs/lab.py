@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,8 @@ from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.lab.world import LabWorld
+
+A_YEAR_HOURS = 365 * 24
 
 lab_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -111,6 +113,27 @@ def inject(
     arguments = dict(_parse_argument(text) for text in with_ or [])
     inject_fault(LabWorld(Workspace(fleet.resolve()).lab_dir), fault, node, arguments)
     _print_line(f"planted {fault} on {node}")
+
+
+@lab_app.command()
+def advance(
+    hours: Annotated[
+        float,
+        typer.Argument(
+            metavar="HOURS", min=0, max=A_YEAR_HOURS, help="How many hours, such as 0.5 or 25.", show_default=False
+        ),
+    ],
+    fleet: FleetDir = Path(),
+) -> None:
+    """Let the lab's clock go ahead at once, for what takes long, such as a day of tests: `assay lab advance 25`."""
+    from assay.lab.process_control import find_lab_pid
+    from assay.lab.world import LabWorld
+
+    world = LabWorld(Workspace(fleet.resolve()).lab_dir)
+    if not find_lab_pid(world):
+        raise AssayError("the lab is down", where=str(world.home), fix="run: assay lab up")
+    world.jump(timedelta(hours=hours))
+    _print_line(f"it is {world.clock().now():%Y-%m-%d %H:%M} UTC in the lab")
 
 
 @lab_app.command()

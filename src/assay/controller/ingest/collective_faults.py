@@ -105,7 +105,7 @@ def _find_ends(
         for fault in states[node].faults if node in states and node not in named else ():
             if _is_ours(fault) and fault.subject.split("/", 2)[2:] == ([adapter] if part.kind == "adapter" else []):
                 reason = f"a search with collectives saw {part.name} good in {proven[part]} runs, and never bad"
-                yield node, FaultClearance(fault.id, reason)
+                yield node, FaultClearance.of(fault, reason)
 
 
 def _is_ours(fault: FaultRecord) -> bool:

@@ -22,6 +22,7 @@ from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.load.load_parts import LoadPart
+from assay.model.text_lists import format_count
 from assay.observe.evidence_collector import stream_evidence
 from assay.observe.evidence_store import StoredDocuments
 from assay.observe.unanswered_channels import find_unanswered_branches
@@ -47,7 +48,7 @@ def collect_node_evidence(
     active = {view.name: parts for view in views if (parts := find_due_parts(snapshot, view))}
     for name, parts in active.items():
         context.progress(f"{name}: loading it with {', '.join(parts)} …")
-    context.progress(f"observing {len(names)} nodes …")
+    context.progress(f"observing {format_count(len(names), 'node')} …")
     digests: dict[str, str] = {}
     documents = stream_evidence(
         context.fleet,

@@ -13,6 +13,7 @@ from assay.lifecycle.decisions.required_checks import list_due_phases
 from assay.lifecycle.fleet_snapshot import FleetSnapshot
 from assay.lifecycle.node_state import NodeState
 from assay.model.specs.check_catalog_and_gates import Phase
+from assay.model.text_lists import format_count
 from assay.results.history.append import append_missing_runs
 
 
@@ -24,7 +25,7 @@ def run_due_suites(fleet_state: FleetSnapshotCache, names: Collection[str]) -> l
     context, runs = fleet_state.context, list[str]()
     groups = group_by_due_phases(fleet_state.build_snapshot(), fleet_state.node_states(), names)
     for phases, nodes in groups.items():
-        context.progress(f"judging {len(nodes)} nodes, phase {' and '.join(phases)} …")
+        context.progress(f"judging {format_count(len(nodes), 'node')}, phase {' and '.join(phases)} …")
         runs.append(run_suites(context, nodes, phases).run.id)
     if runs:
         write_run_history(context)

@@ -38,7 +38,7 @@ def make_closing_entries(
         for fault in state.faults:
             if fault.is_open and fault.fault_class == rule.fault and fault.subject == subject:
                 reason = f"its warning was {closed.outcome}: {closed.reason}"
-                yield make_cleared_entry(warning.node, FaultClearance(fault.id, reason, fault.seq), now)
+                yield make_cleared_entry(warning.node, FaultClearance.of(fault, reason, fault.seq), now)
 
 
 def make_demotion_entries(demotions: Iterable[TrendDemotedEntry], now: datetime) -> Iterator[LedgerEntry]:

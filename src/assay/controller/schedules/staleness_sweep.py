@@ -61,7 +61,7 @@ def sweep_stale_nodes(context: ControllerContext, task: SlotTask) -> SlotResult:
     context.ledger.append(
         *(decision_and_fault_entries.make_fault_entry(fault, now) for fault in faults),
         *(
-            decision_and_fault_entries.make_cleared_entry(name, FaultClearance(fault.id, because), now)
+            decision_and_fault_entries.make_cleared_entry(name, FaultClearance.of(fault, because), now)
             for name, fault in over.items()
         ),
     )

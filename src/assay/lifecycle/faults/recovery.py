@@ -32,11 +32,18 @@ class FaultClearance:
     """An open fault that is over, by id, and the reason.
 
     `seen_up_to` is the number of its last entry that this knew: a later entry keeps it open. 0 ends it whatever came.
+    `name`: its class and its subject, for people.
     """
 
     fault: str
     reason: str
     seen_up_to: int = 0
+    name: str = ""
+
+    @classmethod
+    def of(cls, fault: FaultRecord, reason: str, seen_up_to: int = 0) -> FaultClearance:
+        """Return the end of this fault."""
+        return cls(fault.id, reason, seen_up_to, f"{fault.fault_class} on {fault.subject}")
 
 
 def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) -> list[FaultClearance]:
@@ -54,7 +61,7 @@ def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) 
         if set(fault.marks) == {"check"}
     )
     return [
-        FaultClearance(fault.id, f"{proof.outcome.check.rpartition('::')[2]} passed again, {proof.id}")
+        FaultClearance.of(fault, f"{proof.outcome.check.rpartition('::')[2]} passed again, {proof.id}")
         for fault, proof in proofs
         if proof
     ]
@@ -66,7 +73,7 @@ def find_measured_recoveries(
     """Return the open faults of measurements that are within bounds again, in a newer outcome on the same subject."""
     judged = [one for one in outcomes if one.outcome.verdict in ("pass", "fail")]
     return [
-        FaultClearance(fault.id, text)
+        FaultClearance.of(fault, text)
         for fault in _list_open_faults(node_state)
         if set(fault.marks) == {"check"}
         for rule in [catalog.find_class(fault.fault_class)]
@@ -86,7 +93,7 @@ def find_quiet_recoveries(
     itself.
     """
     return [
-        FaultClearance(fault.id, f"not seen again for {format_duration(quiet)}")
+        FaultClearance.of(fault, f"not seen again for {format_duration(quiet)}")
         for fault in _list_open_faults(node_state)
         if fault.marks and {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
         for quiet in _measure_quiet_time(catalog, fault, evidence)
@@ -98,7 +105,7 @@ def find_overridden_faults(
 ) -> list[FaultClearance]:
     """Return the open XIDs that a recovery action among the faults just found ends, unless they moved their node."""
     return [
-        FaultClearance(fault.id, f"the driver's recovery action: {action.detail}")
+        FaultClearance.of(fault, f"the driver's recovery action: {action.detail}")
         for action in found
         if (rule := catalog.find_recovery_action(action.fault_class)) and not action.subject.endswith(UNKNOWN_PART)
         for fault in node_state.faults
@@ -110,7 +117,7 @@ def find_overridden_faults(
 def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str, because: str) -> list[FaultClearance]:
     """Return the open faults that end with an alert: only alerts reported them."""
     return [
-        FaultClearance(fault.id, because)
+        FaultClearance.of(fault, because)
         for fault in _list_open_faults(node_state)
         if (fault.fault_class, fault.subject) == (fault_class, subject) and set(fault.marks) == {ALERT_SOURCE}
     ]

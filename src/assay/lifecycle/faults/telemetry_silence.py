@@ -160,4 +160,4 @@ def _find_clearances(snapshot: FleetSnapshot, expected: Sequence[TelemetrySource
                 at = heard.get((view.name, source))
                 if at and at > parse_time(fault.last_seen):
                     label = SOURCE_LABELS.get(source, source)
-                    yield FaultClearance(fault.id, f"{label} was heard again at {at:%Y-%m-%d %H:%M:%S} UTC")
+                    yield FaultClearance.of(fault, f"{label} was heard again at {at:%Y-%m-%d %H:%M:%S} UTC")

@@ -39,12 +39,14 @@ class FaultClearedEntry(EntryContent):
     """A fault is over: its id, and the reason.
 
     `seen_up_to` is the number of its last entry that this knew; an entry after that keeps the fault open. 0: any.
+    `name` is the fault's class and subject; "" in entries of older versions.
     """
 
     kind = "fault.cleared"
     fault: str
     reason: str = field(metadata=stored_as("because"))
     seen_up_to: int = field(default=0, metadata=stored_as(missing=0, omit_empty=True))
+    name: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
 
 
 @dataclass(frozen=True, slots=True)
