@@ -55,14 +55,11 @@ def find_clearances(node_state: NodeState, outcomes: Iterable[RecordedOutcome]) 
     judged: dict[tuple[str, str], list[RecordedOutcome]] = defaultdict(list)
     for recorded in outcomes:
         judged[(recorded.outcome.fault, recorded.outcome.subject)].append(recorded)
-    proofs = (
-        (fault, _find_proof(fault, judged.get((fault.fault_class, fault.subject), [])))
+    return [
+        FaultClearance.of(fault, proof)
         for fault in _list_open_faults(node_state)
         if set(fault.marks) == {"check"}
-    )
-    return [
-        FaultClearance.of(fault, f"{proof.outcome.check.rpartition('::')[2]} passed again, {proof.id}")
-        for fault, proof in proofs
+        for proof in [_find_proof(fault, judged.get((fault.fault_class, fault.subject), []))]
         if proof
     ]
 
@@ -132,13 +129,15 @@ def _can_end(fault: FaultRecord) -> bool:
     return fault.is_open and fault.response != "acted" and fault.fault_class.startswith(XID_NAMES)
 
 
-def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> RecordedOutcome | None:
-    """Return the newest pass that ends a fault, None if none does."""
+def _find_proof(fault: FaultRecord, outcomes: Iterable[RecordedOutcome]) -> str:
+    """Return what ends a fault: its checks pass, and the newest pass is newer than the fault. "" if nothing ends it."""
     judged = [one for one in outcomes if one.outcome.verdict != "skip"]
     newer = [one for one in judged if parse_time(one.measured_at) > parse_time(fault.last_seen)]
     if not newer or any(one.outcome.verdict != "pass" for one in judged):
-        return None
-    return max(newer, key=lambda one: (one.measured_at, one.id))
+        return ""
+    last = max(newer, key=lambda one: (one.measured_at, one.id))
+    which = f"all {len(judged)} checks of it passed, the last" if len(judged) > 1 else "passed again,"
+    return f"{which} {last.id}"
 
 
 def _describe_within_bounds(bound: MeasurementThreshold, recorded: RecordedOutcome) -> str:
