@@ -1,0 +1,96 @@
+"""The tutorials are true: each command is run as it stands there, and shows what the page says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tutorial import TutorialCommand, TutorialFile, read_command, read_tutorial
+
+PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+FLEET = ("assay init my-fleet", "cd my-fleet", "git add --all", "git commit --quiet --message fleet")
+"""What a reader of ten-minutes.md has done, for the pages that go on from there."""
+
+
+class Reader:
+    """Does what the pages say, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        person = {
+            f"GIT_{who}_{what}": "reader@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(("ASSAY_", "PYTEST_"))}
+        self.environment = {**kept, **person, "PATH": path, "COLUMNS": "160"}
+
+    def do(self, step: TutorialFile | TutorialCommand) -> None:
+        """Do a step, and compare what it shows."""
+        if isinstance(step, TutorialFile):
+            (self.folder / step.path).write_text(step.text)
+        elif step.words.startswith("cd "):
+            self.folder /= step.words.removeprefix("cd ")
+        elif step.words == "assay serve":
+            self.open_page()
+        else:
+            done = self.run(step.words)
+            assert done.returncode == 0, f"$ {step.words}\n{done.stdout}{done.stderr}"
+            assert step.is_answer(done.stdout), f"$ {step.words}\n{done.stdout}\nbut the page shows:\n{step.shown}"
+
+    def run(self, words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            ["bash", "-c", words], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+
+    def open_page(self) -> None:
+        """Serve the pages, on a port that is free, and open the first."""
+        served = subprocess.Popen(
+            ["assay", "serve", "--port", "0"], cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
+        )
+        assert served.stderr
+        try:
+            line = next(line for line in served.stderr if "http://" in line)
+            address = line[line.index("http://") :].split()[0]
+            assert "n0002" in urllib.request.urlopen(address).read().decode()
+        finally:
+            served.terminate()
+            served.communicate()
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    reader = Reader(tmp_path)
+    yield reader
+    reader.run("assay lab down")
+
+
+@pytest.mark.slow(minutes=5)
+@pytest.mark.parametrize("page", sorted(page.name for page in PAGES.glob("*.md")))
+def test_every_command_shows_what_its_page_says(page: str, reader: Reader) -> None:
+    for words in FLEET if page.startswith("first-") else ():
+        reader.do(TutorialCommand(words, ()))
+    steps = read_tutorial(PAGES / page)
+    assert len(steps) > 5
+    for step in steps:
+        reader.do(step)
+
+
+@pytest.mark.parametrize(
+    ("output", "is_answer"),
+    [
+        ("one two\nthree\n", True),
+        ("one 2\nmore\n\nlines\nthree\n", True),
+        ("one two\nthree\nfour\n", False),
+        ("zero\none two\nthree\n", False),
+        ("one two\n", False),
+        ("", False),
+    ],
+)
+def test_a_page_shows_an_output_or_another(output: str, is_answer: bool) -> None:
+    assert read_command("try\none …\n…\nthree").is_answer(output) is is_answer
