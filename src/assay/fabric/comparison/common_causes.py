@@ -6,16 +6,29 @@ A transceiver, a rack without power, a bundle of cables, a moved node, a switch:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assay.fabric.comparison.cabling_repair import CablingRepair
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
-from assay.fabric.comparison.lost_switches import MIN_SWITCH_CABLES, merge_lost_switches, merge_many_plugs
+from assay.fabric.comparison.lost_switches import (
+    LOST,
+    MIN_SWITCH_CABLES,
+    find_common_kind,
+    merge_lost_switches,
+    merge_many_plugs,
+)
 from assay.fabric.comparison.repair_cost import measure_cost
-from assay.fabric.comparison.shared_plugs import merge_lost_plugs, merge_moved_plugs
+from assay.fabric.comparison.shared_plugs import (
+    LOST_KINDS,
+    LOST_TITLES,
+    LOST_WORDS,
+    merge_lost_plugs,
+    merge_moved_plugs,
+)
 
-MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS = 3, 3
-"""From so many missing devices in a rack, or swaps between the same switches on, there is one common cause."""
+MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS, MAX_SWAPPED = 3, 3, 4
+"""From so many missing devices in a rack, or swaps between the same two to four switches, there is one common cause."""
 
 ADAPTER_OF_HOST = re.compile(r"(?P<host>\S+)(?:[ :/](?=\S*\d)[\w-]+|[-.]ib\d+)")
 """How adapters name their host, for grouping only. What a host is called is in `specs/adapter-names/`."""
@@ -95,13 +108,31 @@ def _merge_disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[Cabli
 
 
 def _merge_bundles(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several swaps between the same switches: a whole bundle of cables is exchanged."""
-    for devices, members in _group(found, "swap", _list_swapped_switches):
+    """Several swaps between the same switches: a bundle of cables is exchanged, or all cables of two switches."""
+    for devices, members in _group_largest_first(found, "swap", _list_swapped_switches):
         if len(members) >= MIN_BUNDLE_SWAPS:
             names = " and ".join(devices)
             yield CablingRepair(
                 members, f"bundle/{'/'.join(devices)}", f"Exchanged cables: {len(members)} pairs between {names}",
                 f"a bundle of cables of {names} was exchanged",
+            )  # fmt: skip
+
+
+def _merge_trunks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """All cables between two switches are down or slow, and no others of these switches: the bundle."""
+    lost = [one for one in found if one.kind in LOST_KINDS and one.cables[0].expected]
+    members_of: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
+    count = Counter(end.guid for one in lost for end in one.ends[:2])
+    for one in lost:
+        if one.bundle > 1 and not one.box:
+            members_of.setdefault(tuple(end.guid for end in one.ends[:2]), []).append(one)
+    for guids, members in members_of.items():
+        if all(count[guid] == len(members) == members[0].bundle for guid in guids):
+            kind, names = find_common_kind(members), " and ".join(end.device for end in members[0].ends[:2])
+            yield CablingRepair(
+                tuple(members), f"trunk/{'/'.join(guids)}",
+                f"{LOST_TITLES[kind]}: all {len(members)} cables between {names}",
+                f"all cables between {names} are {LOST_WORDS[kind]}: what they have in common, such as a panel",
             )  # fmt: skip
 
 
@@ -154,12 +185,19 @@ def _merge_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepa
 
 
 def _merge_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Many adapters of one node without link, though others of it have one: what they have in common in the node."""
-    for (node,), members in _group(found, "missing", lambda each: [(name,) for name in each.nodes]):
-        if len(members) >= MIN_SWITCH_CABLES:
+    """Many cables of one node down or slow, or all of them slow: what they have in common in the node."""
+    members_of: dict[str, list[CablingDiscrepancy]] = {}
+    for one in found:
+        if one.kind in LOST_KINDS and len(one.nodes) == 1:
+            members_of.setdefault(one.nodes[0], []).append(one)
+    for node, members in members_of.items():
+        many = len(members)
+        if many >= MIN_SWITCH_CABLES or many == members[0].node_cables > 1:
+            kind = find_common_kind(members)
             yield CablingRepair(
-                members, f"links/{node}", f"No link: {len(members)} cables of {node}",
-                f"{node} answers, but {len(members)} of its cables have no link: a card or a bundle of the node",
+                tuple(members), f"links/{node}", f"{LOST_TITLES[kind]}: {many} cables of {node}",
+                f"{node} answers, but {many} of its {members[0].node_cables} cables {LOST[kind]}: a card or a bundle of"
+                " the node",
             )  # fmt: skip
 
 
@@ -172,6 +210,20 @@ def _merge_switches(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepa
                 members, f"switch/{guid}", f"No link: {len(members)} cables of {device}",
                 f"{device} answers, but {len(members)} of its cables have no link: a bundle, a panel, or the switch",
             )  # fmt: skip
+
+
+def _group_largest_first(
+    found: Sequence[CablingDiscrepancy],
+    kind: str,
+    list_keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]],
+) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
+    """Yield groups, each discrepancy in the largest of those that it could be in, if that group takes it."""
+    groups = sorted(_group(found, kind, list_keys), key=lambda group: (-len(group[1]), group[0]))
+    left = {id(member) for _, members in groups for member in members}
+    for key, members in groups:
+        remaining = tuple(member for member in members if id(member) in left)
+        left -= set(map(id, remaining)) if len(remaining) >= MIN_BUNDLE_SWAPS else set()
+        yield key, remaining
 
 
 def _group(
@@ -209,14 +261,18 @@ def _list_own_host(discrepancy: CablingDiscrepancy) -> list[tuple[str]]:
 
 
 def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, ...]]:
-    """Return the two or three switches between which cables are exchanged, none for a swap on one switch."""
-    names = sorted({end.device for end in discrepancy.ends if not end.node})
-    return [tuple(names)] if len(names) in (2, 3) else []
+    """Return the switches between which cables are exchanged: all of them, and those at one end of the cables alone.
+
+    None for a swap on one switch.
+    """
+    ends = [pair.expected.ends for pair in discrepancy.cables if pair.expected]
+    sides = [{end.device for end in side if not end.node} for side in zip(*ends, strict=True)]
+    return [tuple(sorted(names)) for names in (sides[0] | sides[1], *sides) if 1 < len(names) <= MAX_SWAPPED]
 
 
 MERGES = (
-    merge_lost_switches, _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, merge_many_plugs,
-    merge_lost_plugs, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs, _merge_adapters,
-    _merge_trays, _merge_nodes, _merge_switches, _merge_new_hosts,
+    merge_lost_switches, _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, _merge_trunks,
+    merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs,
+    _merge_adapters, _merge_trays, _merge_nodes, _merge_switches, _merge_new_hosts,
 )  # fmt: skip
 """The common causes, the surest first."""

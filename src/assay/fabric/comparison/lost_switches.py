@@ -99,7 +99,7 @@ def _suspect_part(part: BoxPart) -> _Suspect:
 
 
 def _report(suspect: _Suspect) -> CablingRepair:
-    kind = _find_common_kind(suspect.lost)
+    kind = find_common_kind(suspect.lost)
     many, name = suspect.lost_cables, suspect.name
     if suspect.chips > 1:
         why = f"{many} of the {suspect.cables} cables of {name} {LOST[kind]}: what its chips have in common"
@@ -110,7 +110,7 @@ def _report(suspect: _Suspect) -> CablingRepair:
     return CablingRepair(tuple(suspect.lost), suspect.key, f"{LOST_TITLES[kind]}: {many} cables of {name}", why)
 
 
-def _find_common_kind(found: Sequence[CablingDiscrepancy]) -> str:
+def find_common_kind(found: Sequence[CablingDiscrepancy]) -> str:
     """Return "missing" or "degraded" if all of them are, "" if some cables are down and others slow."""
     kinds = {one.kind for one in found} - {"device-missing"}
     return kinds.pop() if len(kinds) == 1 else ""
@@ -131,7 +131,7 @@ def merge_many_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRep
         members = list({id(one): one for links in left.values() for one in links}.values())
         if len(left) >= MIN_PLUGS:
             done |= set(map(id, members))
-            kind = _find_common_kind(members)
+            kind = find_common_kind(members)
             yield CablingRepair(
                 tuple(members), f"plugs/{owner}", f"{LOST_TITLES[kind]}: {len(left)} plugs of {names[owner]}",
                 f"{names[owner]} answers, but {len(members)} links in {len(left)} of its plugs are {LOST_WORDS[kind]}:"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from assay.fabric.comparison.discrepancy import BoxPart, CablingDiscrepancy, SwitchLinks
+from assay.fabric.comparison.shared_plugs import LOST_KINDS
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.fabric.ports_and_cables import rate_to_gbps
@@ -25,7 +26,26 @@ class SwitchLinksFinder:
         cables = (*(pair.expected for pair in discrepancy.cables if pair.expected), *discrepancy.cut_off)
         guids = dict.fromkeys(end.guid for cable in cables for end in cable.ends)
         switches = tuple(switch for guid in guids if (switch := self._find(guid)))
-        return replace(discrepancy, switches=switches) if switches else discrepancy
+        found = replace(discrepancy, switches=switches) if switches else discrepancy
+        return self._add_counts(found) if discrepancy.kind in LOST_KINDS else found
+
+    def _add_counts(self, lost: CablingDiscrepancy) -> CablingDiscrepancy:
+        """Add how many cables there are beside a lost one: between its two switches, or at its node."""
+        cable = lost.cables[0].expected
+        if not cable:
+            return lost
+        if node := cable.a.node or cable.b.node:
+            return replace(lost, node_cables=self._cables_of_node[node])
+        beside = self.topology.rows.get(cable.a.guid[2:], ())
+        return replace(lost, bundle=sum(row[1] == cable.b.guid[2:] for row in beside))
+
+    @cached_property
+    def _cables_of_node(self) -> Mapping[str, int]:
+        count = Counter[str]()
+        for device in self.topology:
+            if device.node:
+                count[device.node] += len(self.topology.rows.get(device.guid[2:], ()))
+        return count
 
     def _find(self, guid: str) -> SwitchLinks | None:
         if guid not in self.known:
