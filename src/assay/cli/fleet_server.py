@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import typer
 
 from assay.model.errors import AssayError
+from assay.model.texts.csv_rows import format_csv
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def print_nodes(nodes: list[dict[str, Any]], form: str) -> None:
     """Print the nodes that a server has listed."""
     if form == "json":
         typer.echo(json.dumps({"nodes": nodes}, indent=1, ensure_ascii=False))
+        return
+    if form == "csv":
+        typer.echo("\n".join(format_csv(list(nodes[0]) if nodes else ["node"], nodes)))
         return
     from rich.console import Console
 

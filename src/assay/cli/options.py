@@ -44,6 +44,10 @@ OptionalFleetDir = Annotated[
 OutputFormat = Annotated[
     Literal["text", "json"], typer.Option("--format", help="text for people, json for machines.", show_default=False)
 ]
+TableFormat = Annotated[
+    Literal["text", "json", "csv"],
+    typer.Option("--format", help="text for people, json for machines, csv for spreadsheets.", show_default=False),
+]
 Jobs = Annotated[
     int, typer.Option("-j", "--jobs", min=1, metavar="N", help="Run N processes, each with a part of the nodes.")
 ]

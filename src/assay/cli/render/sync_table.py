@@ -16,6 +16,7 @@ from assay.lifecycle.sync.sync_report import (
     SyncReport,
 )
 from assay.model.text_lists import fold_names, format_count, format_list
+from assay.model.texts.csv_rows import format_csv
 from assay.model.timestamps import format_ago, format_minute
 from assay.views.node.node_sync import STATE_WORDS, format_difference, node_sync_as_json
 
@@ -35,6 +36,13 @@ def sync_as_json(report: SyncReport) -> dict[str, Any]:
         ],
         "nodes": [node_sync_as_json(node) for node in report.nodes],
     }
+
+
+def format_sync_csv(report: SyncReport) -> Iterator[str]:
+    """Yield a line for each difference, and for each node that has none."""
+    nodes = map(node_sync_as_json, report.nodes)
+    items = ({**node, **item} for node in nodes for item in node["items"] or [{}])
+    yield from format_csv(("node", "state", *DriftItem._fields), items)
 
 
 def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:

@@ -15,6 +15,7 @@ import typer
 from assay.cli.name_check import suggest_names
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
+from assay.model.texts.csv_rows import format_csv
 from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: st
     if form == "json":
         answer = shown[0] if node else {"nodes": shown}
         typer.echo(json.dumps({**answer, "problem": str(error)}, indent=1, ensure_ascii=False))
+    elif form == "csv":
+        typer.echo("\n".join(format_csv(("node", "pool", "state"), shown)))
     else:
         typer.echo("\n".join(_format_nodes(shown, workspace.clock.now())))
     raise error
@@ -61,7 +64,7 @@ def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: 
     titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
     if form == "json":
         typer.echo(json.dumps({"tickets": None, "files": titles, "problem": str(error)}, ensure_ascii=False))
-    else:
+    elif form == "text":
         lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]
         typer.echo("\n".join(["The open tickets are unknown. Files of tickets, open or closed:", *(lines or ["none"])]))
     raise error

@@ -7,10 +7,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.results.comparison.comparison_summary import RunDifferences
-from assay.results.formats import github_format, json_format, junit_format, markdown_format, nagios_format, text_format
+from assay.results.formats import (
+    csv_format,
+    github_format,
+    json_format,
+    junit_format,
+    markdown_format,
+    nagios_format,
+    text_format,
+)
 from assay.results.run_summary import RunSummary
 
-FormatName = Literal["text", "json", "jsonl", "junit", "junit-all", "markdown", "github", "nagios"]
+FormatName = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github", "nagios"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,7 @@ RESULT_FORMATS: dict[FormatName, ResultFormat] = {
     "text": ResultFormat(text_format.format_text, text_format.format_text_comparison),
     "json": ResultFormat(json_format.format_json, json_format.format_json_comparison),
     "jsonl": ResultFormat(json_format.format_jsonl),
+    "csv": ResultFormat(csv_format.format_csv_outcomes, csv_format.format_csv_comparison),
     "junit": ResultFormat(junit_format.format_junit),
     "junit-all": ResultFormat(junit_format.format_junit_all),
     "markdown": ResultFormat(markdown_format.format_markdown, markdown_format.format_markdown_comparison),

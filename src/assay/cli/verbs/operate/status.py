@@ -16,13 +16,14 @@ import typer
 
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.node_filter import NodeFilter, require_no_racks
-from assay.cli.options import WHICH, FleetDir, Nodes, OutputFormat, Pools, Racks, States
+from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat
 from assay.cli.recorded_node_states import load_fleet_records
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.clock import SystemClock
 from assay.model.errors import AssayError
 from assay.model.text_lists import fold_names, format_list
+from assay.model.texts.csv_rows import format_csv
 from assay.model.texts.durations import parse_duration
 from assay.model.timestamps import format_ago
 from assay.views.node.node_status import node_status_as_json
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 status_app = typer.Typer(add_completion=False)
 
+CSV_COLUMNS = (
+    *("node", "pool", "state", "since", "because", "pending.to", "pending.since", "pending.waiting_for"),
+    *("held.who", "held.until", "held.reason", "asked.to", "asked.who", "asked.reason", "jobs_unknown.reason"),
+)
 LISTED = 100
 """Of more nodes than this, only those that need a look are listed, after a summary."""
 WATCH_EVERY_S = 5.0
@@ -48,7 +53,7 @@ CLEARED_SCREEN = b"\x1b[H\x1b[2J"
 @status_app.command()
 def status(
     fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    form: TableFormat = "text",
     nodes: Nodes = None,
     pools: Pools = None,
     racks: Racks = None,
@@ -85,8 +90,8 @@ def status(
     wanted = NodeFilter(
         frozenset(nodes or ()), frozenset(pools or ()), frozenset(racks or ()), frozenset(states or ()), span
     )
-    if watches and form == "json":
-        raise AssayError("--watch shows text", fix="leave --format json out, or call it again and again")
+    if watches and form != "text":
+        raise AssayError("--watch shows text", fix=f"leave --format {form} out, or call it again and again")
     if server:
         require_no_racks(wanted)
         connection = FleetServer(server, token_file, ca)
@@ -133,9 +138,12 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
 
         require_inventory(workspace.root)
     shown = wanted.select(workspace, recorded)
-    if form == "json":
+    if form != "text":
         unknown = _read_unknown_jobs(workspace)
         nodes = [node_status_as_json(state, returned.get(state.node, ()), unknown.get(state.node)) for state in shown]
+    if form == "csv":
+        typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
+    elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
         typer.echo(json.dumps({"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts)}, indent=1))
     elif not recorded:

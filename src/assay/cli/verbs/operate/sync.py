@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from assay.cli.name_check import select_nodes
-from assay.cli.options import FleetDir, Nodes, OutputFormat, Pools
+from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace
 
 sync_app = typer.Typer(add_completion=False)
@@ -19,7 +19,7 @@ def sync(
     pool: Pools = None,
     node: Nodes = None,
     fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    form: TableFormat = "text",
 ) -> None:
     """Show how far the nodes are what the fleet repository declares: firmware, settings and configuration.
 
@@ -29,7 +29,7 @@ def sync(
 
     Exit codes: 0 every node is in sync; 1 some are not; 2 the ledger or the fleet cannot be read.
     """
-    from assay.cli.render.sync_table import format_sync, sync_as_json
+    from assay.cli.render.sync_table import format_sync, format_sync_csv, sync_as_json
     from assay.cli.sync_inputs import load_sync_report
 
     workspace = Workspace(fleet.resolve())
@@ -37,6 +37,8 @@ def sync(
     report = load_sync_report(workspace, names)
     if form == "json":
         typer.echo(json.dumps(sync_as_json(report), indent=1, ensure_ascii=False))
+    elif form == "csv":
+        typer.echo("\n".join(format_sync_csv(report)))
     else:
         typer.echo("\n".join(format_sync(report, workspace.clock.now())))
     raise typer.Exit(0 if report.is_in_sync else 1)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.operator_orders import Who
-from assay.cli.options import FleetDir, OutputFormat
+from assay.cli.options import FleetDir, OutputFormat, TableFormat
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
+from assay.model.texts.csv_rows import format_csv
 from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_minute
 
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
     from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
     from assay.tickets.route_attempts import UndeliveredTicket
 
+CSV_COLUMNS = (
+    "id",
+    "title",
+    "node",
+    "severity",
+    "opened_at",
+    "closed_at",
+    "places",
+    "expected",
+    "seen",
+    "steps",
+    "verify",
+)
 tickets_app = typer.Typer(add_completion=False)
 
 
@@ -33,7 +47,7 @@ def tickets(
     context: typer.Context,
     all_: Annotated[bool, typer.Option("--all", help="Show closed tickets too.")] = False,
     fleet: FleetDir = Path(),
-    form: OutputFormat = "text",
+    form: TableFormat = "text",
 ) -> None:
     """Show the open tickets, oldest first: the place, what to do, and what will close the ticket.
 
@@ -64,6 +78,9 @@ def tickets(
         print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
         print(json.dumps({"tickets": [_ticket_as_json(record) for record in records]}))  # noqa: T201 — the answer
+        return
+    if form == "csv":
+        print("\n".join(format_csv(CSV_COLUMNS, map(_ticket_as_json, records))))  # noqa: T201 — the answer
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
     print(text or "no open tickets")  # noqa: T201 — the answer

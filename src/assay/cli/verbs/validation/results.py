@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 results_app = typer.Typer(add_completion=False)
 
-Form = Literal["text", "json", "jsonl", "junit", "junit-all", "markdown", "github", "nagios"]
+Form = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github", "nagios"]
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
 DEFAULT_RUNS_LISTED = 20
 DISTRIBUTION_DAYS = 90
@@ -98,7 +98,8 @@ Formats = Annotated[
     Form,
     typer.Option(
         "--format",
-        help="text for people, json and jsonl for machines, junit, junit-all and github for CI, markdown, nagios.",
+        help="text for people, json and jsonl for machines, csv for spreadsheets, junit, junit-all and github for CI, "
+        "markdown, nagios.",
         show_default=False,
     ),
 ]
