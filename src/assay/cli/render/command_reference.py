@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Iterator
 
 from assay.cli.app import VERBS
-from assay.cli.render.command_tree import CommandHelp, read_commands
+from assay.cli.render.command_tree import EXIT_CODES, CommandHelp, read_commands
 
-INTRODUCTION = """\
+_EXIT_CODES = "\n".join(f"- Exit code **{code}**: {text}" for code, text in EXIT_CODES)
+INTRODUCTION = f"""\
 # Commands
 
 This page is generated from the commands' own help. The guides explain how to use the commands:
@@ -18,8 +19,7 @@ This page is generated from the commands' own help. The guides explain how to us
 [explain](explain.md), [replay](replay.md), [ledger](ledger.md), [people](people.md), [the lab](lab.md),
 [agent](agent.md), [Slurm](slurm.md), [Kubernetes](kubernetes.md).
 
-- Exit codes: **0** done, nothing wrong; **1** done, but something is wrong with the fleet or its specs; **2** not done
-  (wrong usage, no answer, or an internal error).
+{_EXIT_CODES}
 - `--format json` prints one document on stdout and nothing else there. Progress and logs go to stderr.
 - An error says what happened, where, and what to do.
 - `assay man` writes man pages of all this: `man assay`, `man assay-check`.

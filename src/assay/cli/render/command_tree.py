@@ -12,6 +12,11 @@ from assay.cli.app import VERBS, app
 
 COMMON_OPTIONS = ("--help", "--fleet")
 """Options that only the introduction explains."""
+EXIT_CODES = (
+    ("0", "Done, and nothing is wrong."),
+    ("1", "Done, but something is wrong with the fleet or its specs."),
+    ("2", "Not done: wrong usage, no answer, or an internal error."),
+)
 
 
 class CommandHelp(NamedTuple):

@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.cli.app import VERBS
-from assay.cli.render.command_tree import CommandHelp, read_commands
+from assay.cli.render.command_tree import EXIT_CODES, CommandHelp, read_commands
 
 SECTION = "man1"
 """The folder of pages on commands, below a folder of man pages."""
 COMMON_TEXT = (
     "--fleet DIR, or the variable ASSAY_FLEET, names the fleet repository. The default is the current folder.",
     "--format json prints one document on stdout and nothing else there. Progress and logs go to stderr.",
-)
-EXIT_CODES = (
-    ("0", "Done, and nothing is wrong."),
-    ("1", "Done, but something is wrong with the fleet or its specs."),
-    ("2", "Not done: wrong usage, no answer, or an internal error."),
 )
 
 

@@ -85,7 +85,8 @@ def adapters_without_fabric(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     for place, hosts in found.items():
         names = format_few_names([host.name for host in hosts])
         message = f"{names}: {hosts[0].variables['node_spec']} has HCAs, but no `fabric` is given"
-        yield RuleFinding(place, message, "name the FabricDesign that cables them: `fabric: NAME`")
+        fix = "name the FabricDesign that cables them, `fabric: NAME`; or write `hcas: []` into the node spec"
+        yield RuleFinding(place, message, fix)
 
 
 @rule(
