@@ -16,7 +16,8 @@ from statistics import median
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.drafts.adapter_rails import find_rails
 from assay.fabric.drafts.majority_votes import join_groups, vote
-from assay.fabric.drafts.node_places import Place, find_places
+from assay.fabric.drafts.name_series import Place
+from assay.fabric.drafts.node_places import find_places
 from assay.fabric.drafts.trunk_pattern import TrunkPattern
 from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import PortId
@@ -164,7 +165,8 @@ class FatTreeInference:
         self.spines.per_pair, self.leaves.up, self.spines.down, self.spines.spread = self.trunk
         if not self.by_rail and not self.rails.is_listed:
             self._order_rails(to_spines, rail_of)
-        self.leaves.down, self.places = find_places(self._list_plug_votes(), len(self.slots), self.leaves.up)
+        found = find_places(self._list_plug_votes(), len(self.slots), self.leaves.up)
+        self.leaves.down, self.places, self.crowded = found
         if not self.leaves.down:
             raise NoPattern("no node has a plug in a leaf port that leads to no spine")
         self._order(to_spines, to_cores, rails_of_spine)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from assay.fabric.drafts.fat_tree_inference import FatTreeInference
-from assay.fabric.drafts.node_places import find_name_series
+from assay.fabric.drafts.majority_votes import find_most_frequent
+from assay.fabric.drafts.name_series import find_name_series, guess_name
+from assay.model.fabric.ports_and_cables import rate_to_gbps
+
+TIERS = {(0, 1): "node_leaf", (1, 2): "leaf_spine", (2, 3): "spine_core"}
+"""The cables between two tiers, of which nodes are the first."""
 
 
-def make_rules(tree: FatTreeInference, name: str, rate: str, product: str, ports: int) -> dict[str, Any]:
+def make_rules(tree: FatTreeInference, name: str, product: str, ports: int) -> dict[str, Any]:
     """Return the design in the form of a FabricDesign, with the adapters of its nodes."""
+    rate, rates = _find_rates(tree)
+    low, middle, high = (rate_to_gbps(rates.get(cables, rate)) for cables in TIERS.values())
     names, gaps = _list_nodes(tree)
     rules: dict[str, Any] = {
         "kind": "FabricDesign", "name": name, "rate": rate, "nodes": names, "rails": len(tree.slots),
@@ -18,11 +25,13 @@ def make_rules(tree: FatTreeInference, name: str, rate: str, product: str, ports
         "adapter_names": list(tree.slots),
         "switch": {"product": product, "ports": ports},
         "leaves": _make_leaves(tree),
-        "spines": _make_spines(tree),
+        "spines": _make_spines(tree, middle / high),
     }  # fmt: skip
+    if rates:
+        rules["rates"] = rates
     if gaps:
         rules["gaps"] = gaps
-    if (ratio := len(tree.leaves.down) / len(tree.leaves.up)) > 1:
+    if (ratio := len(tree.leaves.down) * low / (len(tree.leaves.up) * middle)) > 1:
         rules["oversubscription"] = round(ratio, 3)
     if tree.cores.guids:
         rules["cores"] = {
@@ -41,7 +50,22 @@ def _make_leaves(tree: FatTreeInference) -> dict[str, Any]:
     return leaves | ({"absent_units": tree.absent_units} if tree.absent_units else {})
 
 
-def _make_spines(tree: FatTreeInference) -> dict[str, Any]:
+def _find_rates(tree: FatTreeInference) -> tuple[str, dict[str, str]]:
+    """Return the rate of most cables, and the rates of the tiers of which most cables have another."""
+    tiers = (tree.adapters, tree.leaves.guids, tree.spines.guids, tree.cores.guids)
+    tier_of = {guid: number for number, guids in enumerate(tiers) for guid in guids}
+    count: dict[str, Counter[str]] = defaultdict(Counter)
+    for a, b, rate in tree.discovery.cables:
+        pair = sorted((tier_of.get(a.guid, -1), tier_of.get(b.guid, -1)))
+        if rate and tuple(pair) in TIERS:
+            count[TIERS[pair[0], pair[1]]][rate] += 1
+    usual = find_most_frequent(cable.rate for cable in tree.discovery.cables if cable.rate)
+    own = {cables: rates.most_common(1)[0] for cables, rates in count.items()}
+    return usual, {cables: rate for cables, (rate, times) in own.items()
+                   if rate != usual and 2 * times > count[cables].total()}  # fmt: skip
+
+
+def _make_spines(tree: FatTreeInference, rate_ratio: float) -> dict[str, Any]:
     spines: dict[str, Any] = {
         "name": "unnamed spine {index}", "per_pair": tree.spines.per_pair, "down": _format(tree.spines.down),
         "at": _list_switches(tree, "spines", tree.spines.guids),
@@ -51,7 +75,7 @@ def _make_spines(tree: FatTreeInference) -> dict[str, Any]:
     spines |= {"pod": tree.pod} if tree.pod else {}
     if not tree.cores.guids:
         return spines
-    ratio = len(tree.spines.down) / len(tree.spines.up)
+    ratio = len(tree.spines.down) / len(tree.spines.up) * rate_ratio
     return spines | {"up": _format(tree.spines.up)} | ({"oversubscription": round(ratio, 3)} if ratio > 1 else {})
 
 
@@ -62,12 +86,13 @@ def _list_nodes(tree: FatTreeInference) -> tuple[list[str], list[str]]:
     names: list[str] = []
     gaps: list[str] = []
     used = set(tree.hosts)
+    every = find_name_series(tree.places)
     for unit in range(len(tree.units)):
-        series = find_name_series(tree.places, unit)
         for port in tree.leaves.down:
             host = host_at.get((unit, port))
             if host is None and (unit, port) < last:
-                guess = series.name(port) if series else ""
+                near = [series for series in every if series.unit == unit]
+                guess = guess_name(near, [at for its, at in host_at if its == unit], port)
                 gaps.append(host := f"free-{unit + 1}-{port}" if not guess or guess in used else guess)
                 used.add(host)
             names += [host] if host else []

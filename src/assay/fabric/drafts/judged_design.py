@@ -12,7 +12,6 @@ from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.drafts.inferred_rules import make_rules
-from assay.fabric.drafts.majority_votes import find_most_frequent
 from assay.fabric.drafts.switch_naming import name_by_rule
 from assay.fabric.readers.truncated_output import find_product
 from assay.fabric.topology.compiled_topology import CompiledTopology
@@ -95,8 +94,8 @@ def judge_discovery(
     """
     tree = FatTreeInference(discovery, hosts)
     try:
-        rate = find_most_frequent(cable.rate for cable in discovery.cables if cable.rate)
-        rules = make_rules(tree, name, rate, *_find_model(discovery, tree.leaves.guids))
+        nameless = list(_take_nameless_adapters(tree, hosts))
+        rules = make_rules(tree, name, *_find_model(discovery, tree.leaves.guids))
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
         contradicted = {n for n in design.node_names() if n in fleet.nodes
                         and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip
@@ -108,7 +107,7 @@ def judge_discovery(
     comparison = compare_cabling(topology, discovery)
     if comparison.matching < MIN_SHARE * comparison.expected:
         raise NoPattern(f"only {comparison.matching} of {comparison.expected} cables follow the rules that fit best")
-    notes = (*_tell_contradictions(contradicted), *_tell_outside(tree))
+    notes = (*_tell_contradictions(contradicted), *_tell_outside(tree), *_tell_crowded(tree), *nameless)
     return JudgedDesign(design, nodes, topology, comparison, hosts, frozenset(contradicted), notes)
 
 
@@ -130,6 +129,24 @@ def _tell_outside(tree: FatTreeInference) -> Iterator[str]:
         where = ", ".join(f"{tree.discovery.devices[leaf].name} port {number}" for leaf, number in ports)
         down = tree.leaves.down
         yield f"{host} is cabled to {where}, outside of the ports to nodes ({down[0]} to {down[-1]}): a new node?"
+
+
+def _tell_crowded(tree: FatTreeInference) -> Iterator[str]:
+    for host in tree.crowded:
+        port = tree.places[host][1]
+        yield f"{host} is in port {port} of its leaves, out of the order of the names: is that intended?"
+
+
+def _take_nameless_adapters(tree: FatTreeInference, hosts: Mapping[str, HostAdapter]) -> Iterator[str]:
+    """Give each node the adapters in its ports that announce no node, if nobody saw its own. Yield what to review."""
+    devices = tree.discovery.devices
+    for host, (unit, port) in tree.places.items():
+        for rail in range(len(tree.slots)):
+            at_leaf = tree.peers[leaf] if rail not in tree.hosts[host] and (leaf := tree.units[unit][rail]) else []
+            found = next((devices.get(far.guid) for number, far in at_leaf if number == port), None)
+            if found and found.kind == "hca" and found.guid not in hosts and found.description != AGGREGATION_NODE:
+                tree.hosts[host][rail] = found.guid
+                yield f"{host} has {found.guid} as {tree.slots[rail]}, by its port: it calls itself {found.name!r}"
 
 
 def is_unseen(guid: str) -> bool:

@@ -1,21 +1,18 @@
 """Gives each host of an inferred tree its place: a unit, and the port that is its own on each leaf of that unit.
 
 Plugs vote. The ports to nodes are the range that most plugs are in, so a node in a far port does not widen it. A host
-whose plugs are all outside of that range has the place that its number says, if that place is free.
+whose plugs are all outside of that range has the place that its number says, if that place is free. So has a host that
+stands out of the order of the names.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-NUMBERED = re.compile(r"(.*?)(\d{1,9})")
-"""A node's name that ends with a number."""
+from assay.fabric.drafts.name_series import Place, find_misplaced, find_name_series
 
-Place = tuple[int, int]
-"""The number of a unit, and a leaf port."""
 PlugVotes = Mapping[str, Counter[Place]]
 """For each host, where its plugs are."""
 EMPTY_PORT_COST = 0.5
@@ -23,24 +20,6 @@ EMPTY_PORT_COST = 0.5
 MAX_PORT = 4097
 MIN_SHARE = 0.5
 """A range that fewer plugs are in does not say where the ports to nodes are."""
-
-
-class NameSeries(NamedTuple):
-    """Names that count with the ports: the number in a name is the port plus `offset`."""
-
-    prefix: str
-    digits: int
-    offset: int
-
-    def name(self, port: int) -> str:
-        """Return the name that the node in a port has."""
-        return f"{self.prefix}{max(port + self.offset, 0):0{self.digits}}"
-
-    def find_port(self, host: str) -> int | None:
-        """Return the port of a name of the series, None for any other name."""
-        found = NUMBERED.fullmatch(host)
-        port = int(found[2]) - self.offset if found else 0
-        return port if self.name(port) == host else None
 
 
 def find_down_ports(votes: PlugVotes, rails: int, up: range) -> range:
@@ -72,15 +51,29 @@ def _find_dense_range(ports: list[int], plugs: Mapping[int, int], empty_cost: fl
     return best
 
 
-def find_places(votes: PlugVotes, rails: int, up: range) -> tuple[range, dict[str, Place]]:
-    """Return the leaf ports to nodes, and the place of each host. Without plugs, both are empty."""
+class HostPlaces(NamedTuple):
+    """The leaf ports to nodes, and the place of each host.
+
+    `crowded` are the hosts out of the order of the names whose own places others have. They have those of their plugs.
+    """
+
+    down: range
+    places: dict[str, Place]
+    crowded: tuple[str, ...] = ()
+
+
+def find_places(votes: PlugVotes, rails: int, up: range) -> HostPlaces:
+    """Return the places of the hosts. Without plugs, there are none."""
     down = find_down_ports(votes, rails, up)
     found = assign_places(votes, down)
     left = [host for host in votes if host not in found]
     for _, (_, port) in sorted(_list_predicted_places(left, found, range(1, MAX_PORT)), key=lambda item: item[1]):
         if down and port not in up and port in (down[0] - 1, down[-1] + 1):
             down = range(min(port, down[0]), max(port, down[-1]) + 1)
-    return down, assign_places(votes, down) if left else found
+    places = assign_places(votes, down) if left else found
+    misplaced = find_misplaced(places, down)
+    places |= {host: place for host, place in misplaced.items() if place}
+    return HostPlaces(down, places, tuple(sorted(host for host, place in misplaced.items() if not place)))
 
 
 def assign_places(votes: PlugVotes, down: range) -> dict[str, Place]:
@@ -101,23 +94,9 @@ def assign_places(votes: PlugVotes, down: range) -> dict[str, Place]:
 
 def _list_predicted_places(hosts: list[str], found: Mapping[str, Place], down: range) -> Iterator[tuple[str, Place]]:
     """Yield where the names of hosts without a place say that they belong."""
-    units = sorted({unit for unit, _ in found.values()}) if hosts else []
-    series_of = {unit: find_name_series(found, unit) for unit in units}
+    every = sorted(find_name_series(found)) if hosts else []
     for host in hosts:
-        for unit, series in series_of.items():
-            port = series.find_port(host) if series else None
+        for series in every:
+            port = series.find_port(host)
             if port is not None and port in down:
-                yield host, (unit, port)
-
-
-def find_name_series(places: Mapping[str, Place], unit: int) -> NameSeries | None:
-    """Return the series by which most hosts of a unit are named, None without one."""
-    own = {host: port for host, (its, port) in places.items() if its == unit}
-    count: Counter[NameSeries] = Counter()
-    for host, port in own.items():
-        if found := NUMBERED.fullmatch(host):
-            count[NameSeries(found[1], len(found[2]), int(found[2]) - port)] += 1
-    if not count:
-        return None
-    series, times = count.most_common(1)[0]
-    return series if 2 * times > len(own) else None
+                yield host, (series.unit, port)

@@ -45,6 +45,9 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: C
     if design.gaps:
         yield f"gaps: {format_node_list(design.gaps)}"
     yield from (f"rails: {design.rails}", f"rate: {design.rate}")
+    if rates := design.rates.model_dump(exclude_none=True):
+        listed = ", ".join(f"{cables}: {rate}" for cables, rate in rates.items())
+        yield f"rates: {{{listed}}} # review: is that intended?"
     if design.oversubscription > 1:
         yield f"oversubscription: {design.oversubscription:g} # review: is that intended?"
     yield from _format_adapters(judged, inventory)
