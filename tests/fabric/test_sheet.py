@@ -332,3 +332,19 @@ def test_any_text_is_a_topology_file_or_is_told_by_line(text):
     sheet = read_topology_file(text)
     told = {line for line, _ in sheet.problems} | {cable.line for cable in sheet.cables}
     assert told <= set(range(1, len(text.splitlines()) + 1))
+
+
+@pytest.mark.parametrize("written", ["HCA-1", "mlx5_0", "hca_1"])
+@pytest.mark.parametrize("announced", ["gpu01 HCA-1", "GPU01 mlx5_0"])
+def test_an_adapter_has_the_name_that_the_discovery_announces(written, announced):
+    found = FabricDiscovery([], {"0xa1": DiscoveredDevice("0xa1", "hca", 1, announced)})
+    made, _ = draft(NDT + f"gpu01,{written},leaf1,Port 5,x\n", found=found)
+    (adapter,) = [device for device in made.devices if device.kind == "hca"]
+    assert (adapter.name, adapter.guid) == (announced, "0xa1")
+    assert made.cables[0].a == f"{announced}/1"
+
+
+def test_an_adapter_whose_name_two_announce_keeps_that_of_the_sheet():
+    devices = {guid: DiscoveredDevice(guid, "hca", 1, "gpu01 HCA-1") for guid in ("0xa1", "0xa2")}
+    made, _ = draft(NDT + "gpu01,HCA-1,leaf1,Port 5,x\n", found=FabricDiscovery([], devices))
+    assert [(device.name, device.guid) for device in made.devices if device.kind == "hca"] == [("gpu01 mlx5_0", "")]

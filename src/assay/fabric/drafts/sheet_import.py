@@ -15,7 +15,12 @@ from assay.fabric.drafts.point_to_point_sheet import (
     SheetCable,
     SheetEnd,
 )
-from assay.fabric.drafts.sheet_port_labels import PortLabelScheme, SheetPortLabel, parse_port_label
+from assay.fabric.drafts.sheet_port_labels import (
+    PortLabelScheme,
+    SheetPortLabel,
+    parse_port_label,
+    read_adapter_name,
+)
 from assay.fabric.topology.adapters import list_adapter_names
 from assay.model.fabric.ports_and_cables import DeviceKind
 from assay.model.fleet import Fleet
@@ -92,8 +97,10 @@ class SheetImport:
         label = parse_port_label(mapped or end.port)
         if label.adapter:
             self._check_adapter(node, label.adapter)
-            self._adapters.add(f"{node.name if node else end.name} {label.adapter}")
-            return SheetPlug(f"{node.name if node else end.name} {label.adapter}", *label.numbers)
+            name = f"{node.name if node else end.name} {label.adapter}"
+            name = name if node else self._announced_adapters.get(name.casefold(), name)
+            self._adapters.add(name)
+            return SheetPlug(name, *label.numbers)
         if node:
             return SheetPlug(self._find_adapter_by_number(node, label), 1)
         name = f"{end.name}/{label.part}" if label.part else end.name
@@ -166,6 +173,17 @@ class SheetImport:
         for device in self.discovery.devices.values() if self.discovery else ():
             announced.setdefault(device.name.casefold(), []).append((device.guid, device.kind, device.ports))
         return known | {name: devices[0] for name, devices in announced.items() if len(devices) == 1}
+
+    @cached_property
+    def _announced_adapters(self) -> Mapping[str, str]:
+        """The names of adapters as they announce them (`dgx001 HCA-1`), by that with the kernel's name (mlx5_0)."""
+        found: dict[str, list[str]] = {}
+        for device in self.discovery.devices.values() if self.discovery else ():
+            host, _, own = device.name.rpartition(" ")
+            adapter = read_adapter_name(own) if host and device.kind == "hca" else ""
+            if adapter:
+                found.setdefault(f"{host} {adapter}".casefold(), []).append(device.name)
+        return {name: announced[0] for name, announced in found.items() if len(announced) == 1}
 
     def _draft_device(self, name: str) -> DraftDevice:
         end, highest = self._plugged_devices[name]

@@ -59,6 +59,14 @@ def parse_port_label(text: str) -> SheetPortLabel:
     raise ValueError(f"{text!r} is no port: write it as 7, Port 7, 17/1 or mlx5_3")
 
 
+def read_adapter_name(text: str) -> str:
+    """Return the kernel's name of the adapter that a text names, "" for any other text."""
+    try:
+        return parse_port_label(text).adapter
+    except ValueError:
+        return ""
+
+
 class PortLabelScheme(NamedTuple):
     """How a sheet labels the ports of switches.
 
