@@ -83,19 +83,30 @@ def find_misplaced(places: Mapping[str, Place], down: range) -> dict[str, Place 
     another order than their names, stand as they should. Of nodes in each other's places, each is named.
     """
     series = find_name_series(places)
-    following = {host for host, (unit, port) in places.items()
-                 if any(s.unit == unit and s.find_port(host) == port for s in series)}  # fmt: skip
-    odd = set(_list_out_of_order(places, following))
-    wanted: dict[str, Place] = {}
-    for host, own in places.items():
-        claims = {(s.unit, port) for s in series if (port := s.find_port(host)) is not None and port in down}
-        if len(claims) == 1 and own not in claims:
-            wanted[host] = claims.pop()
+    claims = _list_claims(places, series, down)
+    odd = set(_list_out_of_order(places, {host for host, own in places.items() if own in claims[host]}))
+    wanted = {
+        host: claims[host][0] for host, own in places.items() if len(claims[host]) == 1 and own not in claims[host]
+    }
     occupant = {place: host for host, place in places.items()}
     free = _drop_blocked(wanted, occupant)
     chains = [chain for chain in _list_chains(free, occupant) if odd & chain]
     moved = {host for chain in chains if not _is_place_of_another(chain, places, series) for host in chain}
     return {**dict.fromkeys(odd & wanted.keys()), **{host: free[host] for host in moved}}
+
+
+def _list_claims(hosts: Iterable[str], series: Iterable[NameSeries], down: range) -> dict[str, list[Place]]:
+    """Return the places that each name has by any of the series."""
+    by_offset: dict[tuple[str, int], list[NameSeries]] = defaultdict(list)
+    for one in series:
+        by_offset[one.prefix, one.offset].append(one)
+    claims: dict[str, list[Place]] = {}
+    for host in hosts:
+        found = NUMBERED.fullmatch(host)
+        prefix, number = (found[1], int(found[2])) if found else ("", 0)
+        claims[host] = [(one.unit, port) for port in down for one in by_offset.get((prefix, number - port), ())
+                        if one.name(port) == host]  # fmt: skip
+    return claims
 
 
 def _is_place_of_another(chain: Collection[str], places: Mapping[str, Place], series: Iterable[NameSeries]) -> bool:
