@@ -11,6 +11,7 @@ import pytest
 
 from assay.fleet.fleet_loader import build_fleet, load_fleet, read_draft
 from assay.fleet.repository_tree import CommitTree, RepositoryTree, WorkingFolder
+from assay.fleet.signed_commits.commit_facts import read_head_commit
 from assay.fleet.yaml_document import ParseCache
 from assay.model.errors import AssayError
 
@@ -109,3 +110,12 @@ def test_a_shelf_does_not_mix_inventories_that_differ(root: Path) -> None:
     cache = ParseCache()
     before, after = (build_fleet(read_draft(root, rev=rev, cache=cache)) for rev in ("HEAD", None))
     assert (before.nodes["n2"].serial, after.nodes["n2"].serial) == ("S2", "S3")
+
+
+def test_without_git_a_folder_has_no_commit_and_a_repository_is_not_taken_for_one(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert read_head_commit(tmp_path) == ""
+    with pytest.raises(AssayError, match="git cannot be run"):
+        read_head_commit(root)

@@ -12,7 +12,7 @@ import typer
 from assay.cli.completion import complete_nodes
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.model.errors import AssayError
+from assay.model.errors import AssayError, require_extra
 
 if TYPE_CHECKING:
     from assay.lab.world import LabWorld
@@ -39,6 +39,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
     from assay.lab.scenario import load_scenario
     from assay.lab.world import LabWorld
 
+    require_extra("lab")
     workspace = Workspace(fleet.resolve())
     world = LabWorld(workspace.lab_dir)
     if process_control.find_lab_pid(world):
@@ -152,6 +153,7 @@ def tour(
     """
     from assay.cli.render.lab_tour import play_scenario
 
+    require_extra("lab")
     raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve()), scenario) else 1)
 
 

@@ -22,9 +22,14 @@ CACHE_PATHS = re.compile(r"(^|/)(__pycache__|\.\w+_cache)/|\.pyc$")
 def read_head_commit(root: Path) -> str:
     """Return the commit that is checked out at `root`, "" without commits or without a git repository.
 
-    Raises AssayError if git takes another folder for the working tree.
+    Raises AssayError if git takes another folder for the working tree, or cannot be run where there is a repository.
     """
-    run = run_git(root, "rev-parse", "--show-toplevel", "--verify", "--end-of-options", "HEAD^{commit}")
+    try:
+        run = run_git(root, "rev-parse", "--show-toplevel", "--verify", "--end-of-options", "HEAD^{commit}")
+    except AssayError:
+        if any((folder / ".git").exists() for folder in (root.resolve(), *root.resolve().parents)):
+            raise
+        return ""
     if run.returncode:
         return ""
     top, commit = run.stdout.decode(errors="surrogateescape").rstrip("\n").rsplit("\n", 1)

@@ -1,0 +1,76 @@
+"""A machine that has nothing but Python: no other program can be found there, and its home is empty.
+
+Runs commands there in order, given as JSON on stdin: {"commands": [[FOLDER, WORD…]…]}. Prints a JSON list of what each
+gave: {"code", "out"}. The command `open-page` asks `assay serve` for its first page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+HOME = "/home/newcomer"
+
+
+def bwrap_words(home: Path) -> list[str]:
+    """Return the words that run a program in the machine. `home` holds its home, which is kept."""
+    python = sys.base_prefix
+    kept = {name: text for name, text in os.environ.items() if name.startswith("PIP_") or "PROXY" in name.upper()}
+    variables = {**kept, "HOME": HOME, "PATH": f"{HOME}/venv/bin:{python}/bin", "LANG": "C.UTF-8"}
+    shown = [word for path in ("/usr/lib", "/usr/lib64", "/etc") for word in ("--ro-bind-try", path, path)]
+    return [
+        *("bwrap", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--clearenv"),
+        *shown,
+        *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"),
+        *(word for path in pip_folders() for word in ("--ro-bind-try", path, path)),
+        *(
+            "--ro-bind",
+            python,
+            python,
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--tmpfs",
+            "/tmp",
+            "--bind",
+            str(home),
+            HOME,
+        ),
+        *(word for name, text in variables.items() for word in ("--setenv", name, text)),
+    ]
+
+
+def pip_folders() -> list[str]:
+    """Return the folders that pip's own configuration names: wheels that lie on the disk."""
+    asked = [sys.executable, "-m", "pip", "config", "list"]
+    settings = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return sorted({part for line in settings.splitlines() for part in line.split("'")[1::2] if part.startswith("/")})
+
+
+def open_page(folder: str) -> str:
+    """Return the first page that `assay serve` shows."""
+    served = subprocess.Popen(["assay", "serve", "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert served.stderr
+    try:
+        line = next(line for line in served.stderr if "http://" in line)
+        return urllib.request.urlopen(line[line.index("http://") :].split()[0]).read().decode()
+    finally:
+        served.terminate()
+        served.communicate()
+
+
+def run(folder: str, *words: str) -> dict[str, object]:
+    """Run a command to its end."""
+    if words == ("open-page",):
+        return {"code": 0, "out": open_page(folder)}
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return {"code": done.returncode, "out": done.stdout + done.stderr}
+
+
+if __name__ == "__main__":
+    json.dump([run(*command) for command in json.load(sys.stdin)["commands"]], sys.stdout)
