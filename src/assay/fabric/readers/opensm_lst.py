@@ -28,14 +28,18 @@ _END = (
     rf"VenID:\w+ DevID:\w+ Rev:\w+ \{{(.*)\}} LID:{_HEX} PN:({_HEX}) \}}"
 )
 LINE = re.compile(rf"{_END} {_END} PHY=([0-9]{{1,2}}x) LOG=(\w+) SPD=([0-9.]+)")
+CUT_SPEEDS = ("1", "2", "5", "10", "20")
+"""Speeds that may be the beginning of another one at the end of a text: 10 of 100."""
 KINDS: dict[str, DeviceKind] = {"CA": "hca", "SW": "switch", "RT": "router"}
 
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read a list of links. Never raises: `problems` names what cannot be read."""
     listing = PortListing(stderr)
-    for number, line in number_lines(text):
-        if found := LINE.fullmatch(line):
+    lines = list(number_lines(text))
+    last = lines[-1][0] if lines and not text.endswith("\n") else 0
+    for number, line in lines:
+        if (found := LINE.fullmatch(line)) and not (number == last and found[15] in CUT_SPEEDS):
             _link(listing, f"line {number}", found)
         elif line:
             listing.add_unreadable_line(number, line)
