@@ -22,7 +22,7 @@ class RandomMix:
         for guid, device in self.plan.devices.items():
             self.units.setdefault((device.kind, device.node or device.name), []).append(guid)
         deeds = [self.renew, self.exchange, self.move_in, self.die, self.lose, self.permute, self.misplug, self.slow]
-        deeds += [self.rename]
+        deeds += [self.rename, self.reseat]
         for _ in range(self.rng.randint(1, 5)):
             deed = self.rng.choice([*deeds, self.join])
             self.done.append(deed.__name__)
@@ -107,6 +107,15 @@ class RandomMix:
             for one, other in zip(ours, theirs, strict=False):
                 names = [self.plan.devices[guid].description for guid in (one, other)]
                 self.said |= dict(zip((other, one), names, strict=True))
+
+    def reseat(self):
+        """Some adapters of two nodes changed places, and announce the nodes where they are."""
+        nodes = [guids for (kind, _), guids in self.units.items() if kind == "hca"]
+        ours, theirs = self.rng.sample(nodes, 2) if len(nodes) > 1 else (nodes[0], nodes[0])
+        some = [pair for pair in zip(ours, theirs, strict=False) if self.rng.random() < 0.6]
+        moved = dict(pair for a, b in some for pair in ((a, b), (b, a)))
+        self.cables = renamed(self.cables, moved)
+        self.said |= {guid: self.plan.devices[place].description for guid, place in moved.items()}
 
     def seen(self):
         """What is discovered of it."""

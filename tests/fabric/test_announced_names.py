@@ -129,6 +129,21 @@ def test_adapters_that_changed_nodes_are_exchanged_and_no_cable_is():
     assert told.corrections[0] == "exchange the GUIDs of n000 mlx5_1 and n006 mlx5_1 in the inventory or the design"
 
 
+@given(st.sets(st.integers(0, RAILS - 1), min_size=1, max_size=RAILS - 1))
+def test_several_adapters_that_changed_nodes_are_one_fault(rails):
+    plan = tree()
+    said, changed = called(plan, SCHEMES[0]), {}
+    for rail in rails:
+        a, b = adapters(plan, "n000")[rail], adapters(plan, "n006")[rail]
+        changed |= {a: b, b: a}
+    found = compared(
+        plan, renamed(as_built(plan), changed), {}, said | {one: said[two] for one, two in changed.items()}
+    )
+    (fault,) = found.as_json()["faults"]
+    assert {one.kind for one in found.discrepancies} == {"device-exchanged"}
+    assert (fault["severity"], len(fault["members"])) == ("degraded", len(rails))
+
+
 def test_adapters_that_kept_their_nodes_have_exchanged_cables():
     plan = tree()
     a, b = adapters(plan, "n000")[1], adapters(plan, "n006")[1]

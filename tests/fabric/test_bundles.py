@@ -95,6 +95,13 @@ def test_a_bundle_in_the_place_of_another_is_one_fault(one, other, to, instead):
     assert found["gbps"] == (0 if to == instead else 2 * 4 * 400)
 
 
+def test_a_bundle_of_two_cables_in_the_place_of_another_is_one_fault():
+    plan = tree(pair=2)
+    ours, theirs = between(plan, "leaf-0-0", "spine-0-0"), between(plan, "leaf-0-5", "spine-0-1")
+    (found,) = exchanged(plan, *zip(ours, theirs, strict=True))
+    assert found["gbps"] == 2 * 2 * 400
+
+
 def test_all_uplinks_of_two_leaves_exchanged_are_one_fault():
     plan = tree()
     ours, theirs = ([one for spine in range(4) for one in between(plan, leaf, f"spine-0-{spine}")]

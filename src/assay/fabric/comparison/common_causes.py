@@ -110,7 +110,7 @@ def _merge_disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[Cabli
 def _merge_bundles(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several swaps between the same switches: a bundle of cables is exchanged, or all cables of two switches."""
     for devices, members in _group_largest_first(found, "swap", _list_swapped_switches):
-        if len(members) >= MIN_BUNDLE_SWAPS:
+        if len(members) >= MIN_BUNDLE_SWAPS or (len(devices) == MAX_SWAPPED and _is_bundle(members)):
             names = " and ".join(devices)
             yield CablingRepair(
                 members, f"bundle/{'/'.join(devices)}", f"Exchanged cables: {len(members)} pairs between {names}",
@@ -150,6 +150,18 @@ def _merge_moved_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingR
                 tuple(members), f"moved/{'/'.join(nodes)}",
                 f"Node{'s' if many else ''} in other ports: {names}, {plugs} plugs",
                 f"{names} {'were moved or exchanged, or were' if many else 'was moved, or was'} cabled by another list",
+            )  # fmt: skip
+
+
+def _merge_exchanged_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Several adapters of the same nodes in each other's place: somebody who worked on the nodes exchanged them."""
+    for nodes, members in _group(found, "device-exchanged", lambda each: [each.nodes] if each.nodes else []):
+        if len(members) > 1:
+            names = " and ".join(nodes)
+            yield CablingRepair(
+                members, f"exchanged/{'/'.join(nodes)}",
+                f"Adapters in each other's nodes: {names}, {len(members)} pairs",
+                f"adapters of {names} were exchanged, or their entries in the inventory are",
             )  # fmt: skip
 
 
@@ -212,6 +224,11 @@ def _merge_switches(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepa
             )  # fmt: skip
 
 
+def _is_bundle(members: Sequence[CablingDiscrepancy]) -> bool:
+    """Return whether these are all of the cables between two switches."""
+    return len(members) == members[0].bundle > 1 if members else False
+
+
 def _group_largest_first(
     found: Sequence[CablingDiscrepancy],
     kind: str,
@@ -222,7 +239,7 @@ def _group_largest_first(
     left = {id(member) for _, members in groups for member in members}
     for key, members in groups:
         remaining = tuple(member for member in members if id(member) in left)
-        left -= set(map(id, remaining)) if len(remaining) >= MIN_BUNDLE_SWAPS else set()
+        left -= set(map(id, remaining)) if len(remaining) >= MIN_BUNDLE_SWAPS or _is_bundle(remaining) else set()
         yield key, remaining
 
 
@@ -273,6 +290,6 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 MERGES = (
     merge_lost_switches, _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, _merge_trunks,
     merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs,
-    _merge_adapters, _merge_trays, _merge_nodes, _merge_switches, _merge_new_hosts,
+    _merge_adapters, _merge_trays, _merge_nodes, _merge_switches, _merge_exchanged_adapters, _merge_new_hosts,
 )  # fmt: skip
 """The common causes, the surest first."""

@@ -63,7 +63,8 @@ class CablingDiscrepancy:
     - `box`, `module`, `plane`: the chassis that a dead chip, or a link without a plug, is in; its card and plane there.
     - `gone`: the designed cables of a node that is nowhere, while another one stands in its place.
     - `switches`: the switches at its designed cables.
-    - `bundle`, `node_cables`: of a lost cable, how many cables the design has between its two switches, or at its node.
+    - `bundle`, `node_cables`: how many cables the design has beside a lost or exchanged one, between its switches or at
+      its node.
     - `places`: of the devices at its cables that stand in another's place, by GUID, the GUID of the place.
     - `links_sharing_transceiver`: the other links that go down when the plugs are pulled.
     """

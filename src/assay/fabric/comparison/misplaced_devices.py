@@ -158,7 +158,8 @@ class _DeviceMatcher:
                 moves[here.guid] = designed.guid
         adapters = {guid for guid in moves if self._is_adapter(guid) and guid not in self.new_guids}
         claims = self.names.find_claims(sorted(adapters)) if adapters else {}
-        return {guid: place for guid, place in moves.items() if claims.get(guid) == place}
+        taken = set(known.values())
+        return {guid: place for guid, place in moves.items() if claims.get(guid) == place and place not in taken}
 
     def _count_votes(self, residual: ResidualDiff) -> dict[Unit, Counter[Unit]]:
         """Count, for each unit, how many of its cables end in each other unit's place."""

@@ -27,17 +27,17 @@ class SwitchLinksFinder:
         guids = dict.fromkeys(end.guid for cable in cables for end in cable.ends)
         switches = tuple(switch for guid in guids if (switch := self._find(guid)))
         found = replace(discrepancy, switches=switches) if switches else discrepancy
-        return self._add_counts(found) if discrepancy.kind in LOST_KINDS else found
+        return self._add_counts(found) if discrepancy.kind in (*LOST_KINDS, "swap") else found
 
-    def _add_counts(self, lost: CablingDiscrepancy) -> CablingDiscrepancy:
-        """Add how many cables there are beside a lost one: between its two switches, or at its node."""
-        cable = lost.cables[0].expected
+    def _add_counts(self, one: CablingDiscrepancy) -> CablingDiscrepancy:
+        """Add how many cables there are beside the first one: between its two switches, or at its node."""
+        cable = one.cables[0].expected
         if not cable:
-            return lost
+            return one
         if node := cable.a.node or cable.b.node:
-            return replace(lost, node_cables=self._cables_of_node[node])
+            return replace(one, node_cables=self._cables_of_node[node])
         beside = self.topology.rows.get(cable.a.guid[2:], ())
-        return replace(lost, bundle=sum(row[1] == cable.b.guid[2:] for row in beside))
+        return replace(one, bundle=sum(row[1] == cable.b.guid[2:] for row in beside))
 
     @cached_property
     def _cables_of_node(self) -> Mapping[str, int]:
