@@ -23,6 +23,10 @@ FIELD = re.compile(
 """What stands before a value in a record or a list: `msg=`, `"log": `, `n1,`, `- log: `."""
 PROSE = "prose"
 """The program of a message that somebody quotes in a text, where no program wrote it."""
+OPEN_END = re.compile(r"(?:[:,;=(\[-]|(?<![\w-])[a-z]\w*_\w*(?::\d+)?|\(pid \d+\))\s*$|^\w+ \S*\d\S*(?: \S+)?$")
+"""A sign after which more must come, the function that writes the message, such as `poll_health:812:(pid 0)`, or the
+device that it is of, with one word at most."""
+BRACKETS = (("(", ")"), ("[", "]"))
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
 
@@ -65,7 +69,9 @@ class MessageSearch:
     def _find_beginnings(self, line: str, more_starts: Iterable[int], letters: int = 0) -> list[LogMessage]:
         """Return the first message that may begin a fault, at a head or at one of these places."""
         starts = sorted({*more_starts, *(found.start() for found in self._heads.finditer(line))})
-        begun = next((start for start in starts if self.matcher.may_begin_fault(line[start:], letters)), None)
+        texts = ((start, line[start:]) for start in starts)
+        needed = ((start, text, 0 if ends_openly(text) else letters) for start, text in texts)
+        begun = next((start for start, text, some in needed if self.matcher.may_begin_fault(text, some)), None)
         return [] if begun is None else [read_envelope(line, begun, self.written_at).make_message(line[begun:])]
 
     def split_line(self, line: str) -> LogMessage:
@@ -145,6 +151,11 @@ def _is_quoted(before: str) -> bool:
     """
     quote = QUOTE.search(before)
     return quote is not None and FIELD.search(before[: quote.start()]) is None
+
+
+def ends_openly(text: str) -> bool:
+    """Whether a text ends where no message does: within brackets, or before what it says."""
+    return OPEN_END.search(text) is not None or any(text.count(opens) > text.count(ends) for opens, ends in BRACKETS)
 
 
 def mark_examples(messages: Sequence[LogMessage], before: Sequence[str], written_at: datetime) -> Sequence[LogMessage]:

@@ -14,8 +14,8 @@ from typing import Any
 Item = tuple[Any, Any]
 """One node of a parsed expression: what it is, and its arguments."""
 NOTHING = "(?!)"
-FEWEST_LETTERS = 3
-"""Of what follows any words."""
+MANY_LETTERS = 20
+"""A text that says so much of a pattern is a beginning, whatever words follow."""
 END = r"\Z"
 CATEGORIES = {
     ops.CATEGORY_DIGIT: r"\d",
@@ -34,7 +34,8 @@ def compile_beginning(pattern: str, letters: int | None = 0) -> re.Pattern[str]:
     """Return an expression that matches, from their start, texts that end before a match of `pattern` is complete.
 
     Where any words may stand (`.*`, and before a pattern that may match anywhere), most texts are whole: a text that
-    ends after such words is a beginning if so many letters of what follows are there; with None it never is.
+    ends after such words is a beginning if so many letters of what follows are there, or fewer of them as a word of
+    their own, or if much of the pattern stands before; with None it never is.
     """
     items = list(parser.parse(pattern))
     begun = _begin(items, letters) if _is_anchored(items) else _begin_after_words(".*", items, letters)
@@ -50,34 +51,37 @@ def _is_anchored(items: Sequence[Item]) -> bool:
     return kind is ops.AT and value is ops.AT_BEGINNING
 
 
-def _begin(items: Sequence[Item], letters: int | None) -> str:
-    """Return an expression for texts that end within these items."""
+def _begin(items: Sequence[Item], letters: int | None, told: int = 0) -> str:
+    """Return an expression for texts that end within these items. `told` letters stand before them."""
     if not items:
         return NOTHING
     (kind, value), rest = items[0], items[1:]
     if kind is ops.BRANCH:
-        return _join(_begin([*branch, *rest], letters) for branch in value[1])
+        return _join(_begin([*branch, *rest], letters, told) for branch in value[1])
     if kind is ops.SUBPATTERN:
-        return _begin([*value[-1], *rest], letters)
+        return _begin([*value[-1], *rest], letters, told)
     if kind in LEFT_OUT or (kind is ops.AT and value not in PLACES):
-        return _begin(rest, letters)
+        return _begin(rest, letters, told)
     if kind in REPEATS:
-        return _begin_repeat(value, rest, letters)
-    return _join((END, _whole([items[0]]) + _begin(rest, letters)))
+        return _begin_repeat(value, rest, letters, told)
+    return _join((END, _whole([items[0]]) + _begin(rest, letters, told + (kind is ops.LITERAL))))
 
 
-def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int | None) -> str:
+def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], letters: int | None, told: int) -> str:
     least, most, inner = value[0], "" if value[1] is ops.MAXREPEAT else value[1], list(value[2])
     one = f"(?:{_whole(inner)})"
     if _is_any_words(inner) and not most:
-        return _begin_after_words(f"{one}{{{least},}}", rest, letters)
-    return _join((f"{one}{{0,{most}}}{_begin(inner, letters)}", f"{one}{{{least},{most}}}{_begin(rest, letters)}"))
+        needed = 0 if letters and told >= MANY_LETTERS else letters
+        return _begin_after_words(f"{one}{{{least},}}", rest, needed)
+    ways = f"{one}{{0,{most}}}{_begin(inner, letters, told)}", f"{one}{{{least},{most}}}{_begin(rest, letters, told)}"
+    return _join(ways)
 
 
 def _begin_after_words(words: str, rest: Sequence[Item], letters: int | None) -> str:
     if letters is None:
         return END
-    return _join((END, f"{words}(?=.{{{letters}}}){_begin(rest, letters)}", *([] if letters else [words + END])))
+    starts = rf"(?:(?=.{{{letters}}})|(?<!\w)(?=.))" if letters else ""
+    return _join((END, f"{words}{starts}{_begin(rest, letters)}", *([] if letters else [words + END])))
 
 
 def _is_any_words(items: Sequence[Item]) -> bool:
