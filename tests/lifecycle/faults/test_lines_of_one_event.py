@@ -21,6 +21,7 @@ LOST = [
     f"NVRM: Xid (PCI:{GPU}): 119, pid=3, Timeout after 6s of waiting for RPC response from GPU0 GSP!",
 ]
 MEMORY = [f"NVRM: Xid (PCI:{GPU}): {number}, pid=1, name=python3, something" for number in (48, 171, 45)]
+PORT = ["pcieport 0000:15:01.0: pciehp: Slot(7): Link Down", LOST[0], LOST[2]]
 STORM = [f"[{at:12.6f}] NVRM: Xid (PCI:{GPU}): 45, pid=2, name=python3, Ch {at}" for at in range(100, 110)]
 SPEC: Any = SimpleNamespace(gpus=SimpleNamespace(pci=[f"{GPU}.0"]), hcas=[], nvme=SimpleNamespace(count=8))
 
@@ -31,11 +32,12 @@ def stamped(lines: Any, start: float = 5000.0) -> list[str]:
 
 @pytest.mark.parametrize(
     ("lines", "name"),
-    [(LOST[:4], "gpu.xid.79"), ([LOST[1], *LOST[3:]], "gpu.bus.lost"), (MEMORY, "gpu.xid.48")],
+    [(LOST[:4], "gpu.xid.79"), ([LOST[1], *LOST[3:]], "gpu.bus.lost"), (MEMORY, "gpu.xid.48"), (PORT, "gpu.xid.79")],
 )
-def test_a_log_tells_one_fault_in_every_order_of_the_lines(lines, name, tell):
+@pytest.mark.parametrize("stamp", [stamped, list], ids=["with times", "without times"])
+def test_a_log_tells_one_fault_in_every_order_of_the_lines(lines, name, stamp, tell):
     for order in permutations(lines):
-        (fault,) = tell(*stamped(order))["faults"]
+        (fault,) = tell(*stamp(order))["faults"]
         assert (fault["fault"], fault["subject"][:10], fault["count"], fault["lines"]) == (name, GPU, 1, 1), order
         told = sum(int(word.partition("×")[2].split()[0]) for word in fault["because"].split("; ") if "×" in word)
         assert told == len(lines) - 1, order
@@ -47,9 +49,22 @@ def test_what_came_long_before_stays(tell):
     assert document["by"]["gpu.xid.45", GPU]["last"] == "boot+109.000000s"
 
 
+NVLINK = f"NVRM: Xid (PCI:{GPU}): 74, pid=1, name=python3, NVLink: fatal error detected on link 6"
+RESET = "GPU reset executed: GPU-11111111-2222, success: true"
+
+
 def test_a_lesser_cause_that_comes_after_takes_nothing_back(tell):
-    nvlink = f"NVRM: Xid (PCI:{GPU}): 74, pid=1, name=python3, NVLink: fatal error detected on link 6"
-    assert len(tell(*stamped([nvlink, "GPU reset executed: GPU-11111111-2222, success: true"]))["faults"]) == 2
+    assert len(tell(*stamped([NVLINK, RESET]))["faults"]) == 2
+
+
+def test_without_times_a_lesser_cause_hides_nothing(tell):
+    assert len(tell(NVLINK, RESET)["faults"]) == len(tell(RESET, NVLINK)["faults"]) == 2
+
+
+def test_without_times_lines_far_from_each_other_are_no_event(tell):
+    between = [LOST[3].replace(GPU, f"0000:{bus:02x}:00") for bus in range(0x40, 0x4C)]
+    names = [one["fault"] for one in tell(LOST[1], *between, LOST[0])["faults"]]
+    assert names.count("gpu.bus.lost") == names.count("gpu.xid.79") == 1
 
 
 def test_each_host_has_events_of_its_own(tell):

@@ -111,13 +111,13 @@ class FaultCorrelator:
         """Forget a sighting that turned out to follow from another fault."""
         self._last.get(name, {}).pop(part, None)
 
-    def find_primary(self, name: str, part: str, at: float) -> PrimaryFault | None:
-        """Return the latest earlier fault from which this one follows, None if there is no such fault."""
+    def find_primary(self, name: str, part: str, at: float, within: float = float("inf")) -> PrimaryFault | None:
+        """Return the latest earlier fault from which this one follows, None if there is none in the last seconds."""
         fault = self._catalog.find_class(name)
         follows = fault.follows if fault else None
         if follows is None or not self._last:
             return None
-        latest, found = at - follows.within_seconds, None
+        latest, found = at - min(follows.within_seconds, within), None
         for other in follows.classes:
             for place, seen_at in self._last.get(other, {}).items():
                 if latest <= seen_at <= at and (follows.where == "node" or part in (place, "")):

@@ -114,26 +114,39 @@ class LogFaultCollector:
         self._secondary: defaultdict[str, list[LogFault]] = defaultdict(list)
 
     def add(self, name: str, part: str, message: LogMessage, code: NvlinkCode | None = None) -> None:
-        """Add a sighting of the class `name`. `part` "" means the node. Without a time, nothing is correlated."""
+        """Add a sighting of the class `name`. `part` "" means the node.
+
+        Where a log has no times, sightings that stand near each other are of one event.
+        """
         host, place = message.host, normalize_pci_address(part) or part.lower().rstrip(":.")
         clock, correlator = self._hosts.get(host) or self._start_host(host)
         at = clock.read(message)
-        is_correlated, seen_at = at is not None and self._is_correlated(name, correlator), None
-        if at is not None and is_correlated:
-            if primary := correlator.find_primary(name, place, at):
+        near = clock.count_line() if at is None else at
+        is_correlated, seen_at = near is not None and self._is_correlated(name, correlator), None
+        if near is not None and is_correlated:
+            if primary := self._find_primary(name, place, near, correlator, is_timed=at is not None):
                 self._faults[host, *primary].secondary[name] += 1
                 return
             seen_at = correlator.last_seen(name, place)
-            correlator.record(name, place, at)
+            correlator.record(name, place, near)
         fault = self._faults.get((host, name, place)) or self._start_fault(host, name, place, part)
-        if at is not None and is_correlated:
+        if near is not None and is_correlated:
             if fault.may_follow:
-                fault.begin_event(at)
-            if name in self._catalog.primary_faults and (seen_at is None or at - seen_at > EVENT_SECONDS):
-                self._absorb(fault, at, correlator)
+                fault.begin_event(near)
+            if name in self._catalog.primary_faults and (seen_at is None or near - seen_at > EVENT_SECONDS):
+                self._absorb(fault, near, correlator)
         fault.see(message, at, code)
         if name in self._recovery_actions:
             self._override(fault, place, self._recovery_actions[name].overrides_seconds)
+
+    def _find_primary(
+        self, name: str, place: str, near: float, correlator: FaultCorrelator, *, is_timed: bool
+    ) -> PrimaryFault | None:
+        """Return the fault from which this one follows. Without times, that is no lesser one."""
+        if is_timed:
+            return correlator.find_primary(name, place, near)
+        primary = correlator.find_primary(name, place, near, EVENT_SECONDS)
+        return primary if primary and may_follow(self._catalog, name, place, primary) else None
 
     def _is_correlated(self, name: str, correlator: FaultCorrelator) -> bool:
         """Whether faults of a class may follow from others or others from them. Most do not, and logs have many."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from assay.lifecycle.faults.counting_and_correlation import EVENT_SECONDS
 from assay.model.log_message import LogMessage
 
 REORDERED_S = 10.0  # processors may write a little out of order; a larger jump back is a boot, or the clock was set
 UNKNOWN_GAP_S = 61.0
 """What passes for the time between two lines where the clock was set: longer than any burst, and than what follows."""
+LINE_S = EVENT_SECONDS / 10
+"""What passes for the time between two faults of a log without times: ten of them may be one event."""
 CLOCK_UNSET = 946_684_800.0
 """A time before 2000 is that of a machine that does not know the time yet."""
 
@@ -21,6 +24,7 @@ class SteadyClock:
         self._now = 0.0
         self._uptime: float | None = None
         self._wall: float | None = None
+        self._untimed = 0
 
     def read(self, message: LogMessage) -> float | None:
         """Return the time of a line, after those that were read before it; None if it has no time."""
@@ -38,6 +42,13 @@ class SteadyClock:
         self._wall = wall if wall is not None else self._wall
         self._now += max(elapsed, 0.0)
         return self._now
+
+    def count_line(self) -> float | None:
+        """Return a time for a line of a log without times: its number. None where a line before it had a time."""
+        if self._uptime is not None or self._wall is not None:
+            return None
+        self._untimed += 1
+        return self._untimed * LINE_S
 
 
 def _measure(before: float, now: float) -> float:
