@@ -7,7 +7,7 @@ stays with the part that follows it, since it may be that part's envelope.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from assay.observe.logs.line_envelope import CLOCK, DAY, ISO, LEVEL, WEEKDAY, ZONE
 
@@ -25,6 +25,25 @@ BEGINS_WITH_HOST = re.compile(rf"(?!kernel:){_HOST}(?:{_TIME})")
 CELL = re.compile(r"</?t[dh]\b")
 _BYTE_SIGNS = {b"\\": rb"\\[nr]", b"#": rb"#01[25]", b"<": rb"<(?:/|br|p>|td|tr|li|div)", b"\0": rb"\0"}
 BYTE_SIGNS = {first: re.compile(sign) for first, sign in _BYTE_SIGNS.items()}
+
+
+_WRAP = rb"[ \t]*\n[ \t>|]*"
+WRAPPED = re.compile(
+    rb"(NVRM:)" + _WRAP + rb"(?=Xid +\()|(Xid)" + _WRAP + rb"(?=\([^()\n]{4,64}\):)"
+    rb"|(Xid \([^()\n]{4,64}\):)" + _WRAP + rb"(?=\d{1,6},)"
+)
+"""Where a mail or a terminal wrapped the head of an XID over two lines."""
+WRAP_SIGNS = (b"NVRM:\n", b"NVRM: \n", b"Xid\n", b"Xid \n", b"):\n", b"): \n")
+
+
+def join_wrapped_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a log in which the head of an XID stands in one line."""
+    for piece in pieces:
+        yield WRAPPED.sub(_join, piece) if any(sign in piece for sign in WRAP_SIGNS) else piece
+
+
+def _join(found: re.Match[bytes]) -> bytes:
+    return (found[1] or found[2] or found[3]) + b" "
 
 
 def holds_written_line_ends(piece: bytes) -> bool:

@@ -7,7 +7,9 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -28,6 +30,14 @@ MARKS: Mapping[bytes, str] = {
 }
 """The byte order marks that a text may begin with."""
 PEEKED_BYTES = 512
+READ_BYTES = 256 * 1024
+MAX_MAIL_BYTES = 64 * 1024 * 1024
+_MAIL_HEADER = (
+    rb"(?:Return-Path|Delivered-To|Received|From|To|Cc|Subject|Date"
+    rb"|Message-I[Dd]|MIME-Version|Content-[\w-]+|X-[\w-]+)"
+)
+MAIL_BEGINS = re.compile(rb"(?:From \S[^\n]*\n)?" + _MAIL_HEADER + rb": ?[^\n]*\r?\n(?:[ \t][^\n]*\n)*[A-Z][\w-]*: ?")
+"""How a mail begins: with two headers."""
 COMPRESSIONS: Mapping[bytes, Callable[[BinaryIO], object]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
@@ -36,7 +46,7 @@ COMPRESSIONS: Mapping[bytes, Callable[[BinaryIO], object]] = {
 }
 """How a packed file is opened, by the bytes that it begins with."""
 ZSTD_SKIPPABLE = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
-UNPACKING_ERRORS = (OSError, EOFError, lzma.LZMAError, zstd.ZstdError)
+UNPACKING_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError)
 
 
 class ByteSource(Protocol):
@@ -63,15 +73,43 @@ def open_log(name: str) -> Iterator[tuple[ByteSource, datetime]]:
 
 
 def unpack_text(file: BinaryIO) -> ByteSource:
-    """Return the text of a file as UTF-8: unpacked, and without a byte order mark. Raises `UNPACKING_ERRORS`."""
+    """Return the text of a file as UTF-8: unpacked, without a byte order mark, what a mail holds.
+
+    Raises `UNPACKING_ERRORS`.
+    """
+    source = _unpack(file)
+    mark = next((mark for mark in MARKS if source.first.startswith(mark)), b"")
+    encoding = MARKS.get(mark) or _guess_encoding(source.first)
+    source.read(len(mark))
+    text = source if encoding == "utf-8" else TranscodedStream(source, encoding)
+    return _open_mail(text) if MAIL_BEGINS.match(source.first) else text
+
+
+def _unpack(file: BinaryIO) -> PeekedStream:
     source = PeekedStream(file.read(PEEKED_BYTES), file)
     while opened := _find_compression(source.first):
         packed = cast("BinaryIO", opened(cast("BinaryIO", source)))
         source = PeekedStream(packed.read(PEEKED_BYTES), packed)
-    mark = next((mark for mark in MARKS if source.first.startswith(mark)), b"")
-    encoding = MARKS.get(mark) or _guess_encoding(source.first)
-    source.read(len(mark))
-    return source if encoding == "utf-8" else TranscodedStream(source, encoding)
+    return source
+
+
+def _open_mail(source: ByteSource) -> ByteSource:
+    """Return what a mail holds. One that is too long is read as it is."""
+    from assay.observe.logs.mail_text import decode_mail
+
+    content = _read_some(source)
+    if len(content) > MAX_MAIL_BYTES:
+        return PeekedStream(content, source)
+    parts = [_read_some(_unpack(io.BytesIO(part))) for part in decode_mail(content)]
+    return io.BytesIO(b"\n".join(parts) or content)
+
+
+def _read_some(source: ByteSource) -> bytes:
+    """Return what can be read, up to about the size of the largest mail."""
+    content = bytearray()
+    while len(content) <= MAX_MAIL_BYTES and (piece := source.read(READ_BYTES)):
+        content += piece
+    return bytes(content)
 
 
 def _find_compression(first: bytes) -> Callable[[BinaryIO], object] | None:

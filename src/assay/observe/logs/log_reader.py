@@ -14,6 +14,7 @@ from assay.observe.logs.bug_report import find_date, is_bug_report, read_section
 from assay.observe.logs.csv_form import CSV_FORM
 from assay.observe.logs.cut_lines import CutLines
 from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
+from assay.observe.logs.joined_messages import join_wrapped_lines
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
     KernelLogForm,
@@ -72,7 +73,7 @@ class LogReader:
             return
         pieces = chain([first], pieces)
         if not EXPORT_FORM.rate(sample):  # which counts its bytes
-            pieces = write_line_ends(strip_colours(pieces))
+            pieces = join_wrapped_lines(write_line_ends(strip_colours(pieces)))
         try:
             for message in self._read_pieces(sample, self._cut.watch(pieces)):
                 if "[" in message.host:

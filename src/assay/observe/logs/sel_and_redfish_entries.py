@@ -1,6 +1,6 @@
 """The forms of a BMC's event log: text, as one of several tools prints it, and Redfish entries as JSON.
 
-Redfish gives a LogEntryCollection, one LogEntry, or a list of them.
+Redfish gives a LogEntryCollection, one LogEntry, or a list of them; tools write one a line.
 """
 
 from __future__ import annotations
@@ -59,11 +59,14 @@ class RedfishLogForm:
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the entries by time. Raises UnknownLogForm for JSON that is no event log, and for too much of it."""
         try:
-            entries = find_log_entries(json.loads(_read_whole(pieces)))
+            documents = load_documents(_read_whole(pieces))
         except (ValueError, RecursionError):
-            entries = None
-        if entries is None:
+            raise UnknownLogForm from None
+        found = [find_log_entries(document) for document in documents]
+        entries = [entry for some in found for entry in some or ()]
+        if None in found or not (any(map(_parse_redfish_entry, entries)) or all(map(_is_empty_log, documents))):
             raise UnknownLogForm
+        query.tally.lines += not entries
         yield from parse_redfish_entries(entries, query.tally)
 
 
@@ -78,6 +81,20 @@ def _read_whole(pieces: Iterable[bytes]) -> bytearray:
         if len(content) > MAX_LOG_BYTES:
             raise UnknownLogForm
     return content
+
+
+def load_documents(content: bytes | bytearray) -> list[Any]:
+    """Return the whole document, or one of each line."""
+    try:
+        return [json.loads(content)]
+    except ValueError:
+        return [json.loads(line) for line in content.splitlines() if line.strip()]
+
+
+def _is_empty_log(document: Any) -> bool:
+    """Whether a document is the collection of a log without an entry."""
+    said = f"{document.get('@odata.type')} {document.get('@odata.id')}" if isinstance(document, Mapping) else ""
+    return ("LogEntryCollection" in said or "/LogServices/" in said) and document.get("Members") == []
 
 
 def find_log_entries(document: Any) -> list[Any] | None:

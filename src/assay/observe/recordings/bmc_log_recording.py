@@ -5,7 +5,6 @@ In text, entries that report no problem are left out. A clock without a zone is 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +17,7 @@ from assay.observe.logs.event_texts.event_text_reader import (
     group_by_host,
     read_event_text,
 )
-from assay.observe.logs.sel_and_redfish_entries import find_log_entries
+from assay.observe.logs.sel_and_redfish_entries import find_log_entries, load_documents
 from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
 from assay.redfish.logs.event_log import EventLogCursor, parse_log_entry
 
@@ -46,14 +45,17 @@ def _read_redfish_log(content: bytes, _at: datetime) -> Branches:
 
 def _parse_entries(content: bytes) -> list[Any]:
     try:
-        document = json.loads(content)
+        documents = load_documents(content)
     except (ValueError, RecursionError):
         raise RecordingError("no JSON") from None
-    members = find_log_entries(document)
-    if members is None:
-        raise RecordingError("a collection has Members")
-    if isinstance(document, dict) and "Members@odata.nextLink" in document:
-        raise RecordingError("it is one page of several; put the Members of all into one list")
+    members = list[Any]()
+    for document in documents:
+        found = find_log_entries(document)
+        if found is None:
+            raise RecordingError("a collection has Members")
+        if isinstance(document, dict) and "Members@odata.nextLink" in document:
+            raise RecordingError("it is one page of several; put the Members of all into one list")
+        members += found
     return members
 
 
