@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fabric.comparison.announced_names import AnnouncedNames, find_exchanged_names
+from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice
 from assay.fabric.lazy_discovery import LazyDiscovery
@@ -127,6 +128,8 @@ def test_adapters_that_changed_nodes_are_exchanged_and_no_cable_is():
     (told,) = found.discrepancies
     assert (told.kind, told.device) == ("device-exchanged", "n000 mlx5_1 and n006 mlx5_1")
     assert told.corrections[0] == "exchange the GUIDs of n000 mlx5_1 and n006 mlx5_1 in the inventory or the design"
+    (ticket,) = make_cabling_tickets(found)
+    assert [(place.device, place.rack) for place in ticket.places] == [("n000 mlx5_1", "r00"), ("n006 mlx5_1", "r03")]
 
 
 @given(st.sets(st.integers(0, RAILS - 1), min_size=1, max_size=RAILS - 1))

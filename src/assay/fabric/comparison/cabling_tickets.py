@@ -117,7 +117,7 @@ def _list_places(discrepancy: CablingDiscrepancy) -> tuple[TicketPlace, ...]:
         return tuple(
             TicketPlace(end.device, end.site, end.rack, end.u, str(end.port), end.label) for end in discrepancy.ends
         )
-    end_of = {find_unit_name(end): end for end in reversed(discrepancy.ends)}
+    end_of = {name: end for end in reversed(discrepancy.ends) for name in (end.device, find_unit_name(end))}
     return tuple(
         TicketPlace(name, end_of[name].site, end_of[name].rack, end_of[name].u) for name in names if name in end_of
     )
