@@ -13,7 +13,6 @@ Changes are made under a lock and land by rename. No process needs to run for th
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from assay.lab.virtual_node_state import VirtualNodeState, write_json
+from assay.ledger.file_locks import hold_file_lock
 from assay.model.clock import ScaledClock
 
 
@@ -51,8 +51,7 @@ class LabWorld:
 
         folder = self.folder(node)
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with hold_file_lock(folder / "lock"):
             state = self.load(node) if (folder / "state.json").exists() else {}
             yield state
             render_node(state, folder)

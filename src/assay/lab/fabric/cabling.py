@@ -6,7 +6,6 @@ only if the node's state has the adapter's port ACTIVE; a lower `rate_gbps` ther
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.lab.fabric import ibsim
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
+from assay.ledger.file_locks import hold_file_lock
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId
 
@@ -152,8 +152,7 @@ def _slowest(cable: DiscoveredCable, hcas: dict[str, dict[str, Any]]) -> str:
 @contextmanager
 def _change_cabling(world: LabWorld) -> Iterator[LabCabling]:
     """Yield the cabling to edit, under a lock; a clean exit writes it."""
-    with (world.home / "fabric.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold_file_lock(world.home / "fabric.lock"):
         now = load_cabling(world)
         yield now
         _write_cabling(world, now)

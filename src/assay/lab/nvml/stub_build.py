@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 from pathlib import Path
+
+from assay.ledger.file_locks import hold_file_lock
 
 SOURCE = Path(__file__).with_name("stub.c")
 SOURCES = sorted(SOURCE.parent.glob("*.[ch]"))
@@ -35,8 +36,7 @@ def build_stub(folder: Path) -> Path | None:
     if compiler is None:
         return None
     library.parent.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold_file_lock(folder / "lock"):
         return library if library.exists() or _compile(compiler, library) else None
 
 
