@@ -7,7 +7,7 @@ from fat_trees import as_built, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.comparison.announced_names import AnnouncedNames, find_exchanged_names
+from assay.fabric.comparison.announced_names import AnnouncedNames, find_wrong_names
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice
@@ -232,12 +232,24 @@ def test_nodes_that_announce_each_other_s_names_are_told(scheme, order, many):
         assert [fault["severity"] for fault in found.as_json()["faults"]] == ["degraded"]
 
 
-def test_a_node_with_another_s_name_that_does_not_have_its_own_says_nothing():
-    """Two nodes with one name: nothing shows which of the two it is, and both stand as designed."""
+def test_a_node_with_the_name_of_another_that_has_it_too_is_noted():
+    """Two nodes with one name: both stand as designed, and one of them is called wrongly."""
     plan = tree()
     said = called(plan, SCHEMES[0])
     said |= {one: said[two] for one, two in zip(adapters(plan, "n001"), adapters(plan, "n002"), strict=True)}
-    assert compared(plan, as_built(plan), {}, said).verdict == "match"
+    found = compared(plan, as_built(plan), {}, said)
+    assert (found.verdict, found.notes) == ("match", ("n001 announces the name n002",))
+
+
+@given(st.permutations(["n000", "n003", "n006"]))
+def test_exchanged_names_are_told_beside_a_third_node_with_one_of_them(order):
+    plan, names = tree(), called(tree(), SCHEMES[0])
+    said = dict(names)
+    for node, other in ((order[0], order[1]), (order[1], order[0]), (order[2], order[1])):
+        said |= {one: names[two] for one, two in zip(adapters(plan, node), adapters(plan, other), strict=True)}
+    found = compared(plan, as_built(plan), {}, said)
+    assert [one.nodes for one in found.discrepancies] == [tuple(sorted(order[:2]))]
+    assert found.notes == (f"{order[2]} announces the name {order[1]}",)
 
 
 def test_nodes_that_are_called_otherwise_than_in_the_design_say_nothing():
@@ -253,5 +265,4 @@ def test_a_listing_with_padded_names_is_read_alike():
         for here, there in ((one, two), (two, one)):
             devices[here] = devices[here]._replace(description=f"  {plan.devices[there].description}")
     heads = {g[2:]: (d.kind, str(d.ports), d.description, "") for g, d in devices.items()}
-    (found,) = find_exchanged_names(plan, LazyDiscovery(heads, plan.rows))
-    assert found == ("n001", "n002")
+    assert find_wrong_names(plan, LazyDiscovery(heads, plan.rows)) == ([("n001", "n002")], {})

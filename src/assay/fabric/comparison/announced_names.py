@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
 from assay.fabric.lazy_discovery import LazyDiscovery
@@ -23,8 +24,19 @@ FEW_NODES, MIN_AGREEING_NODES = 8, 0.9
 must use them for the same rails."""
 
 
-def find_exchanged_names(topology: CompiledTopology, discovery: FabricDiscovery) -> list[tuple[str, ...]]:
-    """Return the nodes all of whose adapters announce each other's names: two nodes, or several in a circle.
+class WrongNames(NamedTuple):
+    """Nodes all of whose adapters announce the name of another node of the design.
+
+    `exchanged` have each other's names: two nodes, or several in a circle. `borrowed` are other nodes, each with the
+    name that it announces.
+    """
+
+    exchanged: list[tuple[str, ...]]
+    borrowed: dict[str, str]
+
+
+def find_wrong_names(topology: CompiledTopology, discovery: FabricDiscovery) -> WrongNames:
+    """Return the nodes that announce other nodes' names.
 
     Every comparison pays for this look at one adapter of each node. Where most nodes are called otherwise than in the
     design, names say nothing.
@@ -33,16 +45,19 @@ def find_exchanged_names(topology: CompiledTopology, discovery: FabricDiscovery)
     odd = [name for node, name in announced if not name.startswith(node)]
     names = AnnouncedNames(topology, {})
     if not odd or len(odd) > max(FEW_NODES, len(announced) / 2) or not any(map(names.find_node, odd)):
-        return []
-    called = {node: other for node, name in announced if (other := names.find_node(name)) not in ("", node)}
-    rounds = []
-    while called:
-        walk = [next(iter(called))]
-        while (there := called.pop(walk[-1], walk[0])) != walk[0]:
+        return WrongNames([], {})
+    claimed = [node for node, name in announced if names.find_node(name) not in ("", node)]
+    names = AnnouncedNames(topology, discovery.devices)
+    called = {node: other for node in claimed if (other := names.find_common_name(node))}
+    exchanged, left = [], dict(called)
+    while left:
+        walk = [next(iter(left))]
+        while (there := left.pop(walk[-1], "")) not in ("", *walk):
             walk.append(there)
-        rounds.append(tuple(sorted(walk)))
-    names = AnnouncedNames(topology, discovery.devices) if rounds else names
-    return [nodes for nodes in sorted(rounds) if len(nodes) > 1 and {*map(names.find_common_name, nodes)} == {*nodes}]
+        if there:  # the last of them has the name of one of them: those from there on are in a circle
+            exchanged.append(tuple(sorted(walk[walk.index(there) :])))
+    in_rounds = {node for nodes in exchanged for node in nodes}
+    return WrongNames(sorted(exchanged), {node: other for node, other in called.items() if node not in in_rounds})
 
 
 def _list_first_names(topology: CompiledTopology, discovery: FabricDiscovery) -> list[tuple[str, str]]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from assay.fabric.comparison.announced_names import find_exchanged_names
-from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.comparison.announced_names import find_wrong_names
+from assay.fabric.comparison.discrepancy import IN_PLACE_KINDS, CablingDiscrepancy
 from assay.fabric.comparison.port_diff import PortDiff, diff_ports
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.topology.compiled_topology import CompiledTopology
@@ -25,8 +25,8 @@ class FabricComparison:
     A cable is matching if it is in its place, and not below the designed rate as far as the rate was read. With
     `problems`, which name what the discovery lacks, the verdict is `partial`. Then `unknown` has the designed cables of
     which nothing can be told, `unrated` the ports whose rate was not read, and everything else is judged as ever: the
-    `discrepancies` hold whatever else was not discovered. `notes` name foreign lines in the discovery, which change no
-    verdict.
+    `discrepancies` hold whatever else was not discovered. `notes` name foreign lines in the discovery, and nodes with
+    another node's name. They change no verdict.
     """
 
     design: str
@@ -112,16 +112,19 @@ def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> F
         except Exception as error:  # a defect of ours must not hide the fabric
             problems.append(f"assay could not explain what differs ({type(error).__name__}: {error}): please report it")
             unknown = topology.list_cables_at(diff.expected)
-    if exchanged := find_exchanged_names(topology, discovery):
+    exchanged, borrowed = find_wrong_names(topology, discovery)
+    if exchanged:
         from assay.fabric.comparison.device_discrepancies import report_exchanged_names
 
         discrepancies += tuple(report_exchanged_names(exchanged, topology, diff, discrepancies))
+    told = {node for one in discrepancies if one.kind in IN_PLACE_KINDS for node in one.nodes} if borrowed else set()
+    names = (f"{node} announces the name {other}" for node, other in borrowed.items() if node not in told)
     verdict: FabricVerdict = "partial" if problems else "mismatch" if discrepancies else "match"
     size = len(topology.cables)
     matching = size - len(diff.expected) // 2 - len(diff.slow)
     return FabricComparison(
         topology.name, verdict, size, diff.found, matching, discrepancies, tuple(problems), unknown, diff.unrated,
-        tuple(discovery.notes),
+        (*discovery.notes, *names),
     )  # fmt: skip
 
 

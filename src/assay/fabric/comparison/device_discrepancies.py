@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.fabric.comparison.absent_devices import AbsenceCause
 from assay.fabric.comparison.cable_discrepancies import EndResolver, describe_cut_off_devices
-from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
+from assay.fabric.comparison.discrepancy import IN_PLACE_KINDS, CablePair, CablingDiscrepancy
 from assay.fabric.comparison.new_devices import NewDevices, format_name, format_place, format_unit
 from assay.fabric.comparison.port_diff import PortDiff
 from assay.fabric.comparison.residual_diff import DevicePermutation, PortPair
@@ -120,7 +120,7 @@ def report_exchanged_names(
     others: Sequence[CablingDiscrepancy],
 ) -> Iterator[CablingDiscrepancy]:
     """Report nodes that announce each other's names, unless others tell already that they are not in their places."""
-    told = {node for one in others if one.kind in ("device-exchanged", "device-replaced") for node in one.nodes}
+    told = {node for one in others if one.kind in IN_PLACE_KINDS for node in one.nodes}
     differing = {*diff.expected, *(port for cable in diff.slow for port in cable[:2])}
     for nodes in rounds:
         cables = [cable for node in nodes for cable in topology.cables_of_node(node)]

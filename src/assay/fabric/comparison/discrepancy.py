@@ -14,6 +14,10 @@ DiscrepancyKind = Literal[
 ]  # fmt: skip
 
 
+IN_PLACE_KINDS: tuple[DiscrepancyKind, ...] = ("device-replaced", "device-exchanged")
+"""Devices in the places of others: these have the cables of the places."""
+
+
 @dataclass(frozen=True, slots=True)
 class CablePair:
     """A cable as designed and as seen. None means not designed, or not seen."""

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.comparison.discrepancy import IN_PLACE_KINDS, CablingDiscrepancy
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.model.fabric.ports_and_cables import Cable, rate_to_gbps
 
 Severity = Literal["catastrophic", "degraded", "informational"]
-IN_PLACE_KINDS = {"device-replaced", "device-exchanged"}
 MIN_LOST_UPLINKS = 0.5
 """Our own choice: nodes count as hit when their leaf switch loses this part of its bandwidth to other switches."""
 NOWHERE_ELSE: Mapping[str, str] = {}
