@@ -21,6 +21,7 @@ from assay.fabric.drafts.fat_tree_inference import NoPattern
 from assay.fabric.drafts.host_list import read_host_list
 from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.drafts.judged_design import judge_discovery
+from assay.fabric.drafts.pattern_exceptions import describe_exceptions
 from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
@@ -184,8 +185,23 @@ def test_an_exception_says_what_the_others_do():
     cables = as_built(plan)
     cables[0], cables[1] = cables[0]._replace(b=cables[1].b), cables[1]._replace(b=cables[0].b)
     judged = judge(in_reach(plan, cables))
-    (one,) = judged.exceptions
-    assert judged.explain(one).endswith("(31 nodes here have mlx5_0 on leaf-su01-r0, this one has not)")
+    (line,) = describe_exceptions(judged)
+    assert line.startswith("swap: 2 cables are exchanged")
+    assert line.endswith("(31 nodes here have mlx5_0 on leaf-su01-r0, this one has not)")
+
+
+@pytest.mark.parametrize("rails", [8, 1])
+def test_a_node_in_another_port_of_its_leaves_is_one_exception_to_review(rails):
+    plan = pod(2)
+    gone, moved = _adapters(plan, "n0009"), sorted(_adapters(plan, "n0003"))[:rails]
+    cables = [cable for cable in as_built(plan) if cable.a.guid not in gone]
+    cables = [cable._replace(b=PortId(cable.b.guid, 9)) if cable.a.guid in moved else cable for cable in cables]
+    lines = list(describe_exceptions(judge(in_reach(plan, cables))))
+    (line,) = [line for line in lines if "n0003" in line]
+    if rails == 8:
+        assert line.startswith("moved: n0003 is in port 9 instead of port 3 of 8 leaves")
+    else:
+        assert "nodes here have" not in line, "it is on the leaf of the others"
 
 
 def test_the_rules_are_a_design_and_what_nobody_saw_is_marked():

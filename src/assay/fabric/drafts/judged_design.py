@@ -25,7 +25,6 @@ from assay.model.text_lists import fold_names, format_list
 
 MIN_SHARE = 0.75
 """A pattern that fewer cables follow is none: then every cable is listed as found."""
-CABLE_KINDS = {"swap", "moved", "missing"}
 UNDESIGNED_KINDS = {"device-unknown", "unexpected"}
 
 
@@ -63,25 +62,6 @@ class JudgedDesign:
         beside = (one for one in self.comparison.discrepancies if self._is_beside(one))
         seen = (pair.observed for one in beside for pair in one.cables if pair.observed)
         return [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in seen]
-
-    def explain(self, one: CablingDiscrepancy) -> str:
-        """Return an exception in a line, with what the others here do."""
-        return f"{one.summary}{self._describe_others(one)}"
-
-    def _describe_others(self, one: CablingDiscrepancy) -> str:
-        expected = next((pair.expected for pair in one.cables if pair.expected), None)
-        if expected is None or one.kind not in CABLE_KINDS:
-            return ""
-        adapter, switch = sorted(expected.ends, key=lambda end: not end.node)
-        if not adapter.node or switch.node:
-            return ""
-        slot = adapter.device.partition(" ")[2]
-        wrong = {end.node for other in self.exceptions if other.kind in CABLE_KINDS for pair in other.cables
-                 if pair.expected and switch.guid in (pair.expected.a.guid, pair.expected.b.guid)
-                 for end in pair.expected.ends}  # fmt: skip
-        others = [row for row in self.topology.rows[switch.guid[2:]]
-                  if (device := self.topology.devices[f"0x{row[1]}"]).node and device.node not in wrong]  # fmt: skip
-        return f" ({len(others)} nodes here have {slot or 'this rail'} on {switch.device}, this one has not)"
 
 
 def judge_discovery(

@@ -14,6 +14,7 @@ from assay.fabric.drafts.design_draft import (
     quote_yaml,
 )
 from assay.fabric.drafts.judged_design import JudgedDesign, is_unseen
+from assay.fabric.drafts.pattern_exceptions import describe_exceptions
 from assay.model.fabric.design_cables_and_partitions import format_node_list
 from assay.model.fabric.switch_settings import CoreTier, LeafTier, SpineTier
 from assay.model.text_lists import format_count
@@ -64,9 +65,10 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: C
 def _list_exceptions(judged: JudgedDesign) -> Iterator[str]:
     """Yield how many cables follow the pattern, then what breaks it."""
     matching, expected = judged.comparison.matching, judged.comparison.expected
-    yield f"{matching} of {expected} cables follow the pattern, {format_count(len(judged.exceptions), 'exception')}"
+    exceptions = list(describe_exceptions(judged))
+    yield f"{matching} of {expected} cables follow the pattern, {format_count(len(exceptions), 'exception')}"
     yield from judged.notes
-    yield from (f"{one.kind}: {judged.explain(one)}" for one in judged.exceptions)
+    yield from exceptions
 
 
 def _format_adapters(judged: JudgedDesign, inventory: Collection[str]) -> Iterator[str]:

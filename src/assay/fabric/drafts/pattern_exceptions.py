@@ -1,0 +1,72 @@
+"""Tells what breaks the pattern of a fabric, for the people who review its design."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.drafts.judged_design import JudgedDesign
+from assay.model.fabric.ports_and_cables import Cable, CableEnd
+
+CABLE_KINDS = {"swap", "moved", "missing"}
+
+
+class _Shift(NamedTuple):
+    """A node in another port of the right leaf: the port of the pattern, and the one where it is."""
+
+    node: str
+    designed: int
+    seen: int
+
+
+def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
+    """Yield a line for each exception, and one for all adapters of a node that are in another port in the same way."""
+    shifts = defaultdict[_Shift, list[CablingDiscrepancy]](list)
+    for one in judged.exceptions:
+        if shift := _find_shift(one):
+            shifts[shift].append(one)
+    for one in judged.exceptions:
+        shift = _find_shift(one)
+        alike = shifts[shift] if shift else [one]
+        if shift is None or len(alike) == 1:
+            yield f"{one.kind}: {one.summary}{_describe_others(judged, one)}"
+        elif one is alike[0]:
+            where = f"port {shift.seen} instead of port {shift.designed} of {len(alike)} leaves"
+            yield f"moved: {shift.node} is in {where}, out of the order of the names: is that intended?"
+
+
+def _find_shift(one: CablingDiscrepancy) -> _Shift | None:
+    """Return how an adapter is in another port of the leaf of the pattern, None if it is not, or on another one."""
+    if one.kind != "moved" or len(one.cables) != 1:
+        return None
+    expected, observed = one.cables[0].expected, one.cables[0].observed
+    if expected is None or observed is None:
+        return None
+    (adapter, leaf), (seen_adapter, seen_leaf) = _sort_ends(expected), _sort_ends(observed)
+    if not adapter.node or (adapter.guid, leaf.guid) != (seen_adapter.guid, seen_leaf.guid):
+        return None
+    return _Shift(adapter.node, leaf.port, seen_leaf.port)
+
+
+def _sort_ends(cable: Cable) -> list[CableEnd]:
+    """Return the end at a node before the one at a switch."""
+    return sorted(cable.ends, key=lambda end: not end.node)
+
+
+def _describe_others(judged: JudgedDesign, one: CablingDiscrepancy) -> str:
+    """Return how many nodes have the adapter on the leaf where this one lacks it."""
+    expected = next((pair.expected for pair in one.cables if pair.expected), None)
+    if expected is None or one.kind not in CABLE_KINDS or _find_shift(one):
+        return ""
+    adapter, switch = _sort_ends(expected)
+    if not adapter.node or switch.node:
+        return ""
+    slot = adapter.device.partition(" ")[2]
+    wrong = {end.node for other in judged.exceptions if other.kind in CABLE_KINDS for pair in other.cables
+             if pair.expected and switch.guid in (pair.expected.a.guid, pair.expected.b.guid)
+             for end in pair.expected.ends}  # fmt: skip
+    others = [row for row in judged.topology.rows[switch.guid[2:]]
+              if (device := judged.topology.devices[f"0x{row[1]}"]).node and device.node not in wrong]  # fmt: skip
+    return f" ({len(others)} nodes here have {slot or 'this rail'} on {switch.device}, this one has not)"
