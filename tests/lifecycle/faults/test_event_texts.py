@@ -96,6 +96,22 @@ def test_what_begins_as_an_entry_and_is_none_is_told_and_refused(tmp_path, catal
         read_recordings([tmp_path / "log"], "n1")
 
 
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [
+        ("Multi-bit memory errors detected on a memory device at location(s) DIMM_A1.", "DIMM_A1"),
+        ("The power input for power supply 1 is lost.", "power supply 1"),
+        ("Fan 2A RPM is less than the lower critical threshold.", "Fan 2A"),
+        ("CPU 1 has a thermal trip (over-temperature) event.", "CPU 1"),
+        ("Disk 0 in Backplane 1 of Integrated RAID Controller 1 failed.", "Disk 0"),
+        ("The system board fail-safe voltage is outside of range.", "node"),
+    ],
+)
+def test_racadm_names_the_part_within_its_sentence(said, part, tell):
+    head = ("Record:      1", "Date/Time:   11/21/2026 18:01:00", "Source:      system", "Severity:    Critical")
+    assert [one["subject"] for one in tell(*head, f"Description: {said}", "-" * 40)["faults"]] == [part]
+
+
 def test_a_time_that_makes_no_sense_is_told_as_it_is(tmp_path, catalog):
     (tmp_path / "log").write_text("1 | 33/44/2026 | 18:00:00 | Power Supply PS1 | Failure detected | Asserted\n")
     (fault,) = classify_log(str(tmp_path / "log"), catalog)["faults"]

@@ -32,6 +32,8 @@ LiteralText = Annotated[str, Field(min_length=LEAST_LETTERS)]
 class KernelLogPattern(StrictModel):
     """Messages that match the regular expression `pattern`. Its groups `pci` or `part` name the affected part.
 
+    Where the part stands at several places of the pattern, the further groups are `part2`, `part3` and so on.
+
     Every such message must begin with one of `begins`, or contain one of `holds`: logs are searched for these first.
     `<number>` in `begins` stands for any number. Without either, every line is matched, which is correct and slow.
     """
@@ -254,4 +256,5 @@ def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -
 
 def _class_mention(name: str, match: re.Match[str]) -> FaultMention:
     groups = match.groupdict()
-    return FaultMention(name, groups.get("pci") or "", groups.get("part") or "")
+    parts = (said for group, said in groups.items() if said and group.startswith("part"))
+    return FaultMention(name, groups.get("pci") or "", next(parts, ""))

@@ -14,6 +14,11 @@ DATE_BEGINS = re.compile(r"\d|[A-Z][a-z]{2}[ -]")
 """Before the BMC's clock was set, `Pre-Init` or `S+ 70/001` stand there."""
 MAX_TIME_LENGTH = 100
 CONTINUED = re.compile(r"\s{8,}\S")
+LOCATION = re.compile(
+    r"(?i:locations?(?:\(s\))?:? )(?P<location>[A-Z][\w-]*\d)\b"
+    r"|\b(?P<unit>(?i:power supply|PSU|CPU|processor|fan|drive|disk|DIMM)[ _]?[A-Z]?\d{1,3}[A-Z]?)\b"
+)
+"""How racadm names a part within a sentence: `at location(s) DIMM_A1`, `power supply 1`."""
 QUIET = re.compile(
     r"[-=_*\s]+$|\s*(Targets|Properties|Verbs|cd |show|status|</>|racadm|[A-Z][a-z]{2} [A-Z][a-z]{2} )|hpiLO->"
 )
@@ -99,7 +104,9 @@ def _read_ipmitool(fields: Fields) -> TextEntry:
 def _read_racadm_sel(fields: Fields) -> TextEntry:
     date, clock = _split_time(fields.get("date/time", ""))
     ident, text = fields.get("record", ""), fields.get("description", "")
-    return TextEntry.with_severity(fields.get("severity", ""), ident, text, date, clock)
+    entry = TextEntry.with_severity(fields.get("severity", ""), ident, text, date, clock)
+    named = LOCATION.search(text)
+    return entry._replace(part=named["location"] or named["unit"]) if named else entry
 
 
 def _read_lifecycle_log(fields: Fields) -> TextEntry:
