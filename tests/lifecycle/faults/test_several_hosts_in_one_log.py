@@ -68,6 +68,15 @@ LOGS = {
     "salt in YAML": (f'n1: "{XID}"\nn2: "{XID}"\n', {"n1", "n2"}),
     "playbook": ("".join(f'ok: [{host}] => {{\n "out": [\n "{XID}"\n ]\n}}\n' for host in ("n1", "n2")), {"n1", "n2"}),
     "colours": (f"\x1b[0;33mn1 | CHANGED | rc=0 >>\x1b[0m\n{XID}\nn2 | FAILED | rc=1 >>\n{XID}\n", {"n1", "n2"}),
+    "HTML": (
+        f"<html><h2>n1</h2><pre>{XID}\n</pre>\n<h2 class='x'>Host: n2</h2>\n<pre>\n{XID}</pre></html>\n",
+        {"n1", "n2"},
+    ),
+    "HTML on one line": (f"<body><h3>n1</h3><p>{XID}</p><h3>alpha</h3><p>{CALM}<br>{XID}</p></body>", {"n1", "alpha"}),
+    "folded HTML": (
+        f"<summary>n1</summary>\n\n```\n{XID}\n```\n<summary>n2</summary>\n<pre>{XID}</pre>\n",
+        {"n1", "n2"},
+    ),
     "ansible": (f"n1 | CHANGED | rc=0 >>\n{CALM}\nn2 | CHANGED | rc=0 >>\n{XID}\n", {"n2"}),
 }
 
@@ -84,6 +93,7 @@ ONE = {
     "rotated": f"/var/log/kern.log.1:12:{XID}\n/var/log/kern.log:3:{XID}\n",
     "tail -f": f"==> /var/log/kern.log <==\n{XID}\n==> /var/log/messages <==\n{XID}\n",
     "a heading of a report": f"### Logs\n```\n{XID}\n```\n### dmesg\n```\n{XID}\n```\n",
+    "headings in HTML": f"<h1>Logs</h1><pre>{XID}</pre><h2>Kernel log</h2><pre>{XID}</pre>\n",
     "a boot": f"{XID}\n-- Reboot --\n{XID}\n",
     "words": f"Kernel log:\n    {XID}\ndmesg:\n    {XID}\nOutput 2\n{XID}\n",
 }

@@ -32,6 +32,8 @@ _LINE = (
 )
 """How a log begins."""
 _LOG_FOLLOWS = rb"(?=" + _BETWEEN + rb"[ \t]*" + _LINE + rb")"
+_TAGS = rb"h[1-6]|summary|dt|caption|legend"
+_HTML_HEADING = re.compile(rb"(?i)\n?(<(" + _TAGS + rb")\b[^<>\n]{0,200}>[^<>\n]{1,300}</\2>)[ \t]*\n?")
 _NAMED = rb"(?:(?i:host|node|server|machine|(?:dmesg|logs?) (?:of|on|from))\b:? *)?"
 _HEADINGS = (
     (_RULE + rb"(?P<hosts>" + NODE_SET.encode() + rb")(?: \(\d+\))?" + _END + _RULE, rb""),
@@ -46,6 +48,8 @@ _HEADINGS = (
     (rb"\[?[\w.-]{1,64}@(?P<prompt>" + _NAME + rb")[: ][^\n#$]{0,200}[#$] [^\n]{1,1000}\n", _LOG_FOLLOWS),
     (rb"[$#>%] (?:sudo )?ssh (?:-\w+ )*(?:[\w.-]{1,64}@)?(?P<ssh>" + _NAME + rb") [^\n]{1,1000}\n", _LOG_FOLLOWS),
     (rb"(?:ok|changed|failed|fatal): \[(?P<play>" + _NAME + rb")\](?:: FAILED!)? => (?=\{)", rb""),
+    (rb"<(?i:" + _TAGS + rb")\b[^<>\n]{0,200}>[ \t]*" + _NAMED + rb"(?P<html>" + _NAME + rb"):?[ \t]*</\w+>" + _END,
+     rb"(?=(?:\s|```\w*|~~~\w*|<[^<>\n]{1,200}>)*" + _LINE + rb")"),
     (rb"(?P<path>[^\s:]{1,1000}/[^\s:/]{1,255}|[^\s:]{1,255}\.(?:log|txt)):?" + _END, _LOG_FOLLOWS),
     (rb"(?P<salt>[a-z0-9][\w.-]{0,254}):(?: \|[-+]?)?" + _END, rb"(?=[ \t]+" + _LINE + rb")"),
 )  # fmt: skip
@@ -60,7 +64,7 @@ _LONGEST_HEADING = 128 * 1024
 
 def has_host_blocks(sample: Sequence[bytes]) -> bool:
     """Return whether a heading stands in a log's first lines."""
-    return any(_find_headings(b"\n".join(sample) + b"\n"))
+    return any(_find_headings(_write_html_headings(b"\n".join(sample) + b"\n")))
 
 
 def split_host_blocks(pieces: Iterable[bytes]) -> Iterator[tuple[tuple[str, ...], Iterator[bytes]]]:
@@ -73,7 +77,7 @@ def _mark_parts(pieces: Iterable[bytes]) -> Iterator[tuple[int, str, bytes]]:
     """Yield the number of the block, its heading, and a part of its text."""
     number, hosts, rest = 0, "", b""
     for read in pieces:
-        piece, start = rest + read, 0
+        piece, start = rest + _write_html_headings(read), 0
         for heading in _find_headings(piece):
             yield number, hosts, piece[start : heading.start()]
             number, hosts, start = number + 1, _read_name(heading), heading.end()
@@ -82,6 +86,11 @@ def _mark_parts(pieces: Iterable[bytes]) -> Iterator[tuple[int, str, bytes]]:
         yield number, hosts, piece[start:end]
         rest = piece[end:]
     yield number, hosts, rest
+
+
+def _write_html_headings(piece: bytes) -> bytes:
+    """Return a text in which each heading of HTML is a line of its own."""
+    return _HTML_HEADING.sub(rb"\n\1\n", piece) if b"</" in piece else piece
 
 
 def _find_headings(piece: bytes) -> Iterator[re.Match[bytes]]:
