@@ -14,6 +14,7 @@ from assay.lifecycle.faults.detection import FaultObservation, count_sightings, 
 from assay.lifecycle.faults.recovery import (
     FaultClearance,
     find_clearances,
+    find_explained_faults,
     find_measured_recoveries,
     find_overridden_faults,
     find_quiet_recoveries,
@@ -123,6 +124,7 @@ def make_fault_entries(
     seen_again = {fault.id for fault in faults}
     ended = [one for one in over if one.fault not in seen_again]
     ended += find_overridden_faults(catalog, node_state, faults)
+    ended += find_explained_faults(catalog, node_state, faults)
     cleared = [make_cleared_entry(node.name, one, now) for one in ended]
     return [*(make_fault_entry(fault, now) for fault in faults), *cleared]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from assay.lifecycle.decision_and_fault_entries import make_fault_entries
 from assay.lifecycle.faults.detection import detect_faults
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
@@ -84,3 +85,35 @@ def test_a_look_at_a_node_finds_one_fault_in_every_order_of_the_lines(paper: Any
         seen = EvidenceDocument("n1", paper.now, {"probe": probe, "bmc": {}})
         found = detect_faults(paper.catalog, paper.policy, paper.nodes["n1"], SPEC, paper.story("n1"), seen)
         assert [(fault.fault_class, fault.subject) for fault in found] == [("gpu.xid.79", "a/n1/gpu0")], order
+
+
+def test_lines_in_deliveries_of_their_own_leave_one_open_fault_in_every_order(paper: Any) -> None:
+    for name, order in enumerate(permutations(LOST[:4])):
+        paper.add(f"n{name}")
+        for at, line in enumerate(order):
+            deliver(paper, f"n{name}", {"seq": at, "t_s": 7200 + at / 10, "text": line})
+        story = paper.story(f"n{name}")
+        assert [fault.fault_class for fault in story.faults if fault.is_open] == ["gpu.xid.79"], order
+        deliver(paper, f"n{name}", *({"seq": at, "t_s": 7200 + at / 10, "text": line} for at, line in enumerate(order)))
+        assert paper.story(f"n{name}").faults == story.faults, order
+
+
+def test_what_came_long_before_another_delivery_stays_open(paper: Any) -> None:
+    paper.add("n1")
+    deliver(paper, "n1", {"seq": 1, "t_s": 7200.0, "text": LOST[1]})
+    deliver(paper, "n1", {"seq": 2, "t_s": 7210.0, "text": LOST[0]})
+    assert [fault.fault_class for fault in paper.story("n1").faults if fault.is_open] == ["gpu.bus.lost", "gpu.xid.79"]
+
+
+def deliver(paper: Any, node: str, *lines: dict[str, Any]) -> None:
+    host = {"uptime_s": value(7300.0), "boot_id": value("b"), "read_at": value(paper.now.isoformat())}
+    seen = EvidenceDocument(node, paper.now, {"probe": {"host": host, "kernel_log": {"lines": value([*lines])}}})
+    fleet: Any = SimpleNamespace(
+        nodes=paper.nodes,
+        policy=paper.policy,
+        fault_catalog=paper.catalog,
+        spec_of=lambda _: SPEC,
+        known_issues=[],
+        observed_checks=(),
+    )
+    paper.write(*make_fault_entries(fleet, paper.story(node), paper.now, seen))

@@ -85,7 +85,12 @@ def _is_counted(one: FaultSighting, faults: Sequence[FaultRecord], part: str) ->
 
 def find_part(fault: FaultRecord) -> str:
     """Return the part of a fault, "" for the whole node."""
-    return "".join(fault.subject.split("/", 2)[2:])
+    return read_part(fault.subject)
+
+
+def read_part(subject: str) -> str:
+    """Return the part in a subject such as `a/n1/gpu0`, "" for the whole node."""
+    return "".join(subject.split("/", 2)[2:])
 
 
 def _list_told(evidence: EvidenceDocument, leaf: str, *branch: str) -> list[tuple[str, str]]:

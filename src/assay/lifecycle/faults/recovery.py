@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from assay.lifecycle.faults.bmc_part_names import find_part, read_part
+from assay.lifecycle.faults.counting_and_correlation import EVENT_SECONDS, PrimaryFault, may_follow
 from assay.lifecycle.faults.detection import FaultObservation
 from assay.lifecycle.faults.recovery_actions import seconds_between
 from assay.lifecycle.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
@@ -109,6 +111,30 @@ def find_overridden_faults(
         if fault.id != action.id and fault.subject == action.subject and _can_end(fault)
         if 0 <= seconds_between(fault.last_seen, action.last_seen) <= rule.overrides_seconds
     ]
+
+
+def find_explained_faults(
+    catalog: FaultCatalog, node_state: NodeState, found: Iterable[FaultObservation]
+) -> list[FaultClearance]:
+    """Return the open faults that began just before one just found and follow from it, unless they moved their node.
+
+    The lines of one event may come in two deliveries, and in any order.
+    """
+    return [
+        FaultClearance.of(fault, f"it follows from {cause.fault_class} on {cause.subject}")
+        for cause in found
+        if cause.fault_class in catalog.primary_faults and not cause.subject.endswith(UNKNOWN_PART)
+        for fault in _list_open_faults(node_state)
+        if fault.id != cause.id and _is_line_of_event(fault, cause)
+        for primary in [PrimaryFault(cause.fault_class, read_part(cause.subject))]
+        if may_follow(catalog, fault.fault_class, find_part(fault), primary)
+    ]
+
+
+def _is_line_of_event(fault: FaultRecord, cause: FaultObservation) -> bool:
+    """Whether a fault that only logs told began just before this one did."""
+    is_told = {_kind(source) for source in fault.marks} <= LOG_PATHS.keys()
+    return is_told and 0 <= seconds_between(fault.first_seen, cause.first_seen) <= EVENT_SECONDS
 
 
 def find_alert_clearances(node_state: NodeState, fault_class: str, subject: str, because: str) -> list[FaultClearance]:
