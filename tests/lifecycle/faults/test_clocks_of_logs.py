@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from log_spellings.envelopes import ENVELOPES
@@ -78,3 +78,39 @@ def test_a_zone_that_has_a_name_counts(stamp, tell):
 def test_a_zone_whose_name_means_several_is_left_out(tell):
     (fault,) = tell(f"Sat 2026-11-21 18:16:41 IST n1 kernel: {XID.format(79)}")["faults"]
     assert fault["first"] == "2026-11-21T18:16:41"
+
+
+SAID = "NVRM: Xid (PCI:0000:3b:00): 48, pid=91, name=a b, DBE (double bit error)"
+STAMPS = {
+    "2026-03-12T04:11:02.5+09:00 n1 kernel: ": "2026-03-12T04:11:02.500000+09:00",
+    "2026-03-12T04:11:02-0330 n1 kernel: ": "2026-03-12T04:11:02-03:30",
+    "2026-03-12 04:11:02 CET n1 kernel: ": "2026-03-12T04:11:02+01:00",
+    "Thu 2026-03-12 04:11:02 CEST n1 kernel: ": "2026-03-12T04:11:02+02:00",
+    "Mar 12 2026 04:11:02 PM n1 kernel: ": "2026-03-12T16:11:02",
+    "Mar 12 2026 12:11:02 a.m. n1 kernel: ": "2026-03-12T00:11:02",
+    "12/Mar/2026:04:11:02 +0100 n1 kernel: ": "2026-03-12T04:11:02+01:00",
+    "[12/Mar/2026 04:11:02] n1 kernel: ": "2026-03-12T04:11:02",
+    "1773288662.5 n1 kernel: ": "2026-03-12T04:11:02.500000+00:00",
+    "2026-03-12T01:00:00Z 10.1.2.3 kern.err 1 2026-03-12T04:11:02+09:00 n1 kernel - - - ": "2026-03-12T04:11:02+09:00",
+}
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_a_time_is_told_with_its_zone_and_by_24_hours(stamp, tell):
+    (fault,) = tell(f"{stamp}{SAID}")["faults"]
+    assert (fault["first"], fault["last"], fault["host"]) == (STAMPS[stamp], STAMPS[stamp], "n1")
+
+
+@pytest.mark.parametrize("form", ["%b %e %H:%M:%S", "%Y-%m-%dT%H:%M:%S+00:00", "%Y-%m-%d %H:%M:%S"])
+def test_a_log_that_begins_with_its_newest_line_tells_the_same(form, tell):
+    start = datetime(datetime.now(UTC).year, 1, 2, 3, 4, 5, tzinfo=UTC)
+    lines = [f"{start + timedelta(seconds=at):{form}} n1 kernel: {SAID}" for at in (0, 1, 100, 4000)]
+    (there,), (back,) = tell(*lines)["faults"], tell(*lines[::-1])["faults"]
+    assert (there["first"], there["last"], there["count"]) == (back["first"], back["last"], back["count"])
+    assert there["first"] < there["last"]
+
+
+def test_the_first_time_is_the_earliest_also_across_zones(tell):
+    late, early = "Thu 2026-03-12 04:11:02 UTC", "Thu 2026-03-12 05:11:02 CEST"
+    (fault,) = tell(f"{late} n1 kernel: {SAID}", f"{early} n1 kernel: {SAID}")["faults"]
+    assert (fault["first"], fault["last"]) == ("2026-03-12T05:11:02+02:00", "2026-03-12T04:11:02+00:00")

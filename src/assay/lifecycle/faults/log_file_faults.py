@@ -197,7 +197,12 @@ class LogFaultCollector:
 
     def faults(self) -> list[dict[str, Any]]:
         """Return every fault as plain data, the worst first."""
-        faults = [log_fault_as_json(fault, self._catalog) for fault in self._faults.values()]
+        faults = []
+        for fault in self._faults.values():
+            told = log_fault_as_json(fault, self._catalog)
+            if self._hosts[fault.host][0].runs_back:
+                told["first"], told["last"] = told["last"], told["first"]
+            faults.append(told)
         return sorted(faults, key=_urgency_key)
 
 

@@ -24,7 +24,7 @@ class SteadyClock:
         self._now = 0.0
         self._uptime: float | None = None
         self._wall: float | None = None
-        self._untimed = 0
+        self._untimed = self._later = self._earlier = 0
 
     def read(self, message: LogMessage) -> float | None:
         """Return the time of a line, after those that were read before it; None if it has no time."""
@@ -36,12 +36,19 @@ class SteadyClock:
             elapsed = uptime if uptime < self._uptime - REORDERED_S else uptime - self._uptime
         elif wall is not None and self._wall is not None:
             elapsed = _measure(self._wall, wall)
+            self._later += wall > self._wall
+            self._earlier += wall < self._wall
         else:
             elapsed = message.at if self._uptime is self._wall is None else UNKNOWN_GAP_S
         self._uptime = uptime if uptime is not None else self._uptime
         self._wall = wall if wall is not None else self._wall
         self._now += max(elapsed, 0.0)
         return self._now
+
+    @property
+    def runs_back(self) -> bool:
+        """Whether each line is older than the one before it, by the wall clock alone: the newest stands first."""
+        return self._earlier > 0 and self._later == 0
 
     def count_line(self) -> float | None:
         """Return a time for a line of a log without times: its number. None where a line before it had a time."""

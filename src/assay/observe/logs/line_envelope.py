@@ -109,13 +109,26 @@ def _take_minute(envelope: Envelope, found: Match) -> None:
 
 
 def _take_syslog(envelope: Envelope, found: Match) -> None:
-    day, clock = found["day"], found["clock"] + (found["fraction"] or "")
+    day, clock = found["day"], _count_hours(found["clock"], found["half"]) + (found["fraction"] or "")
     envelope.names_host, year = True, found["before"] or found["after"]
     if year:
         envelope.wall = parse_ctime(f"x {day} {clock} {year}", envelope.written_at)
     else:
         told = datetime.fromtimestamp(envelope.wall[0], UTC) if envelope.wall else envelope.written_at
         envelope.wall = parse_syslog_time(f"{day} {clock}", told)
+
+
+def _count_hours(clock: str, half: str | None) -> str:
+    """Return a time of day by 24 hours. `half`: the first letter of AM or PM."""
+    if not half:
+        return clock
+    return f"{int(clock[:2]) % 12 + 12 * (half in 'pP'):02}{clock[2:]}"
+
+
+def _take_web(envelope: Envelope, found: Match) -> None:
+    at = parse_ctime(f"x {found['month']} {found['number']} {found['clock']} {found['year']}", envelope.written_at)
+    zone = (found["zone"] or "").strip()
+    envelope.names_host, envelope.wall = True, parse_iso_time(at[1] + zone, envelope.written_at) if zone else at
 
 
 def _take_epoch(envelope: Envelope, found: Match) -> None:
@@ -137,6 +150,8 @@ def _take_file(envelope: Envelope, found: Match) -> None:
 
 DAY = r"(?P<day>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {0,2}\d{1,2})"
 CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)"
+HALF = r"(?: (?P<half>[AaPp])\.?[Mm]\b\.?)?"
+"""AM or PM."""
 WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ZONE = r" ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b"
@@ -153,7 +168,10 @@ WORD = r'[^\s:\[\]<>|"]+'
 LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
     (re.compile(pattern), take)
     for pattern, take in (
-        (rf"<\d+>1 (?P<stamp>\S+) (?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?", _take_5424),
+        (
+            rf"(?:<\d+>|(?=1 {ISO}))1 (?P<stamp>\S+) (?P<host>\S+) (?P<program>\S+) \S+ \S+ {DATA_5424} ?\ufeff?",
+            _take_5424,
+        ),
         (r"<\d{1,3}>", _take_nothing),
         (r"[\w.-]+ login: ", _take_prompt),
         (r"(?:\d+\.\d[\w.+-]*,)?\d+,(?P<seq>\d+),(?P<stamp>\d+),[^;\n]*;", _take_kmsg),
@@ -169,8 +187,12 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
             _take_iso,
         ),
         (
-            rf"(?:(?P<before>\d{{4}}) )?{DAY}(?: (?P<after>\d{{4}}))? {CLOCK}(?P<fraction>\.\d{{1,6}})?:? ?",
+            rf"(?:(?P<before>\d{{4}}) )?{DAY}(?: (?P<after>\d{{4}}))? {CLOCK}(?P<fraction>\.\d{{1,6}})?{HALF}:? ?",
             _take_syslog,
+        ),
+        (
+            rf"\[?(?P<number>\d\d)/(?P<month>[A-Z][a-z]{{2}})/(?P<year>\d{{4}})[: ]{CLOCK}(?P<zone>{ZONE})?\]? ?",
+            _take_web,
         ),
         (r"(?P<stamp>1\d{9}(?:\.\d{1,9}|\d{9}|\d{6}|\d{3})?)(?![\d.])[ :]?", _take_epoch),
         (rf"(?:{FLUENT_TAG})?\[\[?(?P<stamp>{FLUENT_TIME})(?:, \{{[^{{}}]*\}}\])?, (?=\{{)", _take_epoch),
