@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -27,6 +28,10 @@ from bench.programs import ASSAY, ROOT
 LINES = 1_000_000
 EVERY = 100  # every n-th line is a fault
 TURNS = 9
+HEALTHY = 20_000
+HEALTHY_HEAD = (
+    "mlx5_core 0000:{bus:02x}:00.0: poll_health:{number}:(pid 0): sensor {number} reads 40 degrees, all is well"
+)
 HARMLESS = (
     "IPv6: ADDRCONF(NETDEV_CHANGE): cali{:x}: link becomes ready",
     "nvidia-nvswitch2: open (major=510)",
@@ -50,6 +55,7 @@ def measurements(folder: Path) -> Iterator[Measurement]:
     """Measure on logs below `folder`."""
     catalog = load_surrounding_catalog(ROOT)
     yield against_grep(write_log(folder / "kernel.log"), catalog)
+    yield from healthy_heads(folder, catalog)
     yield storm(folder)
     yield pushed()
 
@@ -88,6 +94,37 @@ def _grep_seconds(grep: list[str]) -> float:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert int(run.stdout) >= LINES // EVERY
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def healthy_heads(folder: Path, catalog: FaultCatalog) -> Iterator[Measurement]:
+    """Yield what lines that begin as faults do and name none cost in JSON, and how that grows with their number."""
+    logs = {}
+    for lines in (HEALTHY // 4, HEALTHY):
+        texts = [HEALTHY_HEAD.format(bus=number % 256, number=number) for number in range(lines)]
+        times = [datetime.fromtimestamp(1_800_000_000 + number, UTC).isoformat() for number in range(lines)]
+        plain = "".join(f"[{1000 + number / 10:12.6f}] {text}\n" for number, text in enumerate(texts))
+        told = ({"host": "n1", "time": at, "message": text} for at, text in zip(times, texts, strict=True))
+        for form, log in (("plain", plain), ("json", "".join(f"{json.dumps(one)}\n" for one in told))):
+            path = folder / f"healthy-{lines}.{form}"
+            path.write_text(log, encoding="ascii")
+            logs[form, lines] = _classify_seconds(path, lines, catalog)
+    made_of = {"json_cpu_s": logs["json", HEALTHY], "plain_cpu_s": logs["plain", HEALTHY]}
+    what = f"{HEALTHY:,} healthy lines with heads of faults, in JSON"
+    against_plain = made_of["json_cpu_s"] / made_of["plain_cpu_s"]
+    yield Measurement(f"{what} / as dmesg prints them", against_plain, "×", "at most", 4, made_of)
+    growth = logs["json", HEALTHY] / logs["json", HEALTHY // 4]
+    yield Measurement(f"{what} / a quarter of them", growth, "×", "at most", 6)
+
+
+def _classify_seconds(log: Path, lines: int, catalog: FaultCatalog) -> float:
+    """Return the CPU seconds to classify a log that names no fault."""
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        document = classify_log(str(log), catalog)
+        spent.append(time.process_time() - start)
+    assert (document["lines"], document["faults"], document["uncounted"]) == (lines, [], "")
+    return min(spent)
 
 
 def storm(folder: Path) -> Measurement:

@@ -44,6 +44,8 @@ class MessageSearch:
         line = unescape(line.strip())
         if not (self._heads.search(line) or "Xid" in line or self.matcher.patterns):
             return []
+        if "<" not in line and not may_be_joined(line) and self._find_message(line) is None:
+            return []
         around = peel_line(line, self.written_at)
         parts = list(self._split_line(line))
         found = [message for part in parts if (message := self._find_message(part))]
