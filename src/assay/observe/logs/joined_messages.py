@@ -33,13 +33,23 @@ WRAPPED = re.compile(
     rb"|(Xid \([^()\n]{4,64}\):)" + _WRAP + rb"(?=\d{1,6},)"
 )
 """Where a mail or a terminal wrapped the head of an XID over two lines."""
-WRAP_SIGNS = (b"NVRM:\n", b"NVRM: \n", b"Xid\n", b"Xid \n", b"):\n", b"): \n")
+ENDS_LINE = re.compile(rb"Xid(?: \([^()\n]{4,64}\):)?[ \t]*\n")
 
 
 def join_wrapped_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a log in which the head of an XID stands in one line."""
     for piece in pieces:
-        yield WRAPPED.sub(_join, piece) if any(sign in piece for sign in WRAP_SIGNS) else piece
+        yield WRAPPED.sub(_join, piece) if _is_wrapped(piece) else piece
+
+
+def _is_wrapped(piece: bytes) -> bool:
+    """Whether a line ends next to `Xid`: quick, since most pieces hold few."""
+    at = piece.find(b"Xid")
+    while at >= 0:
+        if ENDS_LINE.match(piece, at) or b"\n" in piece[max(0, at - 6) : at]:
+            return True
+        at = piece.find(b"Xid", at + 3)
+    return False
 
 
 def _join(found: re.Match[bytes]) -> bytes:
