@@ -87,7 +87,10 @@ def test_an_adapter_that_goes_to_another_node_is_no_replacement_but_cables_that_
         host = repository.host(name)
         repository.edit("inventory/h100-a.yml", host, host.replace(old, new))
     (job,) = repository.plan().cables
-    assert (job.what, job.nodes) == ("swap", ("n0006", "n0009"))
+    assert (job.what, job.nodes) == ("move", ("n0006", "n0009"))
+    assert [step.partition(" port")[0] for step in job.steps[::2]] == [
+        f"move the plug from {name} mlx5_0" for name in job.nodes
+    ]
 
 
 def test_a_switch_that_is_replaced_keeps_its_cables(repository) -> None:

@@ -33,13 +33,18 @@ WRAPPED = re.compile(
     rb"|(Xid \([^()\n]{4,64}\):)" + _WRAP + rb"(?=\d{1,6},)"
 )
 """Where a mail or a terminal wrapped the head of an XID over two lines."""
+WRAPPED_COLUMNS = 100
+"""A wrapped text has no longer line. To look for wrapped heads in every log would cost more than all other searches."""
 ENDS_LINE = re.compile(rb"Xid(?: \([^()\n]{4,64}\):)?[ \t]*\n")
 
 
 def join_wrapped_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a log in which the head of an XID stands in one line."""
+    """Yield a log in which the head of an XID stands in one line. The first piece shows whether the log is wrapped."""
+    is_narrow: bool | None = None
     for piece in pieces:
-        yield WRAPPED.sub(_join, piece) if _is_wrapped(piece) else piece
+        if is_narrow is None:
+            is_narrow = max(map(len, piece.split(b"\n"))) <= WRAPPED_COLUMNS
+        yield WRAPPED.sub(_join, piece) if is_narrow and _is_wrapped(piece) else piece
 
 
 def _is_wrapped(piece: bytes) -> bool:
