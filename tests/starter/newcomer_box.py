@@ -52,9 +52,11 @@ def pip_folders() -> list[str]:
     return sorted({part for line in settings.splitlines() for part in line.split("'")[1::2] if part.startswith("/")})
 
 
-def open_page(folder: str) -> str:
-    """Return the first page that `assay serve` shows."""
-    served = subprocess.Popen(["assay", "serve", "--port", "0"], cwd=folder, stderr=subprocess.PIPE, text=True)
+def open_page(folder: str, environment: dict[str, str] | None = None) -> str:
+    """Return the first page that `assay serve` shows, on a port that is free."""
+    served = subprocess.Popen(
+        ["assay", "serve", "--port", "0"], cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
+    )
     assert served.stderr
     try:
         line = next(line for line in served.stderr if "http://" in line)

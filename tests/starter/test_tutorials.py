@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from newcomer_box import open_page
 from tutorial import TutorialCommand, TutorialFile, read_command, read_tutorial
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
@@ -36,7 +36,7 @@ class Reader:
         elif step.words.startswith("cd "):
             self.folder /= step.words.removeprefix("cd ")
         elif step.words == "assay serve":
-            self.open_page()
+            assert "n0002" in open_page(str(self.folder), self.environment)
         else:
             done = self.run(step.words)
             assert done.returncode == 0, f"$ {step.words}\n{done.stdout}{done.stderr}"
@@ -47,20 +47,6 @@ class Reader:
         return subprocess.run(
             ["bash", "-c", words], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
         )
-
-    def open_page(self) -> None:
-        """Serve the pages, on a port that is free, and open the first."""
-        served = subprocess.Popen(
-            ["assay", "serve", "--port", "0"], cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
-        )
-        assert served.stderr
-        try:
-            line = next(line for line in served.stderr if "http://" in line)
-            address = line[line.index("http://") :].split()[0]
-            assert "n0002" in urllib.request.urlopen(address).read().decode()
-        finally:
-            served.terminate()
-            served.communicate()
 
 
 @pytest.fixture

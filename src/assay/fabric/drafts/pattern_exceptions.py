@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -23,17 +23,15 @@ class _Shift(NamedTuple):
 
 def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
     """Yield a line for each exception, and one for all adapters of a node that are in another port in the same way."""
-    shifts = defaultdict[_Shift, list[CablingDiscrepancy]](list)
-    for one in judged.exceptions:
-        if shift := _find_shift(one):
-            shifts[shift].append(one)
-    for one in judged.exceptions:
-        shift = _find_shift(one)
-        alike = shifts[shift] if shift else [one]
-        if shift is None or len(alike) == 1:
+    found = [(one, _find_shift(one)) for one in judged.exceptions]
+    left = Counter(shift for _, shift in found if shift)
+    for one, shift in found:
+        if shift is None:
             yield f"{one.kind}: {one.summary}{_describe_others(judged, one)}"
-        elif one is alike[0]:
-            where = f"port {shift.seen} instead of port {shift.designed} of {len(alike)} leaves"
+        elif left[shift] == 1:
+            yield f"{one.kind}: {one.summary}"
+        elif many := left.pop(shift, 0):
+            where = f"port {shift.seen} instead of port {shift.designed} of {many} leaves"
             yield f"moved: {shift.node} is in {where}, out of the order of the names: is that intended?"
 
 
@@ -58,7 +56,7 @@ def _sort_ends(cable: Cable) -> list[CableEnd]:
 def _describe_others(judged: JudgedDesign, one: CablingDiscrepancy) -> str:
     """Return how many nodes have the adapter on the leaf where this one lacks it."""
     expected = next((pair.expected for pair in one.cables if pair.expected), None)
-    if expected is None or one.kind not in CABLE_KINDS or _find_shift(one):
+    if expected is None or one.kind not in CABLE_KINDS:
         return ""
     adapter, switch = _sort_ends(expected)
     if not adapter.node or switch.node:
