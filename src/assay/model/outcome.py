@@ -227,3 +227,13 @@ class CheckSubject:
         if len(pieces) < 2 or not all(pieces):
             raise ValueError(f"{text!r} is no subject id; expected pool/node or pool/node/part")
         return cls(*pieces)
+
+
+def read_part(subject: str) -> str:
+    """Return the part that a subject names, "" for a whole node, rack or fabric: `gpu0` of `h100-a/n0017/gpu0`."""
+    return "".join(subject.split("/", 2)[2:])
+
+
+def read_whole(subject: str) -> str:
+    """Return the node, rack or fabric of a subject, with its scope: `h100-a/n0017` of `h100-a/n0017/gpu0`."""
+    return "/".join(subject.split("/", 2)[:2])

@@ -13,6 +13,7 @@ import typer
 
 from assay.cli.name_check import require_known
 from assay.model.errors import AssayError
+from assay.model.outcome import CheckVerdict, read_whole
 from assay.model.text_lists import format_count, format_percent
 from assay.model.timestamps import format_duration, format_minute, parse_time
 from assay.model.traced_values import format_value
@@ -32,7 +33,6 @@ from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_wo
 
 if TYPE_CHECKING:
     from assay.cli.workspace import Workspace
-    from assay.model.outcome import CheckVerdict
 
 COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
 MAX_FLAKY_SHOWN = 20
@@ -139,7 +139,7 @@ def _format_subject_and_check(group: Sequence[VerdictTurn | FlakyCheck]) -> str:
     first, checks = group[0], {item.check for item in group}
     if len(group) == 1:
         return f"{first.subject:<{SUBJECT_WIDTH}} {shorten_check(first.check)}"
-    place = "/".join(first.subject.split("/")[:2])
+    place = read_whole(first.subject)
     check = shorten_check(first.check) if len(checks) == 1 else format_count(len(checks), "check")
     return f"{place:<{SUBJECT_WIDTH}} {check}, {len(group)} outcomes"
 

@@ -18,6 +18,7 @@ from assay.lifecycle.faults.detection import count_sightings
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.faults.sightings import FaultSighting
 from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.model.outcome import read_part
 from assay.model.text_lists import format_list
 from assay.model.timestamps import format_time
 
@@ -103,7 +104,7 @@ def _find_ends(
     named: Collection[str] = {find_node(one.part) for one in report.named}
     for (node, adapter), part in names.items():
         for fault in states[node].faults if node in states and node not in named else ():
-            if _is_ours(fault) and fault.subject.split("/", 2)[2:] == ([adapter] if part.kind == "adapter" else []):
+            if _is_ours(fault) and read_part(fault.subject) == (adapter if part.kind == "adapter" else ""):
                 reason = f"a search with collectives saw {part.name} good in {proven[part]} runs, and never bad"
                 yield node, FaultClearance.of(fault, reason)
 

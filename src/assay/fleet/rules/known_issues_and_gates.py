@@ -12,6 +12,7 @@ from assay.fleet.repository_check import FilePosition, RuleFinding, rule
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.rules.dangling_names import suggest_name
 from assay.fleet.rules.declared_checks import FABRIC_SUBJECTS
+from assay.model.outcome import read_whole
 from assay.model.specs.check_catalog_and_gates import ANY_POOL, CheckCatalog, CheckDeclaration, Gates
 from assay.model.specs.known_issues import KnownIssue, KnownIssues
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -206,7 +207,7 @@ def _matches_a_node(draft: RepositoryDraft, known: KnownIssue, checks: list[Chec
     """Whether a node matches; or a check judges racks or fabrics, and the entry does not restrict the node."""
     if known.match.node == "*" and any(check.subject in SUBJECTS_WITHOUT_NODE for check in checks):
         return True
-    head = "/".join(known.match.subject.split("/")[:2])
+    head = read_whole(known.match.subject)
     return any(
         known.match.may_match_place(host.name, host.pool, host.settings.rack if host.settings else "")
         and (any(sign in head for sign in "*?[") or head == f"{host.pool}/{host.name}")

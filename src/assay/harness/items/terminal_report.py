@@ -11,7 +11,7 @@ import pytest
 
 from assay.harness.items.slim_items import SlimItem
 from assay.harness.pytest_internals import IS_SILENT_KEY, TerminalDots, is_own_hook
-from assay.model.outcome import CheckVerdict, Outcome
+from assay.model.outcome import CheckVerdict, Outcome, read_whole
 
 ItemPhase = Literal["setup", "call", "teardown"]
 PYTEST_OUTCOMES: dict[CheckVerdict, Literal["passed", "failed", "skipped"]] = {
@@ -142,7 +142,7 @@ def _excuse_note(outcome: Outcome) -> str:
 def _problem_line(verdict: str, alike: list[Outcome], reason: str) -> str:
     subjects = list({outcome.subject for outcome in alike})
     checks = {outcome.check.removeprefix("suites/") for outcome in alike}
-    subject = subjects[0] if len(subjects) == 1 else "/".join(subjects[0].split("/")[:2])
+    subject = subjects[0] if len(subjects) == 1 else read_whole(subjects[0])
     what = checks.pop() if len(alike) == 1 else f"{len(alike)} outcomes"
     return f"{verdict:<5} {subject:<18} {what}  {reason}"
 

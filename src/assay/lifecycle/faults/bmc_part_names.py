@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from assay.lifecycle.faults.sightings import FaultSighting
 from assay.lifecycle.node_state import FaultRecord
 from assay.model.evidence import EvidenceDocument
+from assay.model.outcome import read_part
 
 HOST_GPUS, BMC_GPUS = ("probe", "gpu", "devices"), ("bmc", "processor", "gpu")
 UUID_PREFIX = "GPU-"
@@ -86,11 +87,6 @@ def _is_counted(one: FaultSighting, faults: Sequence[FaultRecord], part: str) ->
 def find_part(fault: FaultRecord) -> str:
     """Return the part of a fault, "" for the whole node."""
     return read_part(fault.subject)
-
-
-def read_part(subject: str) -> str:
-    """Return the part in a subject such as `a/n1/gpu0`, "" for the whole node."""
-    return "".join(subject.split("/", 2)[2:])
 
 
 def _list_told(evidence: EvidenceDocument, leaf: str, *branch: str) -> list[tuple[str, str]]:

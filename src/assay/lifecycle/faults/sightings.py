@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from assay.lifecycle.faults.split_messages import SplitMessages
 from assay.model.evidence import EARLIEST_TIME, LATEST_TIME, EvidenceDocument
 from assay.model.log_message import LogMessage
-from assay.model.outcome import Outcome, RecordedOutcome
+from assay.model.outcome import Outcome, RecordedOutcome, read_part
 from assay.model.pci_address import normalize_pci_address
 from assay.model.specs.fault_catalog import FaultCatalog, MeasurementThreshold
 from assay.model.specs.kernel_log_and_xid_patterns import FaultMention
@@ -167,7 +167,7 @@ def find_check_sightings(catalog: FaultCatalog, outcomes: Iterable[RecordedOutco
     bounds = [(name, fault.measurement) for name, fault in catalog.classes.items() if fault.measurement]
     for recorded in outcomes:
         outcome, at = recorded.outcome, format_time(recorded.measured_at)
-        part = outcome.subject.split("/", 2)[2] if outcome.subject.count("/") > 1 else ""
+        part = read_part(outcome.subject)
         if outcome.verdict == "fail" and outcome.fault:
             yield FaultSighting(outcome.fault, part, at, shorten(outcome.reason), "check", at)
         if outcome.verdict in ("pass", "fail"):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.fleet import Fleet
-from assay.model.outcome import CheckSubject, FailureArtefact, Measurement
+from assay.model.outcome import CheckSubject, FailureArtefact, Measurement, read_part
 from assay.model.traced_values import format_value
 from assay.results.report.latest_outcomes_database import (
     FAILING,
@@ -250,8 +250,7 @@ def _is_within_bounds(measurement: Measurement) -> bool:
 def _check_title(outcome: AbnormalOutcome) -> str:
     """Return a check and the part that it judged: `pcie_link gpu3`."""
     function = outcome.check.rpartition("::")[2].removeprefix("test_")
-    part = outcome.subject.split("/", 2)[2:]
-    return " ".join([function, *part])
+    return f"{function} {read_part(outcome.subject)}".rstrip()
 
 
 def _tags(holder: HolderStatus) -> Iterator[str]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from assay.model.outcome import VERDICTS
+from assay.model.outcome import VERDICTS, read_whole
 from assay.results.stale_evidence import read_fresh_hours
 from assay.results.store.reader import StoredRun
 from assay.results.store.schema import transaction
@@ -151,7 +151,7 @@ def fold_run(connection: sqlite3.Connection, stored: StoredRun) -> None:
 
 def find_holder(subject: str, node: str) -> str:
     """Return the holder of a subject: its node, or the rack or fabric that it names (`h100-a/rack-r01`)."""
-    return node or "/".join(subject.split("/")[:2])
+    return node or read_whole(subject)
 
 
 def suite_area(check: str) -> str:

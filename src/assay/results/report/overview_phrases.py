@@ -125,11 +125,6 @@ def short(check: str) -> str:
     return check.rpartition("::")[2].removeprefix("test_")
 
 
-def part(subject: str) -> str:
-    """Return the part of a subject, "" for the whole node: `gpu3`."""
-    return subject.split("/", 2)[2] if subject.count("/") > 1 else ""
-
-
 def trial(check: ExcusedChecks) -> str:
     """Return on how many places a check on trial fails."""
     total = format_quantity(check.judged, "place")

@@ -9,6 +9,7 @@ from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
+from assay.model.outcome import read_part, read_whole
 from assay.results.report.cluster_statistics import TraitGroup
 
 GUID_BATCH_DIGITS = 14
@@ -36,9 +37,9 @@ class SubjectTraits:
         return self._of[subject]
 
     def _groups(self, subject: str, node: Node | None) -> tuple[TraitGroup, ...]:
-        part = subject.split("/", 2)[2] if subject.count("/") > 1 else ""
+        part = read_part(subject)
         if node is None:
-            scope, name = subject.split("/")[:2]
+            scope, name = read_whole(subject).split("/")
             return (("fabric", name),) if scope == "fabric" else (("rack", name.removeprefix("rack-")), ("pool", scope))
         if node.name not in self._nodes:
             self._nodes[node.name] = tuple(self._node_groups(node))

@@ -13,9 +13,10 @@ from assay.lifecycle.service_absences import ServiceAbsence, list_absences
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.fault_entries import FaultClearedEntry, FaultEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry, TransitionEntry
+from assay.model.outcome import read_part
 from assay.model.specs.fault_catalog import SEVERITIES
 from assay.model.timestamps import parse_time
-from assay.trends.peers.fleet_tables import find_place, is_hardware_failure
+from assay.trends.peers.fleet_tables import is_hardware_failure
 
 ABSENCE_KINDS = (
     NodeEnrolledEntry.kind,
@@ -116,4 +117,4 @@ def _make_failure(
     seen = parse_time(fault.first_seen)
     seen = seen if back <= seen <= absence.began_at else absence.began_at
     until = absence.ended_at or as_of
-    return ServiceFailure(state.node, find_place(fault.subject), fault.fault_class, back, seen, absence.began_at, until)
+    return ServiceFailure(state.node, read_part(fault.subject), fault.fault_class, back, seen, absence.began_at, until)

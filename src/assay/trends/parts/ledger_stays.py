@@ -16,13 +16,14 @@ from assay.lifecycle.service_absences import ServiceAbsence, list_absences
 from assay.model.entries.burn_in_entries import BurnInEndedEntry
 from assay.model.entries.operator_entries import CertifiedEntry
 from assay.model.load.burn_in_spec import BurnIn
+from assay.model.outcome import read_part
 from assay.model.timestamps import NEVER, parse_time
 from assay.trends.missed.service_failures import ABSENCE_KINDS, find_cause
 from assay.trends.parts.acceptance_readings import Acceptance, list_acceptances
 from assay.trends.parts.part_stays import FailedPart, PartStay, days_of
 from assay.trends.parts.service_returns import ServiceReturn
 from assay.trends.peers.fleet_holders import NODES_AT_ONCE
-from assay.trends.peers.fleet_tables import PartFailure, find_place
+from assay.trends.peers.fleet_tables import PartFailure
 
 RETURN_KINDS = (*ABSENCE_KINDS, CertifiedEntry.kind)
 
@@ -89,7 +90,7 @@ def _list_repairs(state: NodeState, in_service: Collection[str]) -> Iterator[tup
     back = parse_time(state.enrolled_at)
     for absence in list_absences(state, in_service):
         if fault := find_cause(state, absence, back):
-            yield absence, find_place(fault.subject), fault.fault_class
+            yield absence, read_part(fault.subject), fault.fault_class
         elif _was_certified(state, absence):
             yield absence, "", CertifiedEntry.kind
         back = absence.ended_at or back

@@ -13,6 +13,7 @@ from assay.ledger.store import Ledger
 from assay.lifecycle.node_state import FaultRecord
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.errors import AssayError
+from assay.model.outcome import read_part
 from assay.model.timestamps import parse_time
 from assay.results.history.damaged_files import name_damaged_files
 from assay.results.history.duckdb_memory import connect_duckdb
@@ -91,13 +92,8 @@ def list_failures(ledger: Ledger, as_of: datetime) -> list[PartFailure]:
         seen = parse_time(fault.first_seen or entry.at)
         if fault.fault in found or seen > as_of or not is_hardware_failure(fault):
             continue
-        found[fault.fault] = PartFailure(seen, entry.node, find_place(fault.subject), fault.fault_class, fault.fault)
+        found[fault.fault] = PartFailure(seen, entry.node, read_part(fault.subject), fault.fault_class, fault.fault)
     return sorted(found.values())
-
-
-def find_place(subject: str) -> str:
-    """Return the place in the node that a subject names, "" for the node itself."""
-    return "".join(subject.split("/", 2)[2:])
 
 
 def is_hardware_failure(fault: FaultEntry | FaultRecord) -> bool:

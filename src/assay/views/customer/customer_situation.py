@@ -15,6 +15,7 @@ from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.effect_entries import EffectIntentEntry
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
+from assay.model.outcome import read_part, read_whole
 from assay.model.timestamps import parse_time
 from assay.views.customer.customer_faults import ReasonFault
 from assay.views.node.node_rollout import find_node_rollout
@@ -214,8 +215,8 @@ def _list_known_faults(
 
 def _find_part(node: str, subject: str) -> str:
     """Return the part of the node that a subject names, "" for the whole node and for what is no part of it."""
-    pieces = subject.split("/", 2)
-    return pieces[2] if len(pieces) == 3 and pieces[1] == node else ""
+    whole = read_whole(subject)
+    return read_part(subject) if whole.endswith(f"/{node}") else ""
 
 
 def _list_effects(state: NodeState, absence: ServiceAbsence | None) -> tuple[EffectRecord, ...]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from markupsafe import Markup
 
 from assay.model.node import Node
+from assay.model.outcome import read_part
 from assay.pages.formatting import format_quantity
 from assay.pages.rendering import render_page
 from assay.results.report import overview_phrases
@@ -47,6 +48,7 @@ def render_holder(holder: HolderStatus, node: Node | None, links: PageLinks) -> 
         node=node,
         link=links,
         words=overview_phrases,
+        read_part=read_part,
         verdict=_describe_verdict(holder),
         ill=holder.count(FAILING, UNKNOWN),
         groups=[(title, outcomes) for title, outcomes in groups if outcomes],
