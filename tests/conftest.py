@@ -26,6 +26,7 @@ from collected_once import fork_workers
 from cpu_budget import CpuBudget
 from forked_assay import end_importer, lend_spawner
 from forked_python import PATHS_OF_TESTS, start_modules_by
+from judged_answers import ShownAnswers, judge_runner
 from shared_folders import SHARED_FOLDERS, FolderScheduling, find_work_unit
 from shared_reading import share_what_is_read
 
@@ -33,6 +34,7 @@ from assay.fleet.yaml_document import ParseCache
 
 share_what_is_read(ParseCache())
 start_modules_by(lend_spawner)
+judge_runner()
 
 LONGEST_FIRST = ("stories", "chaos")
 """Folders of tests that take minutes."""
@@ -110,6 +112,7 @@ def _minutes_of_file(item: pytest.Item) -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Watch the CPU time of what `make test` runs, and keep together what shares something dear."""
+    config.pluginmanager.register(ShownAnswers(), "shown-answers")
     if config.option.markexpr == "not slow":
         config.pluginmanager.register(CpuBudget(), "cpu-budget")
         config.pluginmanager.register(_FolderSchedule(), "folder-schedule")

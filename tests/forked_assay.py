@@ -32,6 +32,7 @@ from forked_python import (
     serve,
     start_modules_by,
 )
+from judged_answers import judge_answer
 from pydantic import BaseModel
 
 LOADS_PLUGINS = (".__main__", ".specs.ticket_route")
@@ -55,7 +56,8 @@ def run_assay(
     request["longest_s"] = longest_s
     with _ONE_AT_A_TIME, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         exit_code = _start_importer().run(request, out, err)
-        return subprocess.CompletedProcess(["assay", *command], exit_code, _read(out), _read(err))
+        judge_answer(command, answer := _read(out))
+        return subprocess.CompletedProcess(["assay", *command], exit_code, answer, _read(err))
 
 
 def lend_spawner() -> Spawner | None:

@@ -38,7 +38,7 @@ def test_every_field_of_every_file_says_what_it_means() -> None:
 def test_the_committed_pages_and_pictures_are_those_of_the_models(built: dict[str, str]) -> None:
     old = [path for path, text in built.items() if (ROOT / path).read_text(encoding="utf-8") != text]
     assert old == [], "run `python -m assay.cli.render.reference_pages`"
-    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/reference").iterdir()}
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/reference").rglob("*.*")}
     assert pages == {path for path in built if path.startswith("docs/reference/")}
 
 
@@ -65,12 +65,13 @@ def test_every_link_of_a_page_leads_somewhere(built: dict[str, str]) -> None:
 def test_a_page_of_a_kind_that_is_gone_is_removed(tmp_path: Path) -> None:
     for folder in ("inventory", "specs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    left = tmp_path / "docs/reference/gone.md"
-    left.parent.mkdir(parents=True)
-    left.write_text("# Gone")
+    left = [tmp_path / "docs/reference/gone.md", tmp_path / "docs/reference/answers/gone.json"]
+    left[1].parent.mkdir(parents=True)
+    for one in left:
+        one.write_text("# Gone")
     write_reference(tmp_path)
-    assert not left.exists()
-    assert len(list(left.parent.iterdir())) == len(SPEC_KINDS) + 2
+    assert not any(one.exists() for one in left)
+    assert len(list(left[0].parent.glob("*.md"))) == len(SPEC_KINDS) + 3
 
 
 def test_the_pictures_are_readable_and_show_the_design(built: dict[str, str]) -> None:

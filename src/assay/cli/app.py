@@ -60,6 +60,7 @@ VERBS = {
     "check": Verb("verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
     "doctor": Verb("verbs.declare.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
     "man": Verb("verbs.declare.man", DECLARE, "Write the man pages of all commands."),
+    "schema": Verb("verbs.declare.schema", DECLARE, "Print the JSON Schema of what a command answers in JSON."),
     "plan": Verb("verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
     "show": Verb("verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."),
     "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),

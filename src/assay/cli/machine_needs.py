@@ -33,9 +33,12 @@ class Need:
     """One thing that is needed, and for what. `trouble`: what is wrong with it, "" if it is there."""
 
     name: str
+    """What is needed: a program, an extra, a folder or a secret."""
     used_for: str
+    """For what."""
     trouble: str = ""
     fix: str = ""
+    """What to do; "" if there is nothing to do."""
 
 
 def list_needs(workspace: Workspace) -> Iterator[Need]:

@@ -6,7 +6,7 @@ import getpass
 import json
 import os
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,6 +15,7 @@ from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrd
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.cli.answers.order_answers import OrderInAnswer, OrdersAnswer
     from assay.cli.workspace import Workspace
     from assay.lifecycle.node_state import NodeState
 
@@ -85,7 +86,8 @@ def _combine_refusals(refusals: Sequence[AssayError], others: int) -> AssayError
 
 def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
     if form == "json":
-        typer.echo(json.dumps({"words": [_order_as_json(order, new) for order in orders]}, ensure_ascii=False))
+        answer: OrdersAnswer = {"words": [_order_as_json(order, new) for order in orders]}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     for order in orders:
         repeated = order.entry and order.node not in new
@@ -93,7 +95,7 @@ def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: s
         typer.echo(f"{order.message}{note}")
 
 
-def _order_as_json(order: OperatorOrder, new: Collection[str]) -> dict[str, Any]:
+def _order_as_json(order: OperatorOrder, new: Collection[str]) -> OrderInAnswer:
     entry = order.entry
     recorded = {"id": entry.id, "kind": entry.kind, "at": entry.at, **entry.body} if entry else {}
-    return {"node": order.node, "new": order.node in new, "told": order.message, **recorded}
+    return cast("OrderInAnswer", {"node": order.node, "new": order.node in new, "told": order.message, **recorded})

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from assay.fleet.repository_draft import RepositoryDraft
 from assay.fleet.validation_problems import FleetProblem, ProblemSeverity
@@ -188,6 +189,15 @@ for _code, _title, _why in (
     _register(CheckRule(_code, _title, _why, "error"))
 
 
+class CheckAnswer(TypedDict):
+    """Every mistake in the inventory and the specs."""
+
+    problems: list[FleetProblem]
+    """The problems, in order of file and line."""
+    nodes: int
+    """How many nodes were checked."""
+
+
 @dataclass(frozen=True)
 class CheckReport:
     """All problems of a repository in order of file and line, and how many nodes and specs were checked."""
@@ -201,9 +211,9 @@ class CheckReport:
         """Whether there are no problems except notices, which announce future ones."""
         return all(problem.severity == "notice" for problem in self.problems)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data, as `assay check --format json` prints it."""
-        return {"problems": [problem.as_json() for problem in self.problems], "nodes": self.nodes}
+    def as_json(self) -> CheckAnswer:
+        """Return what `assay check --format json` prints, but for the problems' own form."""
+        return {"problems": self.problems, "nodes": self.nodes}
 
 
 def check_repository(root: Path, now: datetime | None = None, commit: str = "") -> CheckReport:

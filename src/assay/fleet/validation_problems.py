@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from operator import attrgetter
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -21,23 +21,22 @@ ProblemSeverity = Literal["error", "warning", "notice"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class FleetProblem:
-    """A problem at `file`:`line`:`column` (from 1; 0 means the whole file), with its fix.
-
-    `file` is relative to the repository. `code` never changes its meaning; `assay check --explain CODE` explains it. A
-    `notice` announces a problem that will exist soon.
-    """
+    """A problem of a fleet repository, with its place and its fix."""
 
     file: str
+    """The file, relative to the repository."""
     line: int
+    """The line, from 1; 0 for the whole file."""
     column: int
+    """The column, from 1; 0 for the whole line."""
     code: str
+    """The kind of mistake, such as ASY0054. It never changes its meaning: `assay check --explain CODE` explains it."""
     severity: ProblemSeverity
+    """How bad it is. A notice announces a problem that will exist soon."""
     message: str
+    """What is wrong."""
     fix: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return asdict(self)
+    """What to do; "" if there is nothing to add."""
 
     @property
     def where(self) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from assay.fleet.repository_tree import MAX_FILE_BYTES, WorkingFolder
 from assay.fleet.spec_values_read_by_checks import CheckInputs, read_check_inputs
@@ -32,23 +31,28 @@ class CheckDescription:
     """
 
     check: str
+    """The id of the check."""
     says: str
     subject: str
+    """What it judges: node, or a kind of part, or rack, fabric."""
     phases: tuple[str, ...]
+    """The phases that run it."""
     stage: str
+    """Whether its outcomes decide, or are only observed."""
     active: bool
+    """Whether it loads the hardware."""
     report_only: bool
+    """Whether no lifecycle state asks for it: it counts in runs that people start."""
     valid_hours: float | None
+    """The greatest age of the evidence of a pass, in hours; null if only the state that requires it limits the age."""
     fault: str
+    """The fault class that a failure means; "" if none is named."""
     severity: str
+    """How serious that fault is; "" without a fault."""
     follows: Mapping[str, str]
     limits: tuple[str, ...]
     reads: tuple[str, ...]
     fails_on: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return asdict(self)
 
 
 def describe_checks(fleet: Fleet) -> list[CheckDescription]:

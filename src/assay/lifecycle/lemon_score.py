@@ -19,12 +19,16 @@ WITHDRAWN_WAIT = "withdrawn wait"
 
 @dataclass(frozen=True, slots=True)
 class LemonReason:
-    """One event that counts: what, when (ISO 8601 UTC), how many points, and what was behind it."""
+    """One event that counts."""
 
     what: str
+    """What counts."""
     at: str
+    """When: ISO 8601 UTC."""
     weight: float
+    """How many points it counts."""
     because: str
+    """What was behind it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""

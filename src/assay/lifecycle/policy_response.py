@@ -19,9 +19,13 @@ class PolicyResponse:
     """
 
     rule: str
+    """The name of the rule."""
     timing: DecisionTiming
+    """Whether it moves the node at once, when it is idle (pending), or not at all (record)."""
     remedy: str
+    """What is done; "" for nothing besides the move."""
     to: str = ""
+    """The state that the node goes to; "" for a record."""
     at_once: tuple[str, ...] = ()
     when_idle: tuple[str, ...] = ()
 

@@ -53,8 +53,10 @@ class PolicyCostPoint:
     """What a policy costs with one value of a setting. `revision` is "old", "new", or "" for a value in between."""
 
     value: float
+    """The value of the setting."""
     revision: str
     costs: Mapping[str, float]
+    """The costs, by name; the name ends with the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class PolicyCurve:
 
     path: str
     points: tuple[PolicyCostPoint, ...]
+    """What each value costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,15 @@ class PolicyReplayReport:
 
     days: float
     faults: int
+    """How many faults were replayed."""
     nodes: int
+    """On how many nodes they were."""
     old_costs: Mapping[str, float] = field(default_factory=dict)
+    """The costs under the old policy, by name; the name ends with the unit."""
     new_costs: Mapping[str, float] = field(default_factory=dict)
+    """The costs under the new policy, by name."""
     curves: tuple[PolicyCurve, ...] = ()
+    """A curve for each changed number."""
     note: str = ""
 
 
@@ -114,10 +122,15 @@ class ObsoleteWarning:
     """An open warning of trends that says nothing more once a limit has changed, and why."""
 
     warning: str
+    """The id of the warning."""
     node: str
+    """Its node."""
     place: str
+    """The part."""
     name: str
+    """The measurement."""
     reason: str
+    """Why it says nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +142,23 @@ class LimitTrial:
     """
 
     limit: str
+    """The limit."""
     specs: tuple[str, ...]
+    """The specs that have it."""
     check: str
+    """The check that compares with it."""
     measurement: str
+    """The measurement."""
     unit: str
+    """The unit of both values."""
     side: LimitSide
+    """Whether values must be at least, at most or equal to it."""
     old_value: float
+    """The old value."""
     new_value: float | None
     old: LimitRecord | None
+    """What the old value shows; null if it is in another unit than what was measured."""
     new: LimitRecord | None
+    """What the new value shows; null if there is none, or it is in another unit."""
     obsolete: tuple[ObsoleteWarning, ...] = ()
+    """The open warnings that say nothing more after the change."""

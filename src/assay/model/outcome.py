@@ -34,20 +34,28 @@ class Measurement:
     """A number that a check compared with a limit. `source` is the file and line of the limit."""
 
     name: str
+    """What was measured."""
     value: float
+    """The measured value, in `unit`."""
     unit: str = ""
+    """The unit of value and limits; "" for a count or a ratio."""
     at_least: float | None = None
+    """The lower limit; null for none."""
     at_most: float | None = None
+    """The upper limit; null for none."""
     source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureArtefact:
-    """A file stored with a failure: its name, the SHA-256 of its content, and its size in bytes."""
+    """A file stored with a failure."""
 
     name: str
+    """The name of the file."""
     digest: str
+    """The SHA-256 of its content."""
     bytes: int
+    """Its size in bytes."""
 
 
 @quick_record(frozen=True, slots=True)
@@ -191,16 +199,24 @@ class CheckStandings:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """One run of the suites: the phases and nodes selected, the revision of specs and suites, and who started it."""
+    """One run of the suites."""
 
     id: str
+    """The id of the run."""
     at: str
+    """When it began: ISO 8601 UTC."""
     phases: tuple[str, ...] = ()
+    """The phases that were asked for; none if all were."""
     nodes: tuple[str, ...] = ()
+    """The nodes that were asked for; none if all were."""
     spec_commit: str = ""
+    """The commit of specs and suites; "" without one."""
     dirty: bool = False
+    """Whether files differed from that commit."""
     suite_hash: str = ""
+    """The digest of the suites."""
     who: str = ""
+    """Who started it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -20,14 +20,20 @@ MEDIA_TYPES: dict[PhotoType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TicketPlace:
-    """Where a technician must go. `port` and `label` are as printed on the hardware; `u` counts from the bottom."""
+    """Where a technician must go. What is not known is "" or 0."""
 
     device: str
+    """The node, switch or other device."""
     site: str = ""
+    """The building or room."""
     rack: str = ""
+    """The rack."""
     u: int = 0
+    """The place in the rack, in rack units from the bottom."""
     port: str = ""
+    """The port, as printed on the hardware."""
     label: str = ""
+    """The label, as printed on the cable or the hardware."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +73,26 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class TicketEvent:
-    """One line of a ticket's history. `what` is opened, updated, done, closed or reopened; `why` gives the reason."""
+    """One line of a ticket's history."""
 
     at: str
+    """When: ISO 8601 UTC."""
     what: str
+    """What happened: opened, updated, done, closed or reopened."""
     why: str = ""
+    """Why; "" if nothing says it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """A technician's word that the work is done: when (ISO 8601 UTC), who, and a note."""
+    """A technician's word that the work is done."""
 
     at: str
+    """When: ISO 8601 UTC."""
     who: str
+    """Who said it."""
     note: str
+    """What was done, in that person's words."""
 
 
 @dataclass(frozen=True, slots=True)

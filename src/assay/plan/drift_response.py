@@ -32,13 +32,18 @@ class DriftResponse:
     """
 
     nodes: tuple[str, ...]
+    """The nodes."""
     state: str
+    """The state that they are in."""
     what: DriftResponseKind
     fault: str = ""
     checks: tuple[str, ...] = ()
+    """The checks that see the difference."""
     answer: PolicyResponse | None = None
+    """What the policy answers; null if it is not asked."""
     to: str = ""
     rule: str = ""
+    """The rule of the policy, as file and line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,13 @@ class NodeChange:
     """One changed field of some nodes. Secrets and lists are named, but their values are not shown."""
 
     what: str
+    """The field."""
     old: str
+    """Its value before; a secret or a list is not shown."""
     new: str
+    """Its value after; a secret or a list is not shown."""
     nodes: tuple[str, ...]
+    """The nodes in which it changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,10 @@ class CountingChange:
 
     what: str
     why: str
+    """The reason."""
     counts: bool
     nodes: tuple[str, ...]
+    """The nodes on which its last outcomes fail."""
 
 
 def find_affected_checks(before: FleetRevision, after: FleetRevision) -> set[str]:

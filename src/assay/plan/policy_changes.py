@@ -37,9 +37,13 @@ class SettingDifference:
     """One changed setting, by its dotted path; "" if it did not exist before, or does not exist after."""
 
     path: str
+    """The setting, by its dotted path."""
     old: str
+    """Its value before; "" if it did not exist."""
     new: str
+    """Its value after; "" if it does not exist any more."""
     line: str
+    """The file and line."""
 
 
 def compare_responses(before: FleetRevision, after: FleetRevision) -> tuple[ResponseChange, ...]:

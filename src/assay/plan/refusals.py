@@ -26,8 +26,11 @@ class PlanRefusal:
     """The limit by its path in the policy, its file and line, and why it would be broken."""
 
     limit: str
+    """The limit, by its path in the policy."""
     where: str
+    """Its file and line."""
     why: str
+    """Why it would be broken."""
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,11 @@ class StayEstimate:
     """The estimated stay in one state. `sources` name the origin of the number."""
 
     state: str
+    """The state."""
     hours: float
+    """How many hours the stay takes."""
     basis: EstimateBasis
+    """What the number rests on."""
     sources: tuple[str, ...]
 
 

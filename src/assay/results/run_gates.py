@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -33,17 +35,29 @@ class GateResult:
     """
 
     gates: str
+    """The document of the kind Gates that has the bound."""
     pool: str
     what: GateKind
+    """What is bounded: passes (success), errors (unknown), new failures, or whether the run is reliable."""
     bound: float
     seen: float | None
     holds: bool
+    """Whether the bound is kept."""
     source: str
     says: str
 
-    def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return asdict(self)
+
+class GateAnswer(TypedDict):
+    """Whether a run meets the fleet's gates."""
+
+    run: str
+    """The id of the run."""
+    before: str
+    """The run whose failures are not new; "" if there is none."""
+    holds: bool
+    """Whether every bound is kept; else the exit code is 1."""
+    bounds: list[GateResult]
+    """The bounds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,12 @@ def _make_group(row: tuple[Any, ...]) -> FailureGroup:
     )
 
 
-VERDICT_PHRASES = {"pass": "passed", "fail": "failed", "error": "could not be judged", "skip": "skipped"}
+VERDICT_PHRASES: dict[CheckVerdict, str] = {
+    "pass": "passed",
+    "fail": "failed",
+    "error": "could not be judged",
+    "skip": "skipped",
+}
 _UNFINISHED = "it has not ended; if it was killed, resume it: assay validate --resume {}"
 BAD_CODES = tuple(VERDICTS.index(verdict) for verdict in ("fail", "error"))
 _NOT_EXCUSED = deciding_condition("o")

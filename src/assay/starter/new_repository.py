@@ -38,9 +38,12 @@ SHARED_PATHS = (
 )
 """Paths that are copied from the example unchanged. The wheel contains them (`carries` in pyproject.toml)."""
 
-EXCLUDED_PATHS = ("specs/fabrics", "specs/schemas", "docs/design.md", "docs/loop.svg", "docs/report.png")
-"""The example's cables belong to its own nodes. This version of assay writes the schemas. Pages on assay's own design
-stay out."""
+EXCLUDED_PATHS = (
+    *("specs/fabrics", "specs/schemas", "docs/reference/answers", "docs/reference/answers.md"),
+    *("docs/design.md", "docs/loop.svg", "docs/report.png"),
+)
+"""The example's cables belong to its own nodes. This version of assay writes the schemas of specs, and prints those of
+answers. Pages on assay's own design stay out."""
 
 CI_PATHS = {"github": ".github", "gitlab": ".gitlab-ci.yml"}
 """What each forge reads. `both` copies the paths of all."""

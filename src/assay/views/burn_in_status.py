@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
+
+from typing_extensions import TypedDict
 
 from assay.model.text_lists import fold_names
 
@@ -12,8 +14,58 @@ if TYPE_CHECKING:
     from assay.lifecycle.node_state import NodeState
 
 
-def burn_in_as_json(state: NodeState) -> dict[str, Any] | None:
-    """Return the last burn-in of a node, None if it had none. Hours are hours of load; times are ISO 8601 UTC."""
+class BurnInCoverage(TypedDict):
+    """How long one kind of load ran on one part."""
+
+    part: str
+    """The part of the node, such as gpu3."""
+    serial: str
+    """The serial number of the part; "" if it is not known."""
+    load: str
+    """The kind of load."""
+    hours: float
+    """How many hours it ran there with results. What loads the whole node counts for each of its DIMMs or GPUs."""
+
+
+class BurnInStatus(TypedDict):
+    """The last burn-in of a node. Hours are hours of load; times are ISO 8601 with the offset of UTC."""
+
+    id: str
+    """The id of the burn-in."""
+    spec: str
+    """The BurnIn spec that it goes by."""
+    of_this_stay: bool
+    """Whether it belongs to the node's present stay in its state; false for an earlier one."""
+    outcome: Literal["running", "done", "failed", "incomplete", "stopped", "none"]
+    """How it ended."""
+    reason: str
+    """Why it ended so; "" if there is nothing to say, and while it runs."""
+    started: str
+    """When it started."""
+    at: str
+    """When its progress was last read."""
+    hours: float
+    """How many hours of load are done."""
+    planned_hours: float
+    """How many hours of load are planned, with `held_hours`."""
+    held_hours: float
+    """How many hours were added because something drifts."""
+    phase: str
+    """The phase that runs now, or ran last; "" before the first."""
+    ends_about: str | None
+    """When it will end, as far as can be told; null if it does not run."""
+    reboots: int
+    """How often the node started again meanwhile."""
+    drifts: list[str]
+    """What drifts under load, one text each."""
+    gflops: dict[str, float]
+    """The computing rate in Gflop/s, by GPU."""
+    coverage: list[BurnInCoverage]
+    """How long which load ran on which part."""
+
+
+def burn_in_as_json(state: NodeState) -> BurnInStatus | None:
+    """Return the last burn-in of a node, None if it had none."""
     record = state.burn_in
     if record is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.model.specs.messages.nvlink_codes import decode_nvlink_xid
@@ -26,7 +26,7 @@ def add_code_meanings(catalog: FaultCatalog | None, items: Iterable[JsonObject])
             item["sub_code"] = str(code) if code and code.info is not None else ""
 
 
-def format_code_meaning(item: JsonObject) -> str:
+def format_code_meaning(item: Mapping[str, Any]) -> str:
     """Return the meaning in one line, "" if there is none. A sub-code that the item's text has is not repeated."""
     if not item.get("meaning"):
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from assay.controller.cache.unknown_jobs import read_unknown_jobs
 from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
@@ -17,23 +17,26 @@ from assay.views.node.node_explanation import (
     describe_requirements,
 )
 from assay.views.node.node_rollout import find_node_rollout, node_rollout_as_json
-from assay.views.node.node_status import node_status_as_json
+from assay.views.node.node_status import NodeStatus, node_status_as_json
 from assay.views.node.node_sync import find_node_sync, node_sync_as_json
 from assay.views.record_source import RecordSource
 
+if TYPE_CHECKING:
+    from assay.views.node.explanation_answer import ExplainAnswer
 
-def describe_node_status(source: RecordSource, state: NodeState) -> dict[str, Any]:
+
+def describe_node_status(source: RecordSource, state: NodeState) -> NodeStatus:
     """Return a node's status, with the parts in it that were returned before, and since when its jobs are unknown."""
     assets = source.ledger_for_reading.entries(state.node, ASSET_ENTRY_KINDS)
     returned = [describe_returned_part(part) for part in find_returned_parts(assets)]
     return node_status_as_json(state, returned, read_unknown_jobs(source.data_dir).get(state.node))
 
 
-def explain_node(source: RecordSource, state: NodeState, last: int) -> dict[str, Any]:
+def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAnswer:
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
     chain, requirements, news = explain_decisions(source, state, last)
     rollout, sync = find_node_rollout(source, state.node), find_node_sync(source, state)
-    return {
+    told = {
         **describe_node_status(source, state),
         "chain": chain,
         **requirements,
@@ -42,6 +45,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> dict[str,
         "lemon": describe_lemon_score(source, state),
         "sync": sync and {**node_sync_as_json(sync), "remedies": list(sync.remedies)},
     }
+    return cast("ExplainAnswer", told)
 
 
 def explain_decisions(

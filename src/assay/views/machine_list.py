@@ -39,15 +39,16 @@ PROPOSE = "assay discover --propose"
 
 @dataclass(frozen=True, slots=True)
 class ListedMachine(MachineMatch):
-    """A machine that was seen, and what to do.
-
-    `recorded_at`, `source`: when its last news was recorded, and from where. `command`: what to type, "" for nothing.
-    """
+    """A machine that was seen, and what to do."""
 
     recorded_at: str = ""
+    """When its last news was recorded: ISO 8601 with the offset of UTC."""
     source: str = ""
+    """Where that news came from."""
     todo: str = ""
+    """What to do; "" for nothing."""
     command: str = ""
+    """What to type; "" for nothing."""
 
     def describe(self) -> str:
         """Return what it says of itself, in a line."""
@@ -68,22 +69,27 @@ class UnseenMachine:
     """A machine of a delivery that nobody has seen yet."""
 
     node: str
+    """The node that it shall be."""
     serial: str
+    """Its serial number."""
     rack: str
+    """The rack that it shall stand in."""
     u: int
+    """Its place in the rack, in rack units."""
     delivery: str
+    """The delivery that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineList:
-    """The machines, those that people should look at first; and those that are expected and were not seen.
-
-    `factory_logins`: nodes whose BMCs may still have the login with which they were shipped.
-    """
+    """The machines that were seen, and those that are expected and were not seen."""
 
     machines: list[ListedMachine]
+    """The machines that were seen, those first that people should look at."""
     not_seen: list[UnseenMachine]
+    """The machines that are expected and were not seen."""
     factory_logins: list[str]
+    """The nodes whose BMCs may still have the login with which they were shipped."""
 
 
 def build_machine_list(fleet: Fleet, sightings: Sequence[Sighting], ledger: Ledger) -> MachineList:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
 
 from assay.model.text_lists import format_count, format_list
 from assay.model.timestamps import format_ago
@@ -13,9 +14,33 @@ if TYPE_CHECKING:
     from assay.lifecycle.decisions.held_answers import OpenBreaker
 
 
-def breaker_as_json(one: OpenBreaker) -> dict[str, Any]:
+class BreakerStatus(TypedDict):
+    """A circuit breaker that holds nodes back."""
+
+    pool: str
+    """The pool whose breaker it is."""
+    reason: str
+    """Why it is open."""
+    since: str
+    """Since when it holds nodes back: ISO 8601 with the offset of UTC."""
+    nodes: list[str]
+    """The nodes whose repair it holds back."""
+    cordoned: list[str]
+    """Those of them that are cordoned meanwhile, so that no new job starts there."""
+    clear: str
+    """The command that clears it."""
+
+
+def breaker_as_json(one: OpenBreaker) -> BreakerStatus:
     """Return a breaker as the object that `assay breaker` and `assay status` print."""
-    return {**asdict(one), "clear": one.clear_command}
+    return {
+        "pool": one.pool,
+        "reason": one.reason,
+        "since": one.since,
+        "nodes": list(one.nodes),
+        "cordoned": list(one.cordoned),
+        "clear": one.clear_command,
+    }
 
 
 def format_breaker(one: OpenBreaker, now: datetime) -> str:

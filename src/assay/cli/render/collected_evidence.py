@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from assay.cli.answers.evidence_answers import CollectedNode
     from assay.model.evidence import EvidenceDocument
     from assay.model.fleet import Fleet
     from assay.model.reading import EvidenceReading
@@ -22,7 +23,7 @@ class CollectionReport:
     """The answer about one node, as a line and as JSON data, without the evidence itself."""
 
     line: str
-    json_data: dict[str, Any]
+    json_data: CollectedNode
     has_silent_channel: bool
     has_answer: bool
 
@@ -138,7 +139,7 @@ def _format_reading(reading: EvidenceReading) -> str:
     return str(reading.value) if reading.kind == "value" else f"{reading.kind}: {reading.reason}"
 
 
-def _collection_as_json(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> dict[str, Any]:
+def _collection_as_json(fleet: Fleet, evidence: EvidenceDocument, digest: str) -> CollectedNode:
     from assay.model.reading import parse_reading
     from assay.observe.unanswered_channels import iterate_leaves
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.model.timestamps import format_minute, format_second
@@ -22,7 +22,7 @@ _RECORD_TEXTS = {
 }
 
 
-def build_explanation_tree(status: dict[str, Any], chain: list[dict[str, Any]], notes: Iterable[str]) -> Tree:
+def build_explanation_tree(status: Mapping[str, Any], chain: Iterable[Mapping[str, Any]], notes: Iterable[str]) -> Tree:
     """Return the answer as a tree: who holds the node, what it waits for, and its decisions with their causes."""
     from rich.tree import Tree
 
@@ -50,7 +50,7 @@ def build_explanation_tree(status: dict[str, Any], chain: list[dict[str, Any]], 
     return tree
 
 
-def _format_headline(decision: dict[str, Any]) -> str:
+def _format_headline(decision: Mapping[str, Any]) -> str:
     at = format_second(decision["at"])
     if decision["timing"] == "record":
         if decision["remedy"] == "wait":
@@ -62,7 +62,7 @@ def _format_headline(decision: dict[str, Any]) -> str:
     return f"{at}  {arrow}{' when idle' if decision['timing'] == 'pending' else ''}"
 
 
-def _add_causes(branch: Tree, decision: dict[str, Any]) -> None:
+def _add_causes(branch: Tree, decision: Mapping[str, Any]) -> None:
     from assay.cli.render.markup import escape
 
     for cause in decision["because"]:
@@ -80,7 +80,7 @@ def _add_causes(branch: Tree, decision: dict[str, Any]) -> None:
         branch.add(f"[dim]effect[/] {effect['action']} [{colour}]{text}[/] {format_second(effect['at'])}{reason}")
 
 
-def add_lemon_branch(tree: Tree, lemon: dict[str, Any] | None) -> None:
+def add_lemon_branch(tree: Tree, lemon: Mapping[str, Any] | None) -> None:
     """Add the answer of `describe_lemon_score` to a tree: nothing for a node without points."""
     from assay.cli.render.markup import escape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from assay.ledger.copies.archive_comparison import CheckedArchive
 from assay.ledger.errors import BROKEN_LEDGER_FIX
@@ -12,6 +12,16 @@ from assay.ledger.seals.seal import HASH_OF_NOTHING, LedgerSeal
 from assay.ledger.seals.seal_comparison import AnchorReport, count_unproven, format_contradictions, format_extent
 from assay.ledger.seals.sealing import SealedAnchor
 from assay.model.text_lists import format_count
+
+if TYPE_CHECKING:
+    from assay.cli.answers.ledger_answers import (
+        AnchorProof,
+        ArchiveCheck,
+        LedgerSealAnswer,
+        LedgerVerifyAnswer,
+        ProvenSeal,
+        SealedIn,
+    )
 
 UNANCHORED = "nothing outside of the ledger proves it; to change that: assay ledger seal --anchor ANCHOR"
 OLD_SEAL = "this seal of an older assay covers the entries only, no runs and no outcomes: keep the new one"
@@ -40,7 +50,7 @@ class LedgerVerification:
         """What shows that the ledger was altered, and the anchors that cannot be read."""
         return [*self.contradictions, *(report.unreadable for report in self.anchors if report.unreadable)]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LedgerVerifyAnswer:
         """Return it as JSON data."""
         entry, run = self.ends.entry, self.ends.run
         assert run
@@ -50,7 +60,7 @@ class LedgerVerification:
             "entry": {"count": entry.seq, "hash": _hash_of(entry.hash)},
             "run": {"count": run.seq, "hash": _hash_of(run.hash)},
             "seal": str(self.ends),
-            "archives": [one._asdict() for one in self.archives],
+            "archives": [_archive_as_json(one) for one in self.archives],
             "anchors": [_report_as_json(report, self.ends) for report in self.anchors],
         }
 
@@ -117,19 +127,25 @@ def format_sealing(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends
     return "\n".join([f"the seal of the ledger is {ends}", *map(_indent, [*done, *pushed, *failed])])
 
 
-def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> dict[str, Any]:
+def format_sealing_json(problems: Sequence[str], sealed: Sequence[SealedAnchor], ends: LedgerSeal) -> LedgerSealAnswer:
     """Return it as JSON data."""
-    anchors = [{"anchor": one.anchor, "sealed": not one.refusal, "refusal": one.refusal} for one in sealed]
+    anchors: list[SealedIn] = [
+        {"anchor": one.anchor, "sealed": not one.refusal, "refusal": one.refusal} for one in sealed
+    ]
     return {"seal": str(ends), "problems": list(problems), "anchors": anchors}
 
 
-def _report_as_json(report: AnchorReport, ends: LedgerSeal) -> dict[str, Any]:
+def _archive_as_json(one: CheckedArchive) -> ArchiveCheck:
+    return {"file": one.file, "entries": one.entries, "is_here": one.is_here, "problems": list(one.problems)}
+
+
+def _report_as_json(report: AnchorReport, ends: LedgerSeal) -> AnchorProof:
     proven = report.proven
     entries, runs = count_unproven(proven.seal, ends) if proven else (ends.entry.seq, ends.run.seq if ends.run else 0)
     return {
         "anchor": report.anchor,
         "seals": report.seals,
-        "proven": {**proven.to_body(), "anchor": report.anchor} if proven else None,
+        "proven": cast("ProvenSeal", {**proven.to_body(), "anchor": report.anchor}) if proven else None,
         "after": {"entry": entries, "run": runs},
         "problems": [*report.contradictions, *([report.unreadable] if report.unreadable else [])],
     }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -32,6 +32,13 @@ from assay.results.history.parquet_files import history_folder
 from assay.results.outcome_lines import SUBJECT_WIDTH, shorten_check, verdict_word
 
 if TYPE_CHECKING:
+    from assay.cli.answers.history_answers import (
+        NodeMeasurementsAnswer,
+        NodeOutcomesAnswer,
+        PoolDay,
+        PoolRatesAnswer,
+        UsualMeasurement,
+    )
     from assay.cli.workspace import Workspace
 
 COLOURS = {"fail": "red", "error": "yellow", "pass": "green"}
@@ -47,8 +54,17 @@ def show_node_outcomes(workspace: Workspace, node: str, days: int, check: str, f
         turns = query_turns(history, query, days=days)
         flaky = query_flaky_checks(history, query, days=days)
     if form == "json":
-        document = {"node": node, "days": days, **asdict(extent)}
-        _print_json({**document, "turns": [*map(asdict, turns)], "flapping": [*map(asdict, flaky)]})
+        outcomes: NodeOutcomesAnswer = {
+            "node": node,
+            "days": days,
+            "runs": extent.runs,
+            "outcomes": extent.outcomes,
+            "first": extent.first,
+            "last": extent.last,
+            "turns": turns,
+            "flapping": flaky,
+        }
+        _print_json(outcomes)
         return
     if not extent.runs:
         _report_nothing_judged(workspace, node, days, check)
@@ -65,8 +81,12 @@ def show_node_measurements(workspace: Workspace, node: str, days: int, check: st
     with _open_history(workspace) as history:
         found = query_noise(history, OutcomeQuery(nodes=[node], pattern=check), days=days)
     if form == "json":
-        measurements = [{**asdict(measurement), "times": measurement.times} for measurement in found]
-        _print_json({"node": node, "days": days, "measurements": measurements})
+        measurements: NodeMeasurementsAnswer = {
+            "node": node,
+            "days": days,
+            "measurements": [_measurement_as_json(one) for one in found],
+        }
+        _print_json(measurements)
         return
     if not found:
         _report_nothing_judged(workspace, node, days, check)
@@ -80,8 +100,8 @@ def show_pool_rates(workspace: Workspace, days: int, check: str, form: str) -> N
     with _open_history(workspace) as history:
         rates, flaky = query_pool_rates(history, query, days=days), query_flaky_checks(history, query, days=days)
     if form == "json":
-        pools = [{**asdict(rate), "day": str(rate.day), "success": rate.success} for rate in rates]
-        _print_json({"days": days, "pools": pools, "flapping": [*map(asdict, flaky)]})
+        answer: PoolRatesAnswer = {"days": days, "pools": [_rate_as_json(rate) for rate in rates], "flapping": flaky}
+        _print_json(answer)
         return
     if not rates:
         typer.echo(f"nothing was judged in the last {format_count(days, 'day')}{_check_suffix(check)}")
@@ -96,8 +116,16 @@ def _open_history(workspace: Workspace) -> OutcomeHistory:
     return OutcomeHistory(history_folder(workspace.reports_dir), workspace.clock.now(), tell)
 
 
-def _print_json(document: dict[str, object]) -> None:
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+def _print_json(document: Mapping[str, object]) -> None:
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=False, default=asdict))
+
+
+def _measurement_as_json(one: MeasurementNoise) -> UsualMeasurement:
+    return cast("UsualMeasurement", {**asdict(one), "times": one.times})
+
+
+def _rate_as_json(rate: PoolDayRate) -> PoolDay:
+    return cast("PoolDay", {**asdict(rate), "day": str(rate.day), "success": rate.success})
 
 
 def _print_block(lines: Iterator[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -18,6 +18,9 @@ from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, Move
 from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_minute, format_second, parse_time
+
+if TYPE_CHECKING:
+    from assay.cli.answers.history_answers import PartHistoryAnswer, PlaceOfPart
 
 PART_ENTRY_KINDS = (FaultEntry.kind, FaultClearedEntry.kind, PartReturnedEntry.kind)
 NODE_ENTRY_KINDS = (
@@ -38,7 +41,8 @@ def show_part_history(workspace: Workspace, serial: str, form: str) -> None:
     for stay in stays:
         stay["happened"] = _list_events(workspace, stay, serial)
     if form == "json":
-        typer.echo(json.dumps({"serial": serial, "stays": stays}, indent=1, ensure_ascii=False))
+        answer: PartHistoryAnswer = {"serial": serial, "stays": [cast("PlaceOfPart", stay) for stay in stays]}
+        typer.echo(json.dumps(answer, indent=1, ensure_ascii=False))
         return
     for stay in stays:
         until = f"until {format_minute(stay['until'])}" if stay["until"] else "until today"

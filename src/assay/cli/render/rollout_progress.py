@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.lifecycle.rollouts.node_progress import PROGRESS_KINDS
 from assay.lifecycle.rollouts.rollout_history import Rollout
@@ -19,6 +18,13 @@ from assay.model.timestamps import format_ago
 from assay.views.listings.rollouts import summarize_rollout
 
 if TYPE_CHECKING:
+    from assay.cli.answers.rollout_answers import (
+        ComingWave,
+        RolloutNode,
+        RolloutProgress,
+        RolloutShowAnswer,
+        UncomparedCommit,
+    )
     from assay.controller.rollouts.rollout_report import RolloutReport
 
 BAR_WIDTH = 30
@@ -26,16 +32,11 @@ NODES_SHOWN = 12
 """So many nodes of each kind of progress have a line of their own."""
 
 
-def rollout_as_json(one: Rollout) -> dict[str, Any]:
-    """Return a rollout as the object that `assay rollout --format json` prints."""
-    return asdict(summarize_rollout(one))
-
-
-def report_as_json(report: RolloutReport) -> dict[str, Any]:
+def report_as_json(report: RolloutReport) -> RolloutShowAnswer:
     """Return a report as the object that `assay rollout show --format json` prints."""
     rollout, step = report.rollout, report.step
     progress = {one.node: one for one in step.progress} if step else {}
-    nodes = [
+    nodes: list[RolloutNode] = [
         {
             "node": name,
             "progress": progress[name].kind if name in progress else "proven" if member.proof else "",
@@ -46,13 +47,19 @@ def report_as_json(report: RolloutReport) -> dict[str, Any]:
         }
         for name, member in rollout.members.items()
     ]
-    waves = [{"number": one.number + 1, "canary": one.canary, "nodes": list(one.nodes)} for one in report.waves]
+    waves: list[ComingWave] = [
+        {"number": one.number + 1, "canary": one.canary, "nodes": list(one.nodes)} for one in report.waves
+    ]
     waits_for = step.waits_for if step else ""
-    shown = {**rollout_as_json(rollout), "waits_for": waits_for, "hours_left": report.hours_left}
+    shown: RolloutProgress = {
+        **summarize_rollout(rollout),
+        "waits_for": waits_for,
+        "hours_left": report.hours_left,
+    }
     return {"rollout": shown, "nodes": nodes, "waves": waves}
 
 
-def uncompared_as_json(adopted: LedgerEntry) -> dict[str, Any]:
+def uncompared_as_json(adopted: LedgerEntry) -> UncomparedCommit:
     """Return a commit that was adopted without a rollout, because it could not be compared with the one before."""
     body = CommitAdoptedEntry.read(adopted)
     return {"commit": body.commit, "base": body.base, "at": adopted.at, "reason": body.uncompared}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.lifecycle.sync.sync_report import (
     SYNC_STATES,
@@ -20,6 +20,9 @@ from assay.model.texts.csv_rows import format_csv
 from assay.model.timestamps import format_ago, format_minute
 from assay.views.node.node_sync import STATE_WORDS, format_difference, node_sync_as_json
 
+if TYPE_CHECKING:
+    from assay.cli.answers.sync_answers import SyncAnswer
+
 SHOWN_NAMES = 12
 """So many names and ranges of nodes are shown in one line."""
 SHOWN_DIGITS = 10
@@ -27,11 +30,20 @@ SHOWN_DIGITS = 10
 _PART = re.compile(r"([a-z]+(?:_[a-z]+)?\d+) (.+)")
 
 
-def sync_as_json(report: SyncReport) -> dict[str, Any]:
+def sync_as_json(report: SyncReport) -> SyncAnswer:
     """Return a report as plain JSON data. An unknown time is null."""
     return {
         "pools": [
-            {"pool": pool.pool, "nodes": pool.nodes, **pool.counts, "revision": report.revision}
+            {
+                "pool": pool.pool,
+                "nodes": pool.nodes,
+                "in_sync": pool.counts["in_sync"],
+                "rolling": pool.counts["rolling"],
+                "drifted": pool.counts["drifted"],
+                "held": pool.counts["held"],
+                "unknown": pool.counts["unknown"],
+                "revision": report.revision,
+            }
             for pool in report.pools
         ],
         "nodes": [node_sync_as_json(node) for node in report.nodes],
@@ -40,9 +52,11 @@ def sync_as_json(report: SyncReport) -> dict[str, Any]:
 
 def format_sync_csv(report: SyncReport) -> Iterator[str]:
     """Yield a line for each difference, and for each node that has none."""
-    nodes = map(node_sync_as_json, report.nodes)
-    items = ({**node, **item} for node in nodes for item in node["items"] or [{}])
-    yield from format_csv(("node", "state", *DriftItem._fields), items)
+    nodes = [node_sync_as_json(node) for node in report.nodes]
+    rows: list[Mapping[str, object]] = []
+    for node in nodes:
+        rows += [{**node, **item} for item in node["items"]] or [node]
+    yield from format_csv(("node", "state", *DriftItem._fields), rows)
 
 
 def format_sync(report: SyncReport, now: datetime) -> Iterator[str]:

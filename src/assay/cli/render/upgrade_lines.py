@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.model.text_lists import format_count
 from assay.starter.upgrade_plan import DELETED, FileChange, Status, UpgradePlan
+
+if TYPE_CHECKING:
+    from assay.cli.answers.declaration_answers import UpgradeAnswer, UpgradedFile
 
 ORDER: tuple[Status, ...] = ("updated", "new", "removed", "merged", "kept", "conflict")
 """What needs a person comes last, next to the prompt."""
@@ -23,14 +26,20 @@ def format_upgrade(plan: UpgradePlan) -> list[str]:
     return [*lines, f"assay {plan.before.version} → {plan.version}: {told or 'no files'}"]
 
 
-def format_upgrade_json(plan: UpgradePlan, is_applied: bool, uncommitted: Sequence[str]) -> dict[str, Any]:
+def format_upgrade_json(plan: UpgradePlan, is_applied: bool, uncommitted: Sequence[str]) -> UpgradeAnswer:
     """Return the same for machines, with every file."""
-    files = [
+    files: list[UpgradedFile] = [
         {"path": change.path, "status": change.status, "reason": change.reason, "moved_from": change.old_path}
         for change in plan.changes
     ]
-    versions = {"from": plan.before.version, "to": plan.version}
-    return {**versions, "applied": is_applied, "finished": False, "uncommitted": [*uncommitted], "files": files}
+    return {
+        "from": plan.before.version,
+        "to": plan.version,
+        "applied": is_applied,
+        "finished": False,
+        "uncommitted": [*uncommitted],
+        "files": files,
+    }
 
 
 def _format_status(status: Status, changes: Sequence[FileChange]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -19,7 +19,10 @@ from assay.model.texts.csv_rows import format_csv
 from assay.model.timestamps import format_ago
 
 if TYPE_CHECKING:
+    from assay.cli.answers.status_answers import UnknownNode, UnknownNodeAnswer, UnknownNodesAnswer
+    from assay.cli.answers.ticket_answers import UnknownTicketsAnswer
     from assay.cli.workspace import Workspace
+    from assay.views.customer.customer_answer import UnknownForCustomerAnswer
 
 UNKNOWN = "unknown"
 
@@ -34,8 +37,9 @@ def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: st
         _require_declared(node, known, error)
     shown = [known[node]] if node else list(known.values())
     if form == "json":
-        answer = shown[0] if node else {"nodes": shown}
-        typer.echo(json.dumps({**answer, "problem": str(error)}, indent=1, ensure_ascii=False))
+        one: UnknownNodeAnswer | UnknownNodesAnswer
+        one = {**shown[0], "problem": str(error)} if node else {"nodes": shown, "problem": str(error)}
+        typer.echo(json.dumps(one, indent=1, ensure_ascii=False))
     elif form == "csv":
         typer.echo("\n".join(format_csv(("node", "pool", "state"), shown)))
     else:
@@ -51,8 +55,16 @@ def show_customer_without_ledger(workspace: Workspace, error: LedgerError, form:
     _require_declared(node, _describe_nodes(workspace, error), error)
     text = "The state of the node is not known at present: its records cannot be read."
     if form == "json":
-        unknown = {"in_service": None, "since": None, "happened": text, "means": None, "doing": None, "back": None}
-        typer.echo(json.dumps({"node": node, **unknown}, indent=1, ensure_ascii=False))
+        unknown: UnknownForCustomerAnswer = {
+            "node": node,
+            "in_service": None,
+            "since": None,
+            "happened": text,
+            "means": None,
+            "doing": None,
+            "back": None,
+        }
+        typer.echo(json.dumps(unknown, indent=1, ensure_ascii=False))
     else:
         typer.echo(f"{node}\n\n{text}")
     raise error
@@ -63,14 +75,15 @@ def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: 
     files = sorted((workspace.data_dir / "tickets").glob("*.md"))
     titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
     if form == "json":
-        typer.echo(json.dumps({"tickets": None, "files": titles, "problem": str(error)}, ensure_ascii=False))
+        answer: UnknownTicketsAnswer = {"tickets": None, "files": titles, "problem": str(error)}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
     elif form == "text":
         lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]
         typer.echo("\n".join(["The open tickets are unknown. Files of tickets, open or closed:", *(lines or ["none"])]))
     raise error
 
 
-def _describe_nodes(workspace: Workspace, error: LedgerError) -> dict[str, dict[str, Any]]:
+def _describe_nodes(workspace: Workspace, error: LedgerError) -> dict[str, UnknownNode]:
     """Return what is known of each declared node. Raises AssayError if the fleet cannot be read either."""
     from assay.observe.evidence_store import EvidenceStore
 
@@ -101,7 +114,7 @@ def _format_time(at_s: float) -> str | None:
     return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds") if at_s else None
 
 
-def _format_nodes(shown: Sequence[dict[str, Any]], now: datetime) -> Iterator[str]:
+def _format_nodes(shown: Sequence[UnknownNode], now: datetime) -> Iterator[str]:
     yield "The states of the nodes are unknown. From the inventory and the evidence store:"
     for one in shown:
         seen = f"observed {format_ago(one['observed'], now)}" if one["observed"] else "never observed from here"

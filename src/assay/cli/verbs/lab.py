@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError, require_extra
 
 if TYPE_CHECKING:
+    from assay.cli.answers.evidence_answers import LabNode, LabStatusAnswer
     from assay.lab.world import LabWorld
 
 A_YEAR_HOURS = 365 * 24
@@ -76,7 +77,8 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     pid = find_lab_pid(world)
     nodes = [_node_as_json(world, name) for name in world.nodes()]
     if form == "json":
-        _print_line(json.dumps({"up": bool(pid), "pid": pid, "parts": _describe_parts(world), "nodes": nodes}))
+        answer: LabStatusAnswer = {"up": bool(pid), "pid": pid, "parts": _describe_parts(world), "nodes": nodes}
+        _print_line(json.dumps(answer))
     else:
         _print_line(f"the lab is {'up' if pid else 'down'}. {_describe_parts(world)}")
         for node in nodes:
@@ -157,10 +159,15 @@ def tour(
     raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve()), scenario) else 1)
 
 
-def _node_as_json(world: LabWorld, name: str) -> dict[str, Any]:
+def _node_as_json(world: LabWorld, name: str) -> LabNode:
     state = world.load(name)
-    counts = {"boots": state["boot"]["count"], "flashes": len(state["flashes"])}
-    return {"node": name, "power": state["power"]["state"], **counts, "fails": state["fails"]}
+    return {
+        "node": name,
+        "power": state["power"]["state"],
+        "boots": state["boot"]["count"],
+        "flashes": len(state["flashes"]),
+        "fails": state["fails"],
+    }
 
 
 def _describe_parts(world: LabWorld) -> str:

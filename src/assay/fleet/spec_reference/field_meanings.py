@@ -85,8 +85,8 @@ def list_models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
     return list(found)
 
 
-def list_paragraphs(model: type[BaseModel]) -> list[str]:
-    """Return the paragraphs and list items of a model's own docstring, each on one line."""
+def list_paragraphs(model: type) -> list[str]:
+    """Return the paragraphs and list items of a class's own docstring, each on one line."""
     return [" ".join(part.removeprefix("- ").split()) for part in BULLET.split(inspect.cleandoc(model.__doc__ or ""))]
 
 
@@ -99,7 +99,12 @@ def _describe_field(model: type[BaseModel], name: str) -> str:
     if text := model.model_fields[name].description:
         return _finish_sentence(text)
     bases = [base for base in model.__mro__ if issubclass(base, BaseModel) and base is not BaseModel]
-    paragraphs = [part for base in bases for part in list_paragraphs(base)]
+    return find_meaning([part for base in bases for part in list_paragraphs(base)], name)
+
+
+def find_meaning(paragraphs: Iterable[str], name: str) -> str:
+    """Return what paragraphs say of a field, as sentences; "" if nothing."""
+    paragraphs = list(paragraphs)
     labelled = (text for part in paragraphs for names, text in _split_labels(part) if f"`{name}`" in names)
     found = next(labelled, "") or next((text for part in paragraphs for text in _sentences_with(part, name)), "")
     return _finish_sentence(found) if found else ""

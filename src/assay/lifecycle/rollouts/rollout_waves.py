@@ -45,11 +45,16 @@ class RolloutWave:
     """Nodes that are out together. `hours`: from the first that leaves to the last that is back."""
 
     number: int
+    """Its number, in order."""
     canary: bool
+    """Whether it is a small trial."""
     nodes: tuple[str, ...]
+    """Its nodes."""
     pools: Mapping[str, int]
+    """How many of them are in each pool."""
     hours: float
     node_hours: float
+    """How many node-hours they are out of service, all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,9 @@ class BlockedNodes:
     """Nodes that no wave can take yet, and why."""
 
     nodes: tuple[str, ...]
+    """The nodes."""
     why: str
+    """Why they must wait."""
 
 
 @dataclass(frozen=True, slots=True)

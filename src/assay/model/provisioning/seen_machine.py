@@ -12,21 +12,26 @@ MOST_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class SeenMachine:
-    """One machine, by its BMC. "" or 0: it is not known.
-
-    `address`: of its BMC. `bmc_mac`: in lower case with colons. `fingerprint`: `sha256:…` of its certificate.
-    `rack`, `u`: where its own BMC says that it stands. `mac`: of the interface that it boots from.
-    """
+    """One machine, by its BMC. "" or 0: it is not known."""
 
     address: str = ""
+    """The address of its BMC."""
     bmc_mac: str = ""
+    """The MAC address of its BMC, in lower case with colons."""
     serial: str = ""
+    """Its serial number."""
     vendor: str = ""
+    """Its vendor."""
     model: str = ""
+    """Its model."""
     fingerprint: str = ""
+    """The digest (`sha256:…`) of its BMC's certificate."""
     rack: str = ""
+    """The rack where its own BMC says that it stands."""
     u: int = 0
+    """The place in that rack, in rack units."""
     mac: str = ""
+    """The MAC address of the interface that it boots from."""
 
     @property
     def key(self) -> str:

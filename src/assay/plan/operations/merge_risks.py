@@ -29,8 +29,11 @@ class PlanRisk:
     """A risk in a few words, its `file:line`, and why it is one."""
 
     risk: str
+    """The risk in a few words."""
     where: str
+    """Its file and line."""
     why: str
+    """Why it is one."""
 
 
 def rank_risks(

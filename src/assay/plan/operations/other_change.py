@@ -22,9 +22,13 @@ class OtherChange:
     """
 
     topic: ChangeTopic
+    """What it is about."""
     what: str
+    """What changes."""
     line: str
+    """The file and line."""
     pools: tuple[str, ...]
+    """The pools that it touches; all of them if it is not known which."""
     weakens: bool = False
 
 

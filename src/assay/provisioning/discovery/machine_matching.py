@@ -35,10 +35,15 @@ class MachineMatch:
     """What a seen machine is. `node` is "" for a stranger; `problems` are sentences for people."""
 
     seen: SeenMachine
+    """What it says of itself."""
     verdict: Verdict
+    """What it is: a node, expected by a delivery, in the wrong place, contradicting what is declared, or unknown."""
     node: str = ""
+    """The node that it is or shall be; "" for a stranger."""
     delivery: str = ""
+    """The delivery that it belongs to; "" for none."""
     problems: tuple[str, ...] = ()
+    """What contradicts it, in sentences."""
 
 
 def list_known_machines(fleet: Fleet) -> list[KnownMachine]:

@@ -34,12 +34,16 @@ CheckSubjectKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FlakyOutcome:
-    """A check on a subject whose verdict turned `count_flaky_turns` times in the last `runs` runs that judged it."""
+    """A check on a subject whose verdict turned (see `count_flaky_turns`) in the last `runs` runs that judged it."""
 
     check: str
+    """The id of the check."""
     subject: str
+    """What was judged: a node, a part of it, a rack or a fabric."""
     flips: int
+    """How often the verdict turned."""
     runs: int
+    """Over how many of the last runs that judged it."""
 
     @property
     def line(self) -> str:

@@ -58,14 +58,23 @@ class MeasurementShift:
     """A measurement that shifted by more than its noise. `usual` is its median, over `runs` runs, as is `noise`."""
 
     check: str
+    """The id of the check that measured it."""
     subject: str
+    """What was measured: a node or a part of it."""
     name: str
+    """The name of the measurement."""
     unit: str
+    """The unit of all values; "" for a count or a ratio."""
     was: float
+    """The value in the older run."""
     now: float
+    """The value in the newer run."""
     usual: float
+    """The median over `runs` earlier runs."""
     noise: float
+    """How much it varies from run to run."""
     runs: int
+    """Over how many earlier runs `usual` and `noise` are."""
 
     @property
     def times(self) -> float:

@@ -73,15 +73,23 @@ class OutcomeChange:
     """
 
     kind: ChangeKind
+    """What kind of change it is."""
     check: str
+    """The id of the check."""
     subject: str
+    """What was judged: a node, a part of it, a rack or a fabric."""
     node: str
+    """The node of the subject; "" for a rack or a fabric."""
     was: CheckVerdict | Literal[""]
     now: CheckVerdict | Literal[""]
     reason: str
+    """Why the verdict is what it is now; "" for a pass."""
     was_reason: str
+    """Why the verdict was what it was; "" for a pass."""
     known: str = ""
+    """The known issue that excuses it; "" for none."""
     observed: bool = False
+    """Whether the check is at stage observe, so that it decides nothing."""
     decides: bool = False
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.model.text_lists import format_count, format_percent
 from assay.model.traced_values import format_value
-from assay.results.distribution.peer_distribution import PeerDistribution, SpecChange
+from assay.results.distribution.peer_distribution import PeerDistribution, PeerOutlier, SpecChange, ValueLimit
 from assay.results.outcome_lines import SUBJECT_WIDTH, escape_control, shorten_check
+
+if TYPE_CHECKING:
+    from assay.results.distribution.distribution_answers import (
+        DistributionAnswer,
+        LimitAnswer,
+        OutlierAnswer,
+        SpecChangeAnswer,
+    )
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 MAX_OUTLIERS = 20
@@ -51,26 +58,56 @@ def draw_bars(counts: Sequence[float]) -> str:
     return "".join(BLOCKS[max(1, round(8 * count / most)) if count else 0] for count in counts)
 
 
-def make_distributions_json(distributions: Iterable[PeerDistribution]) -> list[dict[str, Any]]:
+def make_distributions_json(distributions: Iterable[PeerDistribution]) -> list[DistributionAnswer]:
     """Return the distributions as JSON values."""
-    found = []
-    for one in distributions:
-        value = asdict(one)
-        value["kind"] = one.kind._asdict()
-        value["limit"] = one.limit._asdict()
-        value["course"] = [point._asdict() for point in one.course]
-        value["change"] = one.change._asdict() if one.change else None
-        value["outliers"] = [
-            {
-                **outlier.part._asdict(),
-                "limit": outlier.part.limit._asdict(),
-                "score": outlier.score,
-                "reason": outlier.reason,
-            }
-            for outlier in one.outliers
-        ]
-        found.append(value)
-    return found
+    return [_distribution_as_json(one) for one in distributions]
+
+
+def _distribution_as_json(one: PeerDistribution) -> DistributionAnswer:
+    change = one.change
+    return {
+        "check": one.check,
+        "name": one.name,
+        "unit": one.unit,
+        "kind": {"sku": one.kind.sku, "firmware": one.kind.firmware, "driver": one.kind.driver},
+        "parts": one.parts,
+        "nodes": one.nodes,
+        "levels": list(one.levels),
+        "bars": list(one.bars),
+        "limit": _limit_as_json(one.limit),
+        "outliers": [_outlier_as_json(outlier) for outlier in one.outliers],
+        "course": [{"run": point.run, "at": point.at, "value": point.value} for point in one.course],
+        "change": _change_as_json(change) if change else None,
+    }
+
+
+def _limit_as_json(limit: ValueLimit) -> LimitAnswer:
+    return {"at_least": limit.at_least, "at_most": limit.at_most, "source": limit.source}
+
+
+def _change_as_json(change: SpecChange) -> SpecChangeAnswer:
+    return {
+        "was": change.was,
+        "now": change.now,
+        "before": change.before,
+        "after": change.after,
+        "parts": change.parts,
+    }
+
+
+def _outlier_as_json(outlier: PeerOutlier) -> OutlierAnswer:
+    part = outlier.part
+    return {
+        "subject": part.subject,
+        "node": part.node,
+        "at": part.at,
+        "value": part.value,
+        "limit": _limit_as_json(part.limit),
+        "before": part.before,
+        "after": part.after,
+        "score": outlier.score,
+        "reason": outlier.reason,
+    }
 
 
 def _format_level(value: float) -> str:

@@ -6,16 +6,19 @@ Outcomes are written as they are read, so that a million of them need no memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.model.outcome import VERDICTS
 from assay.results.comparison.comparison_summary import RunDifferences
 from assay.results.comparison.run_comparison import CHANGE_KINDS
 from assay.results.run_summary import RunSummary
 
-ENCODE_JSON = json.JSONEncoder(ensure_ascii=False).encode
+if TYPE_CHECKING:
+    from assay.results.formats.outcome_answers import ComparisonHead, RunHead
+
+ENCODE_JSON = json.JSONEncoder(ensure_ascii=False, default=asdict).encode
 
 
 def format_json(summary: RunSummary) -> Iterator[str]:
@@ -23,14 +26,14 @@ def format_json(summary: RunSummary) -> Iterator[str]:
 
     `deciding` is the number of failures and errors that nothing excuses, `left_out` of outcomes that nobody asked for.
     """
-    about = {
-        "run": asdict(summary.run),
+    about: RunHead = {
+        "run": summary.run,
         "ended": summary.ended,
         "remark": summary.remark,
         "counts": {verdict: summary.counts[verdict] for verdict in VERDICTS},
         "deciding": summary.deciding.total(),
         "left_out": summary.stored.count_left_out(),
-        "influences": summary.stored.influences,
+        "influences": dict(summary.stored.influences),
     }
     yield from _document(about, "outcomes", (outcome.as_json() for outcome in summary.outcomes()))
 
@@ -38,23 +41,23 @@ def format_json(summary: RunSummary) -> Iterator[str]:
 def format_json_comparison(differences: RunDifferences) -> Iterator[str]:
     """Yield a comparison: both runs, counts by kind, what appeared and vanished, flaky outcomes, shifts, changes."""
     comparison = differences.comparison
-    about = {
-        "old": asdict(differences.old),
-        "new": asdict(differences.new),
+    about: ComparisonHead = {
+        "old": differences.old,
+        "new": differences.new,
         "counts": {kind: comparison.counts[kind] for kind in CHANGE_KINDS},
         "deciding": {kind: comparison.deciding[kind] for kind in CHANGE_KINDS},
         "worse": comparison.worse,
         "both": comparison.both,
         "apart": {"old": comparison.apart[0], "new": comparison.apart[1]},
-        "checks": {"appeared": comparison.appeared, "vanished": comparison.vanished},
-        "nodes": {"appeared": comparison.nodes_appeared, "vanished": comparison.nodes_vanished},
-        "flapping": [asdict(outcome) for outcome in differences.flaky],
-        "moved": [asdict(shift) for shift in differences.shifted],
+        "checks": {"appeared": [*comparison.appeared], "vanished": [*comparison.vanished]},
+        "nodes": {"appeared": [*comparison.nodes_appeared], "vanished": [*comparison.nodes_vanished]},
+        "flapping": list(differences.flaky),
+        "moved": list(differences.shifted),
     }
     yield from _document(about, "changes", (asdict(change) for change in comparison.changes()))
 
 
-def _document(about: dict[str, Any], name: str, entries: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _document(about: Mapping[str, object], name: str, entries: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield a document whose last value is a long list, with a line for each entry of the list."""
     yield f"{ENCODE_JSON(about)[:-1]}, {ENCODE_JSON(name)}: ["
     comma = ""

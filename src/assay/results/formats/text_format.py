@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from assay.model.errors import AssayError
-from assay.model.outcome import SuiteRun
+from assay.model.outcome import CheckVerdict, SuiteRun
 from assay.model.text_lists import format_count
 from assay.model.timestamps import format_minute
 from assay.results.comparison.comparison_summary import (
@@ -50,12 +50,16 @@ def format_text_comparison(differences: RunDifferences) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RunListing:
-    """A run in the list: its outcomes by verdict, and the number of those that count."""
+    """A run in the list."""
 
     run: SuiteRun
+    """The run."""
     ended: bool
-    counts: dict[str, int]
+    """Whether it has ended; if not, it still runs or was killed."""
+    counts: dict[CheckVerdict, int]
+    """How many outcomes there are of each verdict."""
     deciding: int
+    """How many failures and errors nothing excuses."""
 
 
 def format_run_list_text(runs: Sequence[Path], limit: int, skipped: SkippedRun) -> Iterator[str]:

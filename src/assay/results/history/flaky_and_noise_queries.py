@@ -49,8 +49,11 @@ class FlakyCheck:
     """
 
     check: str
+    """The id of the check."""
     subject: str
+    """What was judged: a node, a part of it, a rack or a fabric."""
     node: str
+    """The node of the subject; "" for a rack or a fabric."""
     times: int
     judged: int
     verdict: CheckVerdict

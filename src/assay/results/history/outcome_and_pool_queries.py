@@ -66,15 +66,24 @@ class VerdictTurn:
     """A verdict that differs from the one before of the same check and subject, `was`, which is "" for the first."""
 
     run: str
+    """The id of the run."""
     at: str
+    """When it was judged: ISO 8601."""
     check: str
+    """The id of the check."""
     subject: str
+    """What was judged: a node or a part of it."""
     node: str
+    """The node of the subject."""
     was: str
     verdict: CheckVerdict
+    """The verdict."""
     reason: str
+    """Why the verdict is so; "" for a pass."""
     known: str
+    """The known issue that excuses a failure; "" for none."""
     observed: bool
+    """Whether the check is at stage observe, so that it decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)

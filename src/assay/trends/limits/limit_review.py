@@ -46,9 +46,12 @@ class SuggestedLimit:
     """
 
     value: float
+    """The value."""
     record: LimitRecord
+    """How its alarms would have ended."""
     chance: float
     is_better: bool
+    """Whether it is better than the present one, beyond doubt."""
 
 
 @dataclass(frozen=True, slots=True)

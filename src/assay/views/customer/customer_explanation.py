@@ -7,7 +7,7 @@ that the records or the policy do not support. All times are UTC.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.model.decision import CONFIGURE, ActionName
@@ -20,6 +20,7 @@ from assay.views.customer.return_estimate import describe_return
 
 if TYPE_CHECKING:
     from assay.lifecycle.node_state import EffectRecord, NodeState
+    from assay.views.customer.customer_answer import CustomerExplanationAnswer
     from assay.views.customer.customer_situation import CustomerSituation
 
 RECENT_DAYS = 7
@@ -78,11 +79,20 @@ def explain_to_customer(situation: CustomerSituation) -> CustomerExplanation:
     )
 
 
-def customer_explanation_as_json(situation: CustomerSituation) -> dict[str, Any]:
+def customer_explanation_as_json(situation: CustomerSituation) -> CustomerExplanationAnswer:
     """Return the texts as plain JSON data, with the node, whether and since when it serves, and the present time."""
     state = situation.state
-    standing = {"node": state.node, "in_service": situation.in_service, "since": state.since}
-    return {**standing, "as_of": format_time(situation.now), **asdict(explain_to_customer(situation))}
+    told = explain_to_customer(situation)
+    return {
+        "node": state.node,
+        "in_service": situation.in_service,
+        "since": state.since,
+        "as_of": format_time(situation.now),
+        "happened": told.happened,
+        "means": told.means,
+        "doing": told.doing,
+        "back": told.back,
+    }
 
 
 def format_customer_explanation(situation: CustomerSituation) -> str:

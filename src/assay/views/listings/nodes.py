@@ -15,30 +15,40 @@ IN_SERVICE, OUT_OF_SERVICE = "in service", "out of service"
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """A node in a list. Times are ISO 8601 UTC.
-
-    For customers, `state` is "in service" or "out of service", and what follows `since` is "".
-    """
+    """A node in a list. For customers, what follows `since` is ""."""
 
     node: str
+    """The name of the node."""
     pool: str
+    """The pool that the node is in."""
     state: str
+    """The state that the node is in; for customers "in service" or "out of service"."""
     in_service: bool
+    """Whether customers can use the node."""
     since: str
+    """When the node came into this state: ISO 8601 with the offset of UTC."""
     rack: str = ""
+    """The rack that the node is in."""
     pending_to: str = ""
+    """The state that the node will go to; "" if no move waits."""
     held_by: str = ""
+    """Who holds the node; "" if nobody does."""
     because: str = ""
+    """Why the node is in its state."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSummary:
-    """A pool: its nodes, how many are in service, and how many are in each state."""
+    """A pool: how its nodes are."""
 
     pool: str
+    """The name of the pool."""
     nodes: int
+    """How many nodes it has."""
     in_service: int
+    """How many of them customers can use."""
     states: dict[str, int]
+    """How many nodes are in each state, by the state."""
 
 
 def summarize_node(fleet: Fleet, state: NodeState, *, for_customer: bool) -> NodeSummary:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from assay.lifecycle.node_state import NodeState
+from assay.views.customer.customer_answer import CustomerExplanationAnswer
 from assay.views.customer.customer_explanation import customer_explanation_as_json
 from assay.views.customer.customer_situation import read_customer_situation
 from assay.views.explanation import describe_node_status, explain_node
 from assay.views.listings.nodes import NodeSummary, summarize_node
+from assay.views.node.explanation_answer import ExplainAnswer
+from assay.views.node.node_status import NodeStatus
 from assay.views.record_source import RecordSource
 
 
@@ -36,21 +38,21 @@ class VisibleFleet:
         state = self._find_state(name)
         return summarize_node(self.source.fleet, state, for_customer=self.for_customer) if state else None
 
-    def describe(self, name: str) -> dict[str, Any] | None:
+    def describe(self, name: str) -> NodeStatus | CustomerExplanationAnswer | None:
         """Return a node's status; for a customer, what happened to it."""
         state = self._find_state(name)
         if state is None:
             return None
         return self._explain_to_customer(state) if self.for_customer else describe_node_status(self.source, state)
 
-    def explain(self, name: str, last: int) -> dict[str, Any] | None:
+    def explain(self, name: str, last: int) -> ExplainAnswer | CustomerExplanationAnswer | None:
         """Return why a node is in its state, with its last decisions (0: all)."""
         state = self._find_state(name)
         if state is None:
             return None
         return self._explain_to_customer(state) if self.for_customer else explain_node(self.source, state, last)
 
-    def _explain_to_customer(self, state: NodeState) -> dict[str, Any]:
+    def _explain_to_customer(self, state: NodeState) -> CustomerExplanationAnswer:
         states = self.source.read_node_states()
         return customer_explanation_as_json(read_customer_situation(self.source, states, state))
 

@@ -14,7 +14,7 @@ from assay.model.text_lists import format_count
 from assay.model.timestamps import format_ago
 from assay.views.code_meanings import format_code_meaning
 from assay.views.judging_hash_cache import JUDGING_HASHES
-from assay.views.open_breakers import breaker_as_json
+from assay.views.open_breakers import BreakerStatus, breaker_as_json
 from assay.views.record_source import RecordSource
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def describe_requirements(source: RecordSource, state: NodeState) -> JsonObject:
     return {"requires": requires, "undecided": list(_list_undecided_failures(snapshot, node))}
 
 
-def format_requirements(requirements: JsonObject) -> Iterator[str]:
+def format_requirements(requirements: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines for the answer of `describe_requirements`."""
     for phase in requirements["requires"]:
         if lacks := phase["lacks"]:
@@ -165,7 +165,7 @@ def describe_recent_news(source: RecordSource, state: NodeState) -> JsonObject:
     }
 
 
-def _find_open_breaker(source: RecordSource, state: NodeState) -> JsonObject | None:
+def _find_open_breaker(source: RecordSource, state: NodeState) -> BreakerStatus | None:
     from assay.lifecycle.decisions.held_answers import list_open_breakers
 
     if not state.is_held_by_breaker:
@@ -176,7 +176,7 @@ def _find_open_breaker(source: RecordSource, state: NodeState) -> JsonObject | N
     )
 
 
-def format_recent_news(source: RecordSource, news: JsonObject) -> Iterator[str]:
+def format_recent_news(source: RecordSource, news: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines for the answer of `describe_recent_news`."""
     for fault in news["told"]:
         times = f", {fault['count']} times" if fault["count"] > 1 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.ledger.location import locate_existing_ledger
 from assay.lifecycle.rollouts.rollout_history import ROLLOUT_KINDS, Rollout, project_rollouts
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.lifecycle.rollouts.decide_rollouts import RolloutStep
     from assay.lifecycle.rollouts.node_progress import NodeProgress
     from assay.results.report.rollout_waits import RolloutWaits
+    from assay.views.node.explanation_answer import RolloutOfNode
 
 EXPLAINED = ("waiting", "leaving", "out", "held")
 """How far a node is while the rollout explains its drift. Drift of a node that failed is a failure."""
@@ -64,7 +65,7 @@ def _decide_next_step(source: RecordSource, rollout: Rollout) -> RolloutStep:
     return find_next_step(source.fleet, source.ledger_for_reading, states, rollout, source.clock.now())[1]
 
 
-def node_rollout_as_json(one: NodeInRollout) -> dict[str, Any]:
+def node_rollout_as_json(one: NodeInRollout) -> RolloutOfNode:
     """Return the object that `assay explain --format json` prints."""
     rollout, progress = one.rollout, one.progress
     return {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from assay.controller.sync_reading import ExpectedChecks, read_sync
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.sync.sync_report import UNKNOWN_PREFIX, DriftItem, NodeSync, SyncState
@@ -35,13 +37,40 @@ def find_node_sync(source: RecordSource, state: NodeState) -> NodeSync | None:
     return next(iter(read_sync(fleet, ledger, {state.node: state}, now, [state.node], checks).nodes), None)
 
 
-def node_sync_as_json(node: NodeSync) -> dict[str, Any]:
+class SyncDifference(TypedDict):
+    """A component or setting that differs, or that nobody knows."""
+
+    what: str
+    """The component or setting, with the part that has it."""
+    wanted: str
+    """The declared value; "" if it is not known how the node compares."""
+    seen: str
+    """The value that was seen; where it is not known, "unknown: " and why."""
+    where: str
+    """The file and line of the declared value, as `file:line`; "" where no spec says it."""
+    since: str | None
+    """Since when it is seen so: ISO 8601 with the offset of UTC; null if nothing says it."""
+
+
+class NodeSyncStatus(TypedDict):
+    """How a node compares with the fleet repository."""
+
+    node: str
+    """The name of the node."""
+    state: SyncState
+    """In sync, on its way in a rollout, drifted, held by a person, or unknown."""
+    items: list[SyncDifference]
+    """What differs or is not known."""
+
+
+def node_sync_as_json(node: NodeSync) -> NodeSyncStatus:
     """Return one node as plain JSON data."""
     return {"node": node.node, "state": node.state, "items": [_item_as_json(item) for item in node.items]}
 
 
-def _item_as_json(item: DriftItem) -> dict[str, Any]:
-    return {**item._asdict(), "since": item.since or None}
+def _item_as_json(item: DriftItem) -> SyncDifference:
+    since = item.since or None
+    return {"what": item.what, "wanted": item.wanted, "seen": item.seen, "where": item.where, "since": since}
 
 
 def format_node_sync(node: Mapping[str, Any]) -> Iterator[str]:

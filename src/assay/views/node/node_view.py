@@ -31,7 +31,7 @@ from assay.views.node.node_life import StateStay, TimelineItem, build_timeline, 
 from assay.views.node.node_measurements import LimitedSeries, list_peers, list_series
 from assay.views.node.node_rollout import find_node_rollout, format_node_rollout
 from assay.views.node.node_standing import Standing, find_standing
-from assay.views.node.node_status import node_status_as_json
+from assay.views.node.node_status import NodeStatus, node_status_as_json
 from assay.views.node.node_sync import find_node_sync
 from assay.views.record_source import RecordSource
 from assay.views.spec_source import find_commit_at
@@ -63,7 +63,7 @@ class NodeRecord:
     state: NodeState
     node: Node | None
     standing: Standing
-    status: dict[str, Any]
+    status: NodeStatus
     chain: list[dict[str, Any]]
     notes: tuple[str, ...]
     lemon: dict[str, Any] | None

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.model.ticket import TicketRecord
+from assay.views.customer.customer_answer import CustomerExplanationAnswer
 from assay.views.listings.changes import ChangePage, list_changes
 from assay.views.listings.nodes import NodeSummary, PoolSummary, summarize_pools
 from assay.views.listings.rollouts import RolloutSummary, summarize_rollout
 from assay.views.listings.visible_fleet import VisibleFleet
 from assay.views.live_records import LiveRecords
 from assay.views.machine_list import MachineList, build_machine_list
+from assay.views.node.explanation_answer import ExplainAnswer
+from assay.views.node.node_status import NodeStatus
 from assay.web.access.visitor import Visitor
 from assay.web.api.queries import ApiQuery, ChangesQuery, ExplainQuery, NodesQuery, TicketsQuery
 
@@ -47,7 +50,7 @@ class NodeDetail:
     """A node. `details`: its status; for customers, what happened in plain words. `position`: an order names it."""
 
     node: NodeSummary
-    details: dict[str, Any]
+    details: NodeStatus | CustomerExplanationAnswer
     position: int
 
 
@@ -93,7 +96,7 @@ def show_node(request: VisitorRequest) -> NodeDetail | None:
     return NodeDetail(node, details, request.position) if node and details else None
 
 
-def explain(request: VisitorRequest) -> dict[str, Any] | None:
+def explain(request: VisitorRequest) -> ExplainAnswer | CustomerExplanationAnswer | None:
     """Return why a node is in its state; for customers, in plain words."""
     return request.fleet.explain(request.path["name"], request.query.last)
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.lifecycle.coverage.load_coverage import GpuCoverage, PartCoverage
 from assay.lifecycle.coverage.visit_costs import VisitCosts
 from assay.model.text_lists import format_count
 from assay.model.timestamps import parse_time
 
+if TYPE_CHECKING:
+    from assay.cli.answers.operation_answers import CoverageAnswer, LoadPartCoverage
+
 PERCENTILES = (50, 95, 99, 100)
 
 
-def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> dict[str, Any]:
+def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCosts], now: datetime) -> CoverageAnswer:
     """Return the coverage of each GPU and the costs as plain JSON data."""
     return {
         "gpus": [
@@ -27,27 +30,34 @@ def make_coverage_document(gpus: Sequence[GpuCoverage], costs: Sequence[VisitCos
                 "pool": cost.pool,
                 "visits": cost.visits,
                 "made_room": cost.made_room,
-                "gone_ms": {f"p{percent}": cost.find_percentile(percent) for percent in PERCENTILES},
+                "gone_ms": {
+                    "p50": cost.find_percentile(50),
+                    "p95": cost.find_percentile(95),
+                    "p99": cost.find_percentile(99),
+                    "p100": cost.find_percentile(100),
+                },
             }
             for cost in costs
         ],
     }
 
 
-def _parts_as_json(gpu: GpuCoverage, now: datetime) -> dict[str, Any]:
+def _parts_as_json(gpu: GpuCoverage, now: datetime) -> dict[str, LoadPartCoverage]:
     return {name: _part_as_json(part, now) for name, part in sorted(gpu.parts.items())}
 
 
-def _part_as_json(part: PartCoverage, now: datetime) -> dict[str, Any]:
-    units = {"units": part.units, "tests": dict(sorted(part.tests.items())), "last_unit": part.last_unit}
-    return {
+def _part_as_json(part: PartCoverage, now: datetime) -> LoadPartCoverage:
+    answer: LoadPartCoverage = {
         "covered_at": part.covered_at or None,
         "hours_since": measure_hours_since(part, now),
         "visits": part.visits,
         "cut": part.cut,
         "lacking": part.lacking,
-        **(units if part.units else {}),
     }
+    if part.units:
+        tests = dict(sorted(part.tests.items()))
+        return {**answer, "units": part.units, "tests": tests, "last_unit": part.last_unit}
+    return answer
 
 
 def measure_hours_since(part: PartCoverage, now: datetime) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -102,7 +103,7 @@ def _format_totals(report: CheckReport) -> str:
 
 def format_check_json(report: CheckReport) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(report.as_json(), indent=2, ensure_ascii=False)
+    return json.dumps(report.as_json(), indent=2, ensure_ascii=False, default=asdict)
 
 
 def format_check_github(report: CheckReport) -> str:

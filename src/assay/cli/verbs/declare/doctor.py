@@ -17,6 +17,7 @@ from assay.model.text_lists import format_count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from assay.cli.answers.declaration_answers import DoctorAnswer
     from assay.cli.machine_needs import Need
 
 doctor_app = typer.Typer(add_completion=False)
@@ -39,7 +40,8 @@ def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
 
 def _format_json(needs: Sequence[Need], unused: Sequence[str]) -> str:
-    return json.dumps({"needs": [asdict(need) for need in needs], "unused_extras": unused}, indent=2)
+    answer: DoctorAnswer = {"needs": [*needs], "unused_extras": [*unused]}
+    return json.dumps(answer, indent=2, default=asdict)
 
 
 def _format_text(needs: Sequence[Need], unused: Sequence[str]) -> list[str]:

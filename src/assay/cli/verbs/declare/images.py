@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.cli.answers.declaration_answers import ImageFile
     from assay.cli.render.progress import ProgressByLabel
     from assay.model.fleet import Fleet
     from assay.provisioning.image_store import ImageStore
@@ -60,7 +61,7 @@ def _show_bytes(show: Callable[[ProgressByLabel], None], label: str, done: int) 
     show({label: (done >> 20, done >> 20)})
 
 
-def _list_files(fleet: Fleet, store: ImageStore) -> Iterator[dict[str, Any]]:
+def _list_files(fleet: Fleet, store: ImageStore) -> Iterator[ImageFile]:
     users = [node.image.partition(":")[0] for node in fleet.nodes.values()]
     for image in fleet.images.values():
         for name, artifact in image.artifacts.items():
@@ -70,11 +71,18 @@ def _list_files(fleet: Fleet, store: ImageStore) -> Iterator[dict[str, Any]]:
                 typer.echo(f"assay images: {error}", err=True)
                 path = None
             size = path.stat().st_size if path else None
-            said = {"image": image.name, "version": image.version, "nodes": users.count(image.name)}
-            yield {**said, "file": name, "bytes": size, "sha256": artifact.sha256, "url": artifact.url}
+            yield {
+                "image": image.name,
+                "version": image.version,
+                "nodes": users.count(image.name),
+                "file": name,
+                "bytes": size,
+                "sha256": artifact.sha256,
+                "url": artifact.url,
+            }
 
 
-def _format_rows(rows: list[dict[str, Any]]) -> str:
+def _format_rows(rows: list[ImageFile]) -> str:
     if not rows:
         return "no Image is declared: specs/images/"
     lines, shown = list[str](), ""
@@ -82,9 +90,9 @@ def _format_rows(rows: list[dict[str, Any]]) -> str:
         if row["image"] != shown:
             shown = row["image"]
             lines.append(f"{shown}  version {row['version']}, {row['nodes']} nodes")
-        is_there = row["bytes"] is not None
-        size = f"{row['bytes'] / 2**20:,.1f} MiB" if is_there else "missing"
-        lines.append(f"  {row['file']:8} {size:>12}  {row['sha256'][:12]}" + ("" if is_there else f"  {row['url']}"))
+        size = "missing" if row["bytes"] is None else f"{row['bytes'] / 2**20:,.1f} MiB"
+        where = f"  {row['url']}" if row["bytes"] is None else ""
+        lines.append(f"  {row['file']:8} {size:>12}  {row['sha256'][:12]}{where}")
     if any(row["bytes"] is None for row in rows):
         lines.append("fetch what is missing: assay images --fetch")
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.cli.answers.declaration_answers import EffectiveSpecValue, ShowAnswer
     from assay.fleet.effective_values import EffectiveValue
 
 show_app = typer.Typer(add_completion=False)
@@ -75,8 +76,11 @@ def _is_below_path(value: EffectiveValue, path: str) -> bool:
 def format_spec_json(node: str, values: list[EffectiveValue]) -> str:
     """Return the innermost values as one JSON document."""
     leaves = [value for value in values if not value.has_children]
-    plain = [{"of": leaf.document, "path": leaf.dotted, "value": leaf.data, "where": leaf.where} for leaf in leaves]
-    return json.dumps({"node": node, "values": plain}, indent=1, ensure_ascii=False, default=str)
+    plain: list[EffectiveSpecValue] = [
+        {"of": leaf.document, "path": leaf.dotted, "value": leaf.data, "where": leaf.where} for leaf in leaves
+    ]
+    answer: ShowAnswer = {"node": node, "values": plain}
+    return json.dumps(answer, indent=1, ensure_ascii=False, default=str)
 
 
 def format_spec_text(values: list[EffectiveValue]) -> str:

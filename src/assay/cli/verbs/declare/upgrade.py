@@ -16,6 +16,7 @@ from assay.model.errors import AssayError
 from assay.model.text_lists import format_list
 
 if TYPE_CHECKING:
+    from assay.cli.answers.declaration_answers import FinishedUpgradeAnswer, UpgradedFile
     from assay.starter.site_files import SiteFiles
     from assay.starter.upgrade_plan import UpgradePlan
 
@@ -161,8 +162,11 @@ def _print(
 
 def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
     if form == "json":
-        files = [{"path": path, "status": "conflict", "reason": "", "moved_from": ""} for path in conflicts]
-        typer.echo(json.dumps({"applied": True, "finished": True, "files": files}, indent=2))
+        files: list[UpgradedFile] = [
+            {"path": path, "status": "conflict", "reason": "", "moved_from": ""} for path in conflicts
+        ]
+        answer: FinishedUpgradeAnswer = {"applied": True, "finished": True, "files": files}
+        typer.echo(json.dumps(answer, indent=2))
     else:
         lines = [f"conflict  {path}" for path in conflicts]
         marked = [CONFLICTS] if conflicts else []

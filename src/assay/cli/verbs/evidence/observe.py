@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,6 +31,7 @@ from assay.model.errors import AssayError
 from assay.model.load.load_parts import LOAD_PARTS
 
 if TYPE_CHECKING:
+    from assay.cli.answers.evidence_answers import ObserveAnswer, RecordingAnswer
     from assay.model.evidence import EvidenceDocument
 
 observe_app = typer.Typer(add_completion=False)
@@ -110,8 +111,8 @@ def observe(
         evidence, foreign = read_recording(workspace, [*files, *map(Path, nodes or [])], node, at)
         digest = store_recording(workspace, evidence) if out is None else _write(evidence, out)
         report = describe_collection(workspace.fleet, evidence, digest)
-        document = {**report.json_data, "foreign_hosts": foreign}
-        _print_answer(form, document, lambda: print_recording(evidence, foreign))
+        recorded: RecordingAnswer = {**report.json_data, "foreign_hosts": foreign}
+        _print_answer(form, recorded, lambda: print_recording(evidence, foreign))
         raise typer.Exit(exit_code_of([report]))
     if here:
         if nodes or pool:
@@ -123,7 +124,7 @@ def observe(
     selected = select_nodes(workspace.fleet, nodes or [], [pool] if pool else [])
     reports = _observe_nodes(workspace, selected, parts, deadline, out)
     took_s = round(time.monotonic() - start, 1)
-    document = {"nodes": [report.json_data for report in reports], "took_s": took_s}
+    document: ObserveAnswer = {"nodes": [report.json_data for report in reports], "took_s": took_s}
     _print_answer(form, document, lambda: print_collection_summary(reports, took_s))
     raise typer.Exit(exit_code_of(reports))
 
@@ -224,7 +225,7 @@ def _write(evidence: EvidenceDocument, folder: Path) -> str:
     return evidence.digest()
 
 
-def _print_answer(form: str, document: dict[str, Any], print_text: Callable[[], None]) -> None:
+def _print_answer(form: str, document: Mapping[str, object], print_text: Callable[[], None]) -> None:
     if form == "json":
         print(json.dumps(document))  # noqa: T201 — the answer
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +22,7 @@ from assay.model.timestamps import format_time, hours, parse_time
 from assay.views.open_breakers import breaker_as_json, format_breaker
 
 if TYPE_CHECKING:
+    from assay.cli.answers.order_answers import BreakersAnswer, ClearedBreakerAnswer
     from assay.lifecycle.decisions.held_answers import OpenBreaker
     from assay.lifecycle.node_state import NodeState
 
@@ -43,7 +43,8 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     workspace = Workspace(fleet.resolve())
     breakers = list_open_breakers(workspace.read_node_states())
     if form == "json":
-        typer.echo(json.dumps({"breakers": [breaker_as_json(one) for one in breakers]}, ensure_ascii=False))
+        answer: BreakersAnswer = {"breakers": [breaker_as_json(one) for one in breakers]}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     now = workspace.clock.now()
     typer.echo("\n".join(format_breaker(one, now) for one in breakers) or "no breaker holds anything back")
@@ -73,7 +74,17 @@ def clear(
     entries = _make_entries(workspace, states, pool, operator)
     appended = workspace.ledger.append(*entries)
     if form == "json":
-        answer = {**breaker_as_json(held), **asdict(operator), "new": any(appended)}
+        answer: ClearedBreakerAnswer = {
+            "pool": held.pool,
+            "since": held.since,
+            "nodes": list(held.nodes),
+            "cordoned": list(held.cordoned),
+            "clear": held.clear_command,
+            "reason": operator.reason,
+            "who": operator.who,
+            "at": operator.at,
+            "new": any(appended),
+        }
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     count = format_count(len(held.nodes), "node")

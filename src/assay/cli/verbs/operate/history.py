@@ -18,6 +18,8 @@ from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_second
 
 if TYPE_CHECKING:
+    from assay.cli.answers.history_answers import HistoryEntry, NodeHistoryAnswer
+    from assay.ledger.copies.archive_comparison import ArchivedHistory
     from assay.lifecycle.node_state import NodeState
     from assay.model.ledger_entry import LedgerEntry
 
@@ -136,8 +138,7 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     entries = _describe_entries(workspace.ledger_for_reading.entries(node), moves=moves)
     archived = find_archived_history(workspace.ledger_location, node)
     if form == "json":
-        plain = _history_as_json(state, entries) | {"archived": [one._asdict() for one in archived]}
-        typer.echo(json.dumps(plain, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(_history_as_json(state, entries, archived), indent=1, ensure_ascii=False))
         return
     for one in archived:
         stand = "entry stands" if one.entries == 1 else "entries stand"
@@ -158,9 +159,17 @@ def _describe_entries(entries: list[LedgerEntry], *, moves: bool) -> list[tuple[
     return [(entry, text) for entry, text in described if not moves or entry.kind in MOVE_KINDS]
 
 
-def _history_as_json(state: NodeState, entries: list[tuple[LedgerEntry, str]]) -> dict[str, object]:
-    lines = [
+def _history_as_json(
+    state: NodeState, entries: list[tuple[LedgerEntry, str]], archived: list[ArchivedHistory]
+) -> NodeHistoryAnswer:
+    lines: list[HistoryEntry] = [
         {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "text": text, "body": entry.body}
         for entry, text in entries
     ]
-    return {"node": state.node, "pool": state.pool, "state": state.state, "entries": lines}
+    return {
+        "node": state.node,
+        "pool": state.pool,
+        "state": state.state,
+        "entries": lines,
+        "archived": [{"file": one.file, "entries": one.entries, "until": one.until} for one in archived],
+    }

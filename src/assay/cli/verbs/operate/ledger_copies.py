@@ -17,6 +17,7 @@ from assay.model.errors import AssayError
 from assay.model.timestamps import format_minute, parse_time
 
 if TYPE_CHECKING:
+    from assay.cli.answers.ledger_answers import BrokenLedgerAnswer, LedgerArchiveAnswer, LedgerCopyAnswer
     from assay.ledger.copies.backup import CopiedLedger
     from assay.ledger.copies.entry_archive import ArchivePlan
     from assay.ledger.errors import BrokenLedgerError
@@ -122,8 +123,15 @@ def _parse_cut(before: str, older_than: float | None, now: datetime) -> datetime
 
 def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *, moved_now: bool) -> None:
     if form == "json":
-        plain = {"moved": moved_now and bool(moved.entries), "file": str(file), "before": until.isoformat()}
-        plain |= {"entries": moved.entries, "kinds": moved.kinds, "bytes": moved.size, "until": moved.until}
+        plain: LedgerArchiveAnswer = {
+            "moved": moved_now and bool(moved.entries),
+            "file": str(file),
+            "before": until.isoformat(),
+            "entries": moved.entries,
+            "kinds": moved.kinds,
+            "bytes": moved.size,
+            "until": moved.until,
+        }
         typer.echo(json.dumps(plain, ensure_ascii=False))
         return
     if not moved.entries:
@@ -154,7 +162,13 @@ def _print_copy(copied: CopiedLedger, what: str, file: str, form: str) -> None:
     seal = make_seal(copied.ends)
     entries, runs = copied.ends["entry"][0], copied.ends["run"][0]
     if form == "json":
-        plain = {"file": file, "entries": entries, "runs": runs, "seal": str(seal), "schema": copied.version}
+        plain: LedgerCopyAnswer = {
+            "file": file,
+            "entries": entries,
+            "runs": runs,
+            "seal": str(seal),
+            "schema": copied.version,
+        }
         typer.echo(json.dumps(plain, ensure_ascii=False))
         return
     typer.echo(f"{what}: {count_lines(seal)}; every hash is verified")
@@ -165,7 +179,8 @@ def _end_broken(error: BrokenLedgerError, what: str, form: str) -> typer.Exit:
     from assay.cli.render.ledger_verification import format_broken
 
     if form == "json":
-        typer.echo(json.dumps({"problems": error.problems}, ensure_ascii=False))
+        answer: BrokenLedgerAnswer = {"problems": [*error.problems]}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
     else:
         typer.echo(format_broken(what, error.problems))
     return typer.Exit(1)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,7 @@ from assay.model.errors import AssayError, require_extra
 from assay.model.service_manager import ALIVE, READY, STOPPING, notify_reloading, notify_service_manager
 
 if TYPE_CHECKING:
+    from assay.cli.answers.operation_answers import EntryInAnswer, PassInAnswer, ReconcileAnswer
     from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
     from assay.controller.context import ControllerContext
     from assay.controller.fleet_reload import FleetReloader
@@ -176,8 +177,11 @@ def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> 
     if due:
         LOG.info(f"due, but a round does not run scheduled jobs: {', '.join(map(str, due))}\n  → assay schedules run")
     if form == "json":
-        tasks = [{"schedule": task.line.name, "of": task.line.target, "slot": task.slot.isoformat()} for task in due]
-        print(json.dumps({"passes": [_pass_as_json(report) for report in reports], "due": tasks}))  # noqa: T201 — the answer
+        answer: ReconcileAnswer = {
+            "passes": [_pass_as_json(report) for report in reports],
+            "due": [{"schedule": one.line.name, "of": one.line.target, "slot": one.slot.isoformat()} for one in due],
+        }
+        print(json.dumps(answer))  # noqa: T201 — the answer
         return
     from assay.lifecycle.entry_messages import format_entries
 
@@ -199,9 +203,9 @@ def _make_change_printer(form: str) -> Callable[[list[LedgerEntry]], None]:
     return print_changes
 
 
-def _pass_as_json(report: PassReport) -> dict[str, Any]:
+def _pass_as_json(report: PassReport) -> PassInAnswer:
     return {"at": report.at, "changes": [_entry_as_json(entry) for entry in report.entries], "runs": report.runs}
 
 
-def _entry_as_json(entry: LedgerEntry) -> dict[str, Any]:
+def _entry_as_json(entry: LedgerEntry) -> EntryInAnswer:
     return {"at": entry.at, "kind": entry.kind, "node": entry.node, "body": entry.body}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -19,6 +19,7 @@ from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
     from assay.actions.action import EffectIntent
+    from assay.cli.answers.operation_answers import DossierAnswer, TakenPhoto
 
 rma_app = typer.Typer(add_completion=False)
 
@@ -61,7 +62,7 @@ def _find_dossier_intent(workspace: Workspace, node: str) -> EffectIntent:
     return intents[-1]
 
 
-def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> dict[str, Any]:
+def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> DossierAnswer:
     from assay.actions.rma.dossier_build import read_dossier, write_dossier
     from assay.actions.rma.dossier_photos import PHOTOS_KIND, list_photos, make_photo_entries, read_photos
     from assay.actions.rma.dossier_zip import locate_dossier, locate_photo_folder
@@ -75,7 +76,7 @@ def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> dict
     photos = write_dossier(context, intent)
     facts = read_dossier(workspace.reports_dir, node, effect)
     archive = locate_dossier(workspace.reports_dir, node, effect)
-    content = archive.read_bytes()
+    content, entries = archive.read_bytes(), workspace.ledger.entries(node, [PHOTOS_KIND])
     return {
         "node": node,
         "archive": str(archive.relative_to(workspace.root)),
@@ -83,13 +84,16 @@ def _build_dossier(workspace: Workspace, intent: EffectIntent, who: str) -> dict
         "sha256": hashlib.sha256(content).hexdigest(),
         "suspects": facts["suspects"],
         "folder": str(folder.relative_to(workspace.root)),
-        "photos": [{**request, "files": photos.find_files(request["name"])} for request in facts["photos"]],
-        "taken": list_photos(photos.accepted, workspace.ledger.entries(node, [PHOTOS_KIND]), effect),
+        "photos": [
+            {"name": one["name"], "shows": one["shows"], "files": list(photos.find_files(one["name"]))}
+            for one in facts["photos"]
+        ],
+        "taken": [cast("TakenPhoto", one) for one in list_photos(photos.accepted, entries, effect)],
         "refused": photos.rejected,
     }
 
 
-def _format_dossier(dossier: dict[str, Any]) -> str:
+def _format_dossier(dossier: DossierAnswer) -> str:
     lines = [f"{dossier['archive']}  {dossier['bytes'] / 1024:.0f} KiB, sha256 {dossier['sha256'][:12]}…"]
     for suspect in dossier["suspects"]:
         place = suspect["place"] or "the node"
@@ -105,6 +109,6 @@ def _format_dossier(dossier: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _format_photo(photo: dict[str, Any]) -> str:
+def _format_photo(photo: TakenPhoto) -> str:
     author = f", {photo['who']} {format_minute(photo['at'])}" if photo["who"] else ""
     return f"{photo['file']}{author}, {photo['bytes'] / 1024:.0f} KiB, sha256 {photo['sha256'][:12]}…"

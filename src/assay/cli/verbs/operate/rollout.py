@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,6 @@ from assay.cli.render.rollout_progress import (
     format_rollout,
     format_uncompared,
     report_as_json,
-    rollout_as_json,
     uncompared_as_json,
 )
 from assay.cli.workspace import Workspace
@@ -34,6 +33,10 @@ from assay.lifecycle.rollouts.step_entries import shorten_id
 from assay.model.entries.decision_entries import DecisionWithdrawnEntry
 from assay.model.entries.rollout_entries import RolloutAbortedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.views.listings.rollouts import summarize_rollout
+
+if TYPE_CHECKING:
+    from assay.cli.answers.rollout_answers import RolloutOrderAnswer, RolloutsAnswer
 
 rollout_app = typer.Typer(add_completion=False)
 
@@ -161,8 +164,10 @@ def _print_list(fleet: Path, form: str) -> None:
     history = project_rollouts(read_all_entries(workspace.ledger_location))
     rollouts, uncompared = [*history.rollouts.values()][::-1], history.uncompared[::-1]
     if form == "json":
-        commits = [uncompared_as_json(one) for one in uncompared]
-        listed = {"rollouts": [rollout_as_json(one) for one in rollouts], "uncompared": commits}
+        listed: RolloutsAnswer = {
+            "rollouts": [summarize_rollout(one) for one in rollouts],
+            "uncompared": [uncompared_as_json(one) for one in uncompared],
+        }
         typer.echo(json.dumps(listed, ensure_ascii=False))
         return
     now = workspace.clock.now()
@@ -183,6 +188,13 @@ def _prepare_order(
 def _record(workspace: Workspace, found: Rollout, form: str, text: str, *entries: LedgerEntry) -> None:
     new = workspace.ledger.append(*entries)
     if form == "json":
-        typer.echo(json.dumps({"rollout": found.id, "new": new[0], **entries[0].body}, ensure_ascii=False))
+        body = entries[0].body
+        answer: RolloutOrderAnswer = {
+            "rollout": found.id,
+            "new": new[0],
+            "who": body["who"],
+            "reason": body["reason"],
+        }
+        typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     typer.echo(f"rollout {shorten_id(found.id)} {text}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,13 @@ from assay.model.timestamps import parse_time
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from assay.cli.answers.operation_answers import (
+        LastSlot,
+        RanSlot,
+        ScheduledRunsAnswer,
+        ScheduleInAnswer,
+        SchedulesAnswer,
+    )
     from assay.controller.schedules.due_slots import ScheduleLine, SlotHistory
     from assay.model.entries.schedule_entries import ScheduleRanEntry
     from assay.model.ledger_entry import LedgerEntry
@@ -71,7 +78,9 @@ def schedules(context: typer.Context, fleet: FleetDir = Path(), form: OutputForm
 
 def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
     if form == "json":
-        answer = {"schedules": [_row_as_json(row) for row in rows], **({"problem": problem} if problem else {})}
+        answer: SchedulesAnswer = {"schedules": [_row_as_json(row) for row in rows]}
+        if problem:
+            answer["problem"] = problem
         typer.echo(json.dumps(answer, indent=1))
     elif rows:
         _print_rows(rows)
@@ -111,7 +120,8 @@ def run(
     done = [task for task in tasks if run_slot_task(controller, task, SCHEDULED_JOBS)]
     results = [read_schedule_history(controller.ledger).get(task.line).ended[task.slot] for task in done]
     if form == "json":
-        print(json.dumps({"ran": [_run_as_json(result) for result in results]}))  # noqa: T201 — the answer
+        answer: ScheduledRunsAnswer = {"ran": [_run_as_json(result) for result in results]}
+        print(json.dumps(answer))  # noqa: T201 — the answer
     else:
         lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
         print("\n".join(lines) or "nothing is due")  # noqa: T201 — the answer
@@ -153,7 +163,7 @@ def coverage(
         typer.echo("\n".join(format_coverage(gpus, costs, now)))
 
 
-def _run_as_json(result: ScheduleRanEntry) -> dict[str, Any]:
+def _run_as_json(result: ScheduleRanEntry) -> RanSlot:
     return {
         "of": result.part,
         "schedule": result.schedule,
@@ -219,8 +229,8 @@ def _format_recurrence(schedule: FleetSchedule, zone: str) -> str:
     return schedule.cron if zone == "UTC" else f"{schedule.cron} {zone}"
 
 
-def _row_as_json(row: ScheduleRow) -> dict[str, Any]:
-    last = {"slot": row.slot, "ended": row.ended, "reason": row.reason} if row.slot else None
+def _row_as_json(row: ScheduleRow) -> ScheduleInAnswer:
+    last: LastSlot | None = {"slot": row.slot, "ended": row.ended, "reason": row.reason} if row.slot else None
     return {
         "schedule": row.schedule,
         "does": row.job,

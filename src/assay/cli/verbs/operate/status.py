@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -32,6 +32,7 @@ from assay.views.open_breakers import breaker_as_json, format_breaker
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from assay.cli.answers.status_answers import RolloutStatusPart, StatusAnswer
     from assay.controller.cache.unknown_jobs import UnknownJobs
     from assay.lifecycle.decisions.held_answers import OpenBreaker
     from assay.lifecycle.node_state import NodeState
@@ -145,7 +146,8 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
-        typer.echo(json.dumps({"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts)}, indent=1))
+        answer: StatusAnswer = {"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts)}
+        typer.echo(json.dumps(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
     elif not shown:
@@ -173,14 +175,18 @@ def _describe_other_ledger(workspace: Workspace) -> str:
     return f", according to the ledger that ASSAY_LEDGER names{name}"
 
 
-def _rollouts_as_json(rollouts: RolloutHistory) -> dict[str, Any]:
+def _rollouts_as_json(rollouts: RolloutHistory) -> RolloutStatusPart:
     """Return the active rollout, and the adopted commit if it could not be compared; null where there is none."""
     active, uncompared = rollouts.find_active(), rollouts.find_uncompared()
     if not active and not uncompared:  # most fleets, most of the time: nothing more is imported
         return {"rollout": None, "uncompared": None}
-    from assay.cli.render.rollout_progress import rollout_as_json, uncompared_as_json
+    from assay.cli.render.rollout_progress import uncompared_as_json
+    from assay.views.listings.rollouts import summarize_rollout
 
-    return {"rollout": active and rollout_as_json(active), "uncompared": uncompared and uncompared_as_json(uncompared)}
+    return {
+        "rollout": summarize_rollout(active) if active else None,
+        "uncompared": uncompared_as_json(uncompared) if uncompared else None,
+    }
 
 
 def describe_rollouts(rollouts: RolloutHistory, now: datetime) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -23,6 +23,14 @@ from assay.model.texts.printable_text import escape_line
 from assay.model.timestamps import format_minute
 
 if TYPE_CHECKING:
+    from assay.cli.answers.ticket_answers import (
+        DeliveryAnswer,
+        SentDigest,
+        TicketDeliveryInAnswer,
+        TicketInAnswer,
+        TicketsAnswer,
+        WorkDoneAnswer,
+    )
     from assay.model.ticket import TicketEvent, TicketPlace, TicketRecord
     from assay.tickets.route_attempts import UndeliveredTicket
 
@@ -77,10 +85,14 @@ def tickets(
     for sink, why in PostponedDeliveries(workspace.data_dir / "delivery.json").list_failures():
         print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
-        print(json.dumps({"tickets": [_ticket_as_json(record) for record in records]}))  # noqa: T201 — the answer
+        answer: TicketsAnswer = {"tickets": [_ticket_as_json(record) for record in records]}
+        print(json.dumps(answer, default=asdict))  # noqa: T201 — the answer
         return
     if form == "csv":
-        print("\n".join(format_csv(CSV_COLUMNS, map(_ticket_as_json, records))))  # noqa: T201 — the answer
+        rows = [
+            {**_ticket_as_json(record), "places": [asdict(one) for one in record.ticket.places]} for record in records
+        ]
+        print("\n".join(format_csv(CSV_COLUMNS, rows)))  # noqa: T201 — the answer
         return
     text = "\n\n".join(_format_ticket(record) for record in records)
     print(text or "no open tickets")  # noqa: T201 — the answer
@@ -107,7 +119,7 @@ def done(
     records = list_tickets(workspace.ledger.entries(kinds=TICKET_RECORD_KINDS))
     order = report_done(find_ticket(records, ident), identify_operator(workspace, who, reason))
     recorded = bool(order.entry) and all(workspace.ledger.append(*filter(None, [order.entry])))
-    answer = {"recorded": recorded, "message": order.message}
+    answer: WorkDoneAnswer = {"recorded": recorded, "message": order.message}
     print(json.dumps(answer, ensure_ascii=False) if form == "json" else order.message)  # noqa: T201 — the answer
 
 
@@ -127,7 +139,8 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
         failed = deliver_tickets(controller, immediately=True)
         delivered = workspace.ledger.entries(kinds=[TICKET_DELIVERED], after=before)
         digests = workspace.ledger.entries(kinds=[DigestSentEntry.kind], after=before)
-    _print_delivery([entry.body for entry in delivered], [entry.body for entry in digests], failed, form)
+    told = [cast("TicketDeliveryInAnswer", entry.body) for entry in delivered]
+    _print_delivery(told, [cast("SentDigest", entry.body) for entry in digests], failed, form)
     raise typer.Exit(2 if failed else 0)
 
 
@@ -149,11 +162,15 @@ def _hold_delivery(workspace: Workspace) -> Iterator[None]:
 
 
 def _print_delivery(
-    delivered: list[dict[str, Any]], digests: list[dict[str, Any]], failed: list[UndeliveredTicket], form: str
+    delivered: list[TicketDeliveryInAnswer], digests: list[SentDigest], failed: list[UndeliveredTicket], form: str
 ) -> None:
     if form == "json":
-        undelivered = [{"sink": lack.route, "ticket": lack.ticket, "why": lack.reason} for lack in failed]
-        print(json.dumps({"delivered": delivered, "digests": digests, "undelivered": undelivered}))  # noqa: T201 — the answer
+        answer: DeliveryAnswer = {
+            "delivered": delivered,
+            "digests": digests,
+            "undelivered": [{"sink": lack.route, "ticket": lack.ticket, "why": lack.reason} for lack in failed],
+        }
+        print(json.dumps(answer))  # noqa: T201 — the answer
         return
     lines = [f"{body['ticket']} → {body['sink']} {body['external']}".rstrip() for body in delivered]
     lines += [f"a digest of {format_count(body['count'], 'ticket')} → {body['route']}" for body in digests]
@@ -163,17 +180,31 @@ def _print_delivery(
         print(f"not delivered to {target}: {lack.reason}", file=sys.stderr)  # noqa: T201 — beside the answer
 
 
-def _ticket_as_json(record: TicketRecord) -> dict[str, Any]:
-    times = {
+def _ticket_as_json(record: TicketRecord) -> TicketInAnswer:
+    ticket = record.ticket
+    answer: TicketInAnswer = {
+        "id": ticket.id,
+        "key": ticket.key,
+        "title": ticket.title,
+        "node": ticket.node,
+        "places": list(ticket.places),
+        "expected": ticket.expected,
+        "seen": ticket.seen,
+        "verify": ticket.verify,
+        "severity": ticket.severity,
+        "cause": ticket.cause,
+        "steps": ticket.steps,
+        "beside": ticket.beside,
         "opened_at": record.opened_at,
         "updated_at": record.updated_at,
         "closed_at": record.closed_at,
         "by": record.by,
+        "reopened": record.reopen_count,
+        "history": list(record.history),
+        "done": record.done,
+        "photos": len(record.photos),
     }
-    history = [{"at": event.at, "what": event.what, "why": event.why} for event in record.history]
-    done = asdict(record.done) if record.done else None
-    more = {"reopened": record.reopen_count, "history": history, "done": done, "photos": len(record.photos)}
-    return {**record.ticket.as_json(), **times, **more}
+    return {**answer, "files": ticket.files} if ticket.files else answer
 
 
 def _format_ticket(record: TicketRecord) -> str:

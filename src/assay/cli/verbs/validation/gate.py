@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,7 @@ from assay.model.errors import AssayError
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
     from assay.model.specs.check_catalog_and_gates import Gates
-    from assay.results.run_gates import GateReport
+    from assay.results.run_gates import GateAnswer, GateReport
 
 gate_app = typer.Typer(add_completion=False)
 
@@ -63,8 +64,9 @@ def _format_text(report: GateReport) -> str:
 
 
 def _format_json(report: GateReport) -> str:
-    bounds = [bound.as_json() for bound in report.bounds]
-    return json.dumps({"run": report.run, "before": report.before, "holds": report.holds, "bounds": bounds})
+    bounds = list(report.bounds)
+    answer: GateAnswer = {"run": report.run, "before": report.before, "holds": report.holds, "bounds": bounds}
+    return json.dumps(answer, default=asdict)
 
 
 def _format_github(report: GateReport) -> str:

@@ -18,6 +18,7 @@ from assay.model.text_lists import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from assay.cli.answers.run_answers import PruneAnswer
     from assay.model.specs.intake_limits import RetentionRules
     from assay.results.evidence_retention import EvidencePlan
     from assay.results.run_retention import PrunePlan
@@ -108,7 +109,7 @@ def _prune_ledger(workspace: Workspace, rules: RetentionRules, who: str) -> int:
 
 
 def _format_json(plan: PrunePlan, outcomes: int, evidence: EvidencePlan, documents: int, *, deleted: bool) -> str:
-    plain = {
+    plain: PruneAnswer = {
         "deleted": deleted,
         "runs": [run.parent.name for run in plan.runs],
         "artefacts": len(plan.artefacts),

@@ -17,6 +17,7 @@ from assay.ledger.location import locate_existing_ledger
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
+    from assay.cli.answers.run_answers import RejudgeHead
     from assay.harness.runs.rejudge import RejudgedRun
     from assay.results.comparison.comparison_summary import RunDifferences
 
@@ -96,7 +97,7 @@ def format_rejudge_json(rejudged: RejudgedRun, differences: RunDifferences) -> I
     from assay.results.formats.json_format import format_json_comparison
 
     equality = rejudged.equality
-    head = {
+    head: RejudgeHead = {
         "run": differences.old.id,
         "spec": rejudged.rev,
         "itself": rejudged.is_original_spec,

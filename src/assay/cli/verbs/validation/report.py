@@ -13,6 +13,7 @@ from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.cli.answers.run_answers import ReportPagesAnswer
     from assay.results.report.overview_page import SyncNumbers
     from assay.results.report.rollout_waits import RolloutWaits
 
@@ -52,7 +53,8 @@ def report(
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
     if form == "json":
-        print(json.dumps({"overview": str(pages.overview), "allure": str(pages.allure)}))  # noqa: T201 — the answer
+        answer: ReportPagesAnswer = {"overview": str(pages.overview), "allure": str(pages.allure)}
+        print(json.dumps(answer))  # noqa: T201 — the answer
     else:
         typer.echo(f"overview: {pages.overview}")
         typer.echo(f"Allure report: {pages.allure}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,6 +16,7 @@ from assay.cli.workspace import Workspace
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
+    from assay.cli.answers.run_answers import SuitesListAnswer, SuitesVerifyAnswer
     from assay.harness.suite_verification.verification import SuiteProof
 
 suites_app = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -54,7 +56,8 @@ def list_checks(fleet: FleetDir = Path(), form: ListFormat = "text") -> None:
     declared = Workspace(fleet.resolve()).fleet
     checks = describe_checks(declared)
     if form == "json":
-        typer.echo(json.dumps({"checks": [check.as_json() for check in checks]}, indent=1, ensure_ascii=False))
+        answer: SuitesListAnswer = {"checks": checks}
+        typer.echo(json.dumps(answer, indent=1, ensure_ascii=False, default=asdict))
     elif form == "markdown":
         typer.echo(format_catalogue_markdown(checks, describe_modules(declared)), nl=False)
     else:
@@ -81,8 +84,11 @@ def verify(check: Patterns = None, jobs: Jobs = 1, fleet: FleetDir = Path(), for
 
 
 def _format_json(proof: SuiteProof) -> str:
-    unproved = [{"check": failure.check, "case": failure.case, "why": failure.why} for failure in proof.unproved]
-    plain = {"checks": list(proof.checks), "cases": proof.cases, "unproved": unproved}
+    plain: SuitesVerifyAnswer = {
+        "checks": list(proof.checks),
+        "cases": proof.cases,
+        "unproved": [{"check": one.check, "case": one.case, "why": one.why} for one in proof.unproved],
+    }
     return json.dumps(plain, indent=1, ensure_ascii=False)
 
 

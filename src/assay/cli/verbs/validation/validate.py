@@ -23,6 +23,7 @@ from assay.model.text_lists import format_count
 if TYPE_CHECKING:
     from assay.harness.runs.run_validation import RunOptions, RunResult
     from assay.harness.runs.sharding import ShardRunner
+    from assay.results.formats.outcome_answers import ValidationHead
 
 validate_app = typer.Typer(add_completion=False)
 
@@ -205,21 +206,22 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
     """Print one JSON document, outcome by outcome, since there may be a million."""
     from dataclasses import asdict
 
+    from assay.model.outcome import VERDICTS
     from assay.results.stale_known_issues import find_stale_issues
 
     stale = find_stale_issues(result.stored, workspace.fleet)
-    head = {
-        "run": asdict(result.run),
+    head: ValidationHead = {
+        "run": result.run,
         "whole": result.complete,
-        "counts": {verdict: result.counts[verdict] for verdict in ("pass", "fail", "error", "skip")},
+        "counts": {verdict: result.counts[verdict] for verdict in VERDICTS},
         "deciding": result.deciding,
         "missing": result.missing,
         "remark": result.remark,
         "left_out": result.stored.count_left_out(),
-        "influences": result.stored.influences,
+        "influences": dict(result.stored.influences),
         "unexpected": [{"issue": passed.issue.issue, "passes": passed.passes} for passed in stale],
     }
-    sys.stdout.write(json.dumps(head)[:-1] + ', "outcomes": [')
+    sys.stdout.write(json.dumps(head, default=asdict)[:-1] + ', "outcomes": [')
     for number, outcome in enumerate(result.stored.outcomes()):
         sys.stdout.write((", " if number else "") + json.dumps(outcome.as_json()))
     sys.stdout.write("]}\n")

@@ -1,0 +1,268 @@
+"""The shapes of what `assay fabric` prints with `--format json`."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from assay.fabric.comparison.discrepancy import DiscrepancyKind
+from assay.fabric.comparison.repair_cost import Severity
+from assay.fabric.weekly.cable_groups import GroupedBy
+from assay.fabric.weekly.findings import FindingKind
+
+
+class CableEndAnswer(TypedDict):
+    """One end of a cable. What is not known is missing."""
+
+    device: str
+    """The name of the device, a switch or an adapter."""
+    guid: str
+    """Its GUID."""
+    port: int
+    """The number of the port."""
+    label: NotRequired[str]
+    """The port as printed on the device."""
+    rack: NotRequired[str]
+    """The rack of the device."""
+    u: NotRequired[int]
+    """Its place in the rack, in rack units."""
+    site: NotRequired[str]
+    """The building or room."""
+    node: NotRequired[str]
+    """The node that the adapter is in."""
+
+
+class CablePairAnswer(TypedDict):
+    """A cable as designed and as seen."""
+
+    expected: list[CableEndAnswer] | None
+    """Both ends as designed; null if no cable is designed there."""
+    observed: list[CableEndAnswer] | None
+    """Both ends as seen; null if no cable was seen there."""
+
+
+class DiscrepancyAnswer(TypedDict):
+    """One thing that is wrong with the cabling."""
+
+    kind: DiscrepancyKind
+    """What kind of mistake it is."""
+    summary: str
+    """The mistake in one line."""
+    device: NotRequired[str]
+    """The device; missing if it is about a cable."""
+    corrections: NotRequired[list[str]]
+    """What to do, the likelier one first; several are alternatives. Missing if nothing is known."""
+    likelier: NotRequired[str]
+    """The first correction, if it is known why it is likelier than the others; else missing."""
+    because: NotRequired[str]
+    """Why it is likelier."""
+    box: NotRequired[str]
+    """The chassis that a dead chip, or a link without a plug, is in; else missing."""
+    module: NotRequired[str]
+    """The card in that chassis; missing without one."""
+    plane: NotRequired[int]
+    """The plane of that chassis; missing without one."""
+    costs: NotRequired[str]
+    """What the fabric lacks until the repair, in words; missing if it lacks nothing."""
+    beside: NotRequired[list[str]]
+    """The other links that go down when the plugs are pulled; missing if there are none."""
+    nodes: list[str]
+    """The nodes that it affects."""
+    cables: list[CablePairAnswer]
+    """The cables."""
+    cut_off: NotRequired[list[list[CableEndAnswer]]]
+    """The designed cables of which nothing is known, since the discovery cannot reach them past it; else missing."""
+
+
+class CablingFault(TypedDict):
+    """Mistakes that have one cause together."""
+
+    title: str
+    """The cause in one line."""
+    severity: Severity
+    """How much it costs."""
+    gbps: int
+    """The bandwidth that is lost, in Gb/s."""
+    nodes: list[str]
+    """The nodes that it affects."""
+    members: list[int]
+    """The mistakes, by their place in `discrepancies`, from 0."""
+
+
+class FabricComparisonAnswer(TypedDict):
+    """How the fabric differs from its design, as the smallest set of mistakes that explains it."""
+
+    design: str
+    """The FabricDesign."""
+    verdict: Literal["match", "mismatch", "partial"]
+    """Whether all is as designed. Partial: a part could not be told. The exit code is 0, 1 or 2."""
+    summary: str
+    """The comparison in one line."""
+    expected: int
+    """How many cables are designed."""
+    found: int
+    """How many cables were found."""
+    matching: int
+    """How many cables are as designed."""
+    discrepancies: list[DiscrepancyAnswer]
+    """What is wrong."""
+    faults: list[CablingFault]
+    """The same, put together by cause, the most costly first."""
+    problems: list[str]
+    """What could not be told, and why."""
+    notes: list[str]
+    """What else was seen, such as devices that are not of this fabric."""
+    unknown: list[list[CableEndAnswer]]
+    """The designed cables of which nothing can be told, each as a pair of ends."""
+
+
+class BeforeAndAfter(TypedDict):
+    """A figure with and without the element."""
+
+    before: float
+    """With it."""
+    after: float
+    """Without it."""
+
+
+class ImpactAnswer(TypedDict):
+    """What the fabric loses without a node, a switch, or the cable at a port."""
+
+    lost: str
+    """The element."""
+    lines: list[str]
+    """The loss in words."""
+    cut_off: list[str]
+    """The nodes and switches without a path to the rest."""
+    bisection_gbps: BeforeAndAfter
+    """The bandwidth between the halves of the fabric, in Gb/s."""
+    leaf_pair: NotRequired[list[str]]
+    """The two leaf switches that the figures are of; missing if there are none."""
+    leaf_pair_gbps: NotRequired[BeforeAndAfter]
+    """The bandwidth between these two, in Gb/s."""
+    leaf_pair_ways: NotRequired[BeforeAndAfter]
+    """The number of separate ways between these two."""
+
+
+class PortFindingAnswer(TypedDict):
+    """Why a port stands out."""
+
+    kind: FindingKind
+    """What kind of finding it is."""
+    what: str
+    """The reading."""
+    value: float
+    """Its value."""
+    unit: str
+    """The unit of the value; "" for a count."""
+    says: str
+    """The finding in words."""
+
+
+class RankedPortAnswer(TypedDict):
+    """A port that stands out."""
+
+    port: CableEndAnswer
+    """The port."""
+    far: CableEndAnswer
+    """The other end of its cable."""
+    rail: int | None
+    """The rail; null if the design has none for it."""
+    serial: str
+    """The serial number of the cable or transceiver; "" if it is not known."""
+    findings: list[PortFindingAnswer]
+    """Why it stands out."""
+
+
+class ChangedPort(TypedDict):
+    """A port that stands out in one of two weeks."""
+
+    port: CableEndAnswer
+    """The port."""
+    says: list[str]
+    """Why, in words."""
+
+
+class WeekChangesAnswer(TypedDict):
+    """What changed since the week before."""
+
+    since: str
+    """The end of the week before: ISO 8601 with the offset of UTC."""
+    new: list[ChangedPort]
+    """The ports that stand out only now."""
+    gone: list[ChangedPort]
+    """The ports that stood out only then."""
+    staying: int
+    """How many ports stand out as before."""
+    errors_before: int
+    """How many errors there were in the week before."""
+
+
+class BatchAnswer(TypedDict):
+    """The transceivers of one vendor, part and batch."""
+
+    vendor: str
+    """The vendor."""
+    part: str
+    """The part number."""
+    batch: str
+    """The batch."""
+    ports: int
+    """How many ports have one."""
+    standing_out: int
+    """How many of them stand out."""
+    with_errors: int
+    """How many of them have errors."""
+    chance: float
+    """The chance of so many if the batch were no worse than the others, from 0 to 1."""
+
+
+class CableGroupAnswer(TypedDict):
+    """The ports with cables of one vendor, length or batch."""
+
+    by: GroupedBy
+    """What they share."""
+    name: str
+    """Which one."""
+    ports: int
+    """How many ports."""
+    with_errors: int
+    """How many of them have errors."""
+    medians: dict[str, float]
+    """The median of each reading, by its name; the name ends with the unit."""
+    worse: list[str]
+    """Which medians are worse than those of all other ports, in words."""
+
+
+class FabricWeekAnswer(TypedDict):
+    """What a week of scans says of the ports of a fabric."""
+
+    fabric: str
+    """The FabricDesign."""
+    verdict: Literal["look", "unknown", "well"]
+    """Whether some ports stand out (look), nothing could be judged (unknown), or all is well."""
+    start: str
+    """The beginning of the week: ISO 8601 with the offset of UTC."""
+    end: str
+    """The end of the week: ISO 8601 with the offset of UTC."""
+    scans: int
+    """How many scans there were."""
+    ports: int
+    """How many ports were judged."""
+    errors: int
+    """How many errors they counted, all together."""
+    manager_moves: list[list[str]]
+    """When another subnet manager answered: the time (ISO 8601), and the GUIDs of the one before and the new one."""
+    changes: WeekChangesAnswer | None
+    """What changed since the week before; null if that was not evaluated."""
+    worst: list[RankedPortAnswer]
+    """The ports that stand out, the worst first; with any, the exit code is 1."""
+    batches: list[BatchAnswer]
+    """The batches of transceivers."""
+    cables: list[CableGroupAnswer]
+    """The ports by their cables."""
+    unseen: list[str]
+    """What could not be judged, and why."""
+    discovery: list[str]
+    """What the scans say besides."""

@@ -1,0 +1,115 @@
+"""The shapes of what `assay rejudge`, `report`, `prune` and `suites` print with `--format json`."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from assay.harness.check_catalogue import CheckDescription
+from assay.results.formats.outcome_answers import ComparisonAnswer
+
+
+class RejudgeHead(TypedDict):
+    """What of a rejudging comes before the comparison."""
+
+    run: str
+    """The id of the run."""
+    spec: str
+    """The commit or the folder whose specs judged it again."""
+    itself: bool
+    """Whether these are the specs that judged it first."""
+    identical: bool
+    """Whether no outcome differs."""
+    differing: int
+    """How many outcomes differ, if only in a reason or a measurement."""
+    verdicts: int
+    """How many outcomes differ in the verdict."""
+    alone: int
+    """How many outcomes only one of the two has."""
+    programs: list[str]
+    """The programs that judged in another version."""
+
+
+class RejudgeAnswer(RejudgeHead):
+    """A run that was judged again, and how that differs."""
+
+    comparison: ComparisonAnswer
+    """What differs, as `assay results --compare` tells it."""
+
+
+class ReportPagesAnswer(TypedDict):
+    """Where the pages of the report are."""
+
+    overview: str
+    """The first page."""
+    allure: str
+    """The folder of the Allure report."""
+
+
+class RetainedRun(TypedDict):
+    """A run that is kept although it is old."""
+
+    run: str
+    """The id of the run."""
+    why: str
+    """Why it is kept."""
+
+
+class PrunedEvidence(TypedDict):
+    """Evidence that was deleted, or would be."""
+
+    documents: int
+    """How many documents."""
+    bytes: int
+    """Their size in bytes."""
+    kept_all: str
+    """Why all evidence is kept; "" if not all is."""
+
+
+class PruneAnswer(TypedDict):
+    """What is older than the policy wants and was deleted, or would be."""
+
+    deleted: bool
+    """Whether it was deleted; false without --yes."""
+    runs: list[str]
+    """The ids of the runs."""
+    artefacts: int
+    """How many files of failures that only these runs have."""
+    outcomes: int
+    """How many outcomes in the ledger."""
+    bytes: int
+    """The size of runs and artefacts in bytes."""
+    evidence: PrunedEvidence
+    """The evidence."""
+    rejudgeable: int
+    """How many of these runs `assay rejudge` could judge again until now."""
+    kept: list[RetainedRun]
+    """The runs that are kept although they are old."""
+
+
+class SuitesListAnswer(TypedDict):
+    """Every check of the fleet."""
+
+    checks: list[CheckDescription]
+    """The checks, by file and name."""
+
+
+class UnprovedCheckAnswer(TypedDict):
+    """A check on a case that does not prove it."""
+
+    check: str
+    """The id of the check."""
+    case: str
+    """The case; "" for the check as a whole."""
+    why: str
+    """What does not hold."""
+
+
+class SuitesVerifyAnswer(TypedDict):
+    """Whether each check passes on the good recording and fails on its cases for the stated reason."""
+
+    checks: list[str]
+    """The ids of the checks."""
+    cases: int
+    """How many cases were run."""
+    unproved: list[UnprovedCheckAnswer]
+    """What does not hold; with any, the exit code is 1."""

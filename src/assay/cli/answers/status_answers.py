@@ -1,0 +1,67 @@
+"""The shapes of what `assay status` prints with `--format json`."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from assay.cli.answers.rollout_answers import UncomparedCommit
+from assay.views.listings.nodes import NodeSummary
+from assay.views.listings.rollouts import RolloutSummary
+from assay.views.node.node_status import NodeStatus
+from assay.views.open_breakers import BreakerStatus
+
+
+class RolloutStatusPart(TypedDict):
+    """What of the rollouts belongs to the state of the fleet."""
+
+    rollout: RolloutSummary | None
+    """The active rollout; null if there is none."""
+    uncompared: UncomparedCommit | None
+    """The commit that was adopted last, if it could not be compared with the one before; else null."""
+
+
+class StatusAnswer(RolloutStatusPart):
+    """The state of each node that was asked for, the active rollout and the open circuit breakers."""
+
+    nodes: list[NodeStatus]
+    """The nodes that were asked for, by pool and name."""
+    breakers: list[BreakerStatus]
+    """The circuit breakers that hold nodes back, of the whole fleet."""
+
+
+class ServerNodesAnswer(TypedDict):
+    """The nodes that the server lets the visitor see."""
+
+    nodes: list[NodeSummary]
+    """The nodes that were asked for."""
+
+
+class UnknownNode(TypedDict):
+    """What is known of a node without the ledger."""
+
+    node: str
+    """The name of the node."""
+    pool: str
+    """The pool that the node is in."""
+    state: None
+    """Always null: the ledger knows the state."""
+    node_spec: str
+    """The node spec that says what the node must be."""
+    observed: str | None
+    """When evidence of it was last stored here: ISO 8601 with the offset of UTC; null if never."""
+
+
+class UnknownNodesAnswer(TypedDict):
+    """The nodes of the inventory, with unknown states."""
+
+    nodes: list[UnknownNode]
+    """The nodes of the inventory, by pool and name."""
+    problem: str
+    """Why the ledger cannot be read."""
+
+
+class UnknownNodeAnswer(UnknownNode):
+    """What is known of the node without the ledger."""
+
+    problem: str
+    """Why the ledger cannot be read."""

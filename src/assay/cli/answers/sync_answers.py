@@ -1,0 +1,37 @@
+"""The shapes of what `assay sync` prints with `--format json`."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from assay.views.node.node_sync import NodeSyncStatus
+
+
+class PoolSyncCounts(TypedDict):
+    """How the nodes of a pool compare, in numbers."""
+
+    pool: str
+    """The name of the pool."""
+    nodes: int
+    """How many nodes were compared."""
+    in_sync: int
+    """How many of them are what the repository says."""
+    rolling: int
+    """How many are on their way in a rollout."""
+    drifted: int
+    """How many differ."""
+    held: int
+    """How many differ and are held by a person."""
+    unknown: int
+    """How many cannot be told, since a check lacks fresh evidence."""
+    revision: str
+    """The commit that they were compared with, with `-dirty` and a digest if files differ from it; "" without one."""
+
+
+class SyncAnswer(TypedDict):
+    """How far the nodes are what git says, by pool and by node."""
+
+    pools: list[PoolSyncCounts]
+    """The pools, in the order of the inventory."""
+    nodes: list[NodeSyncStatus]
+    """The nodes that were asked for."""

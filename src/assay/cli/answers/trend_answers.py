@@ -1,0 +1,241 @@
+"""The shapes of what `assay trends` prints with `--format json`."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class PayingAct(TypedDict):
+    """Something to do about a warning."""
+
+    act: str
+    """What to do."""
+    node_hours: float
+    """What it costs in node-hours if it was in vain."""
+    needed: float
+    """From which chance on that the warning is right it pays, from 0 to 1."""
+
+
+TrendWarningAnswer = TypedDict(
+    "TrendWarningAnswer",
+    {
+        "node": str,
+        "subject": str,
+        "name": str,
+        "unit": str,
+        "serial": str,
+        "from": float,
+        "to": float,
+        "peers": int,
+        "peers_change": float,
+        "score": float,
+        "limit": float | None,
+        "days": list[float] | None,
+        "group": str,
+        "because": str,
+        "rule": str,
+        "stage": str,
+        "rate_days": float | None,
+        "p": float | None,
+        "failure_node_hours": float,
+        "acts": list[PayingAct],
+        "pays": str | None,
+        "answer": str,
+    },
+)
+TrendWarningAnswer.__doc__ = """A part that gets worse among its peers, and what follows.
+
+- `node`: its node. `subject`: the part. `name`: the measurement. `unit`: the unit of values and limit, "" for a count
+  or a ratio. `serial`: the serial number of the part, "" if it is not known.
+- `from`: what was usual for it. `to`: its value of the last days. `peers`: with how many others it was
+  compared. `peers_change`: how these have changed meanwhile. `score`: how unlike its peers it has changed, in
+  deviations.
+- `limit`: the limit of the measurement, null if there is none. `days`: in how many days it reaches the limit, as the
+  low end, the middle and the high end of a range; null while history is too short to tell.
+- `group`: what it shares with others that get worse, "" for nothing. `because`: the reason in a sentence.
+- `rule`: the rule that warns. `stage`: the stage that the rule has earned. `rate_days`: in how many days it reaches the
+  limit in a straight line, null if it does not move towards one.
+- `p`: the chance that the warning is right, from 0 to 1; null while that is not known. `failure_node_hours`: what the
+  failure would cost, in node-hours. `acts`: what can be done. `pays`: the costliest act that pays, null if none does or
+  nobody knows. `answer`: what follows, in words.
+"""
+
+
+class SharedGroupAnswer(TypedDict):
+    """A group that explains several warnings of one measurement."""
+
+    trait: str
+    """What its members share, such as rack or firmware."""
+    value: str
+    """Which one."""
+    name: str
+    """The measurement."""
+    named: int
+    """How many of its members get worse."""
+    members: int
+    """How many members it has."""
+    p: float
+    """The chance of this if the group had nothing to do with it, from 0 to 1."""
+    because: str
+    """The reason in a sentence."""
+
+
+class WarningCost(TypedDict):
+    """What warnings cost."""
+
+    node_hours: float
+    """The node-hours of tests."""
+
+
+class PastRuleAnswer(TypedDict):
+    """How the rule would have fared in the past, by the present history."""
+
+    name: str
+    """The name of the rule."""
+    threshold: float
+    """From which score on it warns."""
+    threshold_from: Literal["history", "default"]
+    """Whether history is long enough to tell the threshold."""
+    alarms_per_1000_node_days: float
+    """How many false alarms are permitted, per 1,000 nodes and days."""
+    series: int
+    """How many series of values were judged."""
+    warnings: int
+    """How many warn now."""
+    right: int
+    """How many warnings of the past were right."""
+    wrong: int
+    """How many were wrong."""
+    cannot_tell: int
+    """Of how many nobody can tell."""
+    precision: float | None
+    """The share of right ones among right and wrong, from 0 to 1; null without any."""
+    precision_interval: list[float | None] | None
+    """Both ends of its 90 % interval; null without any."""
+    recall: float | None
+    """Of the failures with a sign, the share that was warned of, from 0 to 1; null without any."""
+    recall_of_all: float | None
+    """Of all failures, the share that was warned of, from 0 to 1; null without any."""
+    lead_days: list[float | None] | None
+    """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
+    cost: WarningCost
+    """What the warnings cost if each was acted on by a test."""
+
+
+class ProbationAnswer(TypedDict):
+    """A node that came back from a repair and is tested first for some time."""
+
+    node: str
+    """The name of the node."""
+    subject: str
+    """The part that was repaired."""
+    repair: str
+    """The class of the repair; "" if it is not known."""
+    returned: str
+    """When it came back: ISO 8601 with the offset of UTC."""
+    days: float
+    """How many days ago that was."""
+    returns_in_30_days: int
+    """Which return within 30 days it is."""
+    until: str
+    """Until when it is on probation: ISO 8601 with the offset of UTC."""
+    times_usual: float
+    """How many times more often than usual nodes fail so soon after a return."""
+    because: str
+    """The reason in a sentence."""
+
+
+class PositionAnswer(TypedDict):
+    """A position in racks where parts fail more often than usual."""
+
+    kind: str
+    """The kind of the parts."""
+    sku: str
+    """Their model; "" if it is not known."""
+    batch: str
+    """Their delivery; "" if it is not known."""
+    position: str
+    """The position; "" without a name."""
+    rack: str
+    """The rack; "" for all racks."""
+    parts: int
+    """How many parts were there."""
+    failures: int
+    """How many of them failed."""
+    part_days: float
+    """How many days they were there, all together."""
+    failures_per_1000_days: float
+    """How many fail in 1,000 part-days, drawn to what is usual."""
+    times_usual: float
+    """How many times that is what is usual for their kind."""
+    because: str
+    """The reason in a sentence."""
+
+
+class RuleRecordAnswer(TypedDict):
+    """How a rule has fared, by the warnings that assay recorded."""
+
+    name: str
+    """The name of the rule."""
+    detector: str
+    """What finds its warnings."""
+    fault: str
+    """The fault class that a warning becomes; "" for none."""
+    stage: str
+    """The stage that it has."""
+    declared_stage: str
+    """The stage that the fleet repository declares."""
+    lost_because: str
+    """Why it has not the declared stage; "" if it has."""
+    open: int
+    """How many warnings have not ended."""
+    right: int
+    """How many were right."""
+    wrong: int
+    """How many were wrong."""
+    overtaken: int
+    """How many were overtaken by something else, such as a repair."""
+    cannot_tell: int
+    """Of how many nobody can tell."""
+    precision: float | None
+    """The share of right ones among right and wrong, from 0 to 1; null without any."""
+    precision_interval: list[float] | None
+    """Both ends of the interval of that share; null without any."""
+    failures: int
+    """How many failures it could have foreseen since its first warning."""
+    recall: float | None
+    """The share of these that it foresaw, from 0 to 1; null if nothing failed."""
+    lead_days: list[float] | None
+    """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
+    cost_node_hours: float
+    """What its wrong warnings cost in node-hours if each was acted on by a test."""
+
+
+class TrendsAnswer(TypedDict):
+    """Which parts get worse among their peers."""
+
+    warnings: list[TrendWarningAnswer]
+    """The parts, the worst first; with any, the exit code is 1."""
+    groups: list[SharedGroupAnswer]
+    """What several of them share, the surest first."""
+    cannot_tell: int
+    """How many series of values have too few peers, so that nobody can tell whether they get worse."""
+    rules: list[PastRuleAnswer]
+    """How the rule would have fared in the past."""
+    probation: list[ProbationAnswer]
+    """The nodes that came back from a repair and are tested first."""
+    positions: list[PositionAnswer]
+    """The positions where parts fail more often than usual."""
+    records: list[RuleRecordAnswer]
+    """The records of the rules that have warned."""
+    unread: NotRequired[list[str]]
+    """The damaged files that were left out, each with its mistake; missing if there are none."""
+
+
+class TrendRulesAnswer(TypedDict):
+    """How each rule has fared."""
+
+    rules: list[RuleRecordAnswer]
+    """The rules, in the order of the fleet repository."""
