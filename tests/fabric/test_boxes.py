@@ -6,7 +6,9 @@ from fat_trees import as_built, in_reach
 
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
+from assay.fabric.discovery import DiscoveredDevice
 from assay.fabric.topology.failure_impact import assess_failure
+from assay.model.fabric.ports_and_cables import PortId
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +63,33 @@ def test_names_that_are_not_unique_carry_their_guid(plan):
     twins = plan.__class__("d", chips, plan.links)
     (one,) = compare_cabling(twins, in_reach(twins, as_built(twins)[1:])).discrepancies
     assert f"dir {twins.cables[0].a.guid}" in one.summary
+
+
+def renewed(plan, *names):
+    """The comparison after these chips have new GUIDs, all of which announce the same."""
+    new = {device.guid: f"0xe{device.guid[3:]}" for device in plan if device.name in names}
+    extra = [DiscoveredDevice(guid, "switch", 40, "MF0;dir:CS8500/L1/U1") for guid in new.values()]
+    cables = [
+        c._replace(a=PortId(new.get(c.a.guid, c.a.guid), c.a.number), b=PortId(new.get(c.b.guid, c.b.guid), c.b.number))
+        for c in as_built(plan)
+    ]
+    return compare_cabling(plan, in_reach(plan, cables, extra))
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [((*LEAVES, *SPINES), "dir: 6 chips with new GUIDs"), (LEAVES[:2], "dir L1: 2 chips with new GUIDs")],
+    ids=["box", "card"],
+)
+def test_a_replaced_box_or_card_is_one_ticket_that_names_each_chip(plan, names, title):
+    comparison = renewed(plan, *names)
+    (ticket,) = make_cabling_tickets(comparison)
+    assert (ticket.title, ticket.severity) == (title, "informational")
+    assert {one.device for one in comparison.discrepancies} == set(names)
+
+
+def test_a_new_spine_with_new_leaves_below_it_is_told(plan):
+    switches = {device.name for device in plan if device.kind == "switch"}
+    comparison = renewed(plan, *switches)
+    assert {one.kind for one in comparison.discrepancies} == {"device-replaced"}
+    assert {one.device for one in comparison.discrepancies} == switches

@@ -9,7 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from assay.fabric.comparison.cabling_repair import CablingRepair
+from assay.fabric.comparison.box_causes import merge_links_in_boxes, merge_lost_boxes, merge_planes, merge_renewed_boxes
+from assay.fabric.comparison.cabling_repair import CablingRepair, group_by_key
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.comparison.lost_switches import (
     LOST,
@@ -50,32 +51,9 @@ def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRe
     return sorted(repairs, key=lambda repair: (*measure_cost(repair.members).rank, order[id(repair.first)]))
 
 
-def _merge_boxes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several chips of one box missing: the card or plane that they are on, or the whole box."""
-    for (box,), members in _group(found, "device-missing", lambda each: [(each.box,)] if each.box else []):
-        if len(members) > 1:
-            modules = sorted({member.module for member in members})
-            where = f"{box} {modules[0]}" if len(modules) == 1 and modules[0] else box
-            names = ", ".join(member.device for member in members)
-            yield CablingRepair(
-                members, f"box/{where}", f"{where}: {len(members)} chips not in the fabric",
-                f"{names} are chips of {where}: its power, or the card itself",
-            )  # fmt: skip
-
-
-def _merge_links_in_boxes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """Several links inside one box are down: one card of it."""
-    for (box,), members in _group(found, "missing", lambda each: [(each.box,)] if each.box else []):
-        if len(members) > 1:
-            yield CablingRepair(
-                members, f"inside/{box}", f"{box}: {len(members)} links inside it are down",
-                f"the links run inside {box}: one of its cards is not seated, or broken",
-            )  # fmt: skip
-
-
 def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several missing devices of one rack: the rack has no power."""
-    for (site, rack), members in _group(found, "device-missing", _list_own_rack):
+    for (site, rack), members in group_by_key(found, "device-missing", _list_own_rack):
         if rack and len(members) >= MIN_RACK_DEVICES:
             names = ", ".join(member.device for member in members)
             yield CablingRepair(
@@ -84,19 +62,9 @@ def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]
             )  # fmt: skip
 
 
-def _merge_planes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
-    """The chips of one plane missing in several boxes: what the plane has in common, such as its subnet manager."""
-    for (plane,), members in _group(found, "device-missing", lambda each: [(str(each.plane),)] if each.plane else []):
-        if len(members) > 1:
-            yield CablingRepair(
-                members, f"plane/{plane}", f"Plane {plane}: {len(members)} chips not in the fabric",
-                f"these chips carry plane {plane} of their boxes, whose other planes work: its subnet manager first",
-            )  # fmt: skip
-
-
 def _merge_disabled_ports(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several disabled ports of one node or switch: somebody disabled them for one reason."""
-    groups = list(_group(found, "disabled", lambda each: [(end.node or end.device,) for end in each.ends]))
+    groups = list(group_by_key(found, "disabled", lambda each: [(end.node or end.device,) for end in each.ends]))
     done: set[int] = set()
     for (unit,), members in sorted(groups, key=lambda group: -len(group[1])):
         new = tuple(member for member in members if id(member) not in done)
@@ -155,7 +123,7 @@ def _merge_moved_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingR
 
 def _merge_exchanged_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several adapters of the same nodes in each other's place: somebody who worked on the nodes exchanged them."""
-    for nodes, members in _group(found, "device-exchanged", lambda each: [each.nodes] if each.nodes else []):
+    for nodes, members in group_by_key(found, "device-exchanged", lambda each: [each.nodes] if each.nodes else []):
         if len(members) > 1:
             names = " and ".join(nodes)
             yield CablingRepair(
@@ -167,7 +135,7 @@ def _merge_exchanged_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[C
 
 def _merge_new_hosts(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several adapters that the design lacks and that name the same host: one new node. No two have the same name."""
-    for (host,), members in _group(found, "device-unknown", _list_own_host):
+    for (host,), members in group_by_key(found, "device-unknown", _list_own_host):
         if len({member.device for member in members}) == len(members) > 1:
             yield CablingRepair(
                 members, f"new/{host}", f"Node that is not in the design: {host}, {len(members)} adapters",
@@ -177,7 +145,7 @@ def _merge_new_hosts(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRep
 
 def _merge_trays(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Many links between one node and one box down, as between a compute tray and a switch tray of an NVLink rack."""
-    for (node, box), members in _group(found, "missing", _list_node_and_box):
+    for (node, box), members in group_by_key(found, "missing", _list_node_and_box):
         if len(members) >= MIN_SWITCH_CABLES:
             yield CablingRepair(
                 members, f"trays/{node}/{box}", f"No link: {len(members)} links between {node} and {box}",
@@ -188,7 +156,7 @@ def _merge_trays(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]
 
 def _merge_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Many links of one adapter or GPU down, though others of its node work."""
-    for (device, guid), members in _group(found, "missing", lambda each: _list_devices(each, of_nodes=True)):
+    for (device, guid), members in group_by_key(found, "missing", lambda each: _list_devices(each, of_nodes=True)):
         if len(members) >= MIN_SWITCH_CABLES:
             yield CablingRepair(
                 members, f"adapter/{guid}", f"No link: {len(members)} ports of {device}",
@@ -215,7 +183,7 @@ def _merge_nodes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]
 
 def _merge_switches(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Many cables of one switch without link, though the switch answers: what these ports have in common there."""
-    groups = _group(found, "missing", lambda each: _list_devices(each, of_nodes=False))
+    groups = group_by_key(found, "missing", lambda each: _list_devices(each, of_nodes=False))
     for (device, guid), members in sorted(groups, key=lambda group: -len(group[1])):
         if len(members) >= MIN_SWITCH_CABLES:
             yield CablingRepair(
@@ -235,25 +203,12 @@ def _group_largest_first(
     list_keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]],
 ) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
     """Yield groups, each discrepancy in the largest of those that it could be in, if that group takes it."""
-    groups = sorted(_group(found, kind, list_keys), key=lambda group: (-len(group[1]), group[0]))
+    groups = sorted(group_by_key(found, kind, list_keys), key=lambda group: (-len(group[1]), group[0]))
     left = {id(member) for _, members in groups for member in members}
     for key, members in groups:
         remaining = tuple(member for member in members if id(member) in left)
         left -= set(map(id, remaining)) if len(remaining) >= MIN_BUNDLE_SWAPS or _is_bundle(remaining) else set()
         yield key, remaining
-
-
-def _group(
-    found: Sequence[CablingDiscrepancy],
-    kind: str,
-    list_keys: Callable[[CablingDiscrepancy], Iterable[tuple[str, ...]]],
-) -> Iterator[tuple[tuple[str, ...], tuple[CablingDiscrepancy, ...]]]:
-    groups: dict[tuple[str, ...], list[CablingDiscrepancy]] = {}
-    for discrepancy in found:
-        if discrepancy.kind == kind:
-            for key in dict.fromkeys(list_keys(discrepancy)):
-                groups.setdefault(key, []).append(discrepancy)
-    yield from ((key, tuple(members)) for key, members in groups.items())
 
 
 def _list_devices(discrepancy: CablingDiscrepancy, *, of_nodes: bool) -> list[tuple[str, str]]:
@@ -288,8 +243,9 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 
 
 MERGES = (
-    merge_lost_switches, _merge_boxes, _merge_links_in_boxes, _merge_racks, _merge_planes, _merge_trunks,
-    merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes, merge_moved_plugs,
-    _merge_adapters, _merge_trays, _merge_nodes, _merge_switches, _merge_exchanged_adapters, _merge_new_hosts,
+    merge_lost_switches, merge_lost_boxes, merge_renewed_boxes, merge_links_in_boxes, _merge_racks, merge_planes,
+    _merge_trunks, merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes,
+    merge_moved_plugs, _merge_adapters, _merge_trays, _merge_nodes, _merge_switches, _merge_exchanged_adapters,
+    _merge_new_hosts,
 )  # fmt: skip
 """The common causes, the surest first."""

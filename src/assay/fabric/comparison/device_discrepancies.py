@@ -205,7 +205,7 @@ def _report_replaced(
     else:
         summary = f"in the place of {where} ({first.guid}) is a device with the GUID {guids}"
     fix = f"if {name} was replaced on purpose, write {guids} in its place"
-    return CablingDiscrepancy("device-replaced", pairs, summary, (fix,), name)
+    return CablingDiscrepancy("device-replaced", pairs, summary, (fix,), name, box=first.box, module=first.module)
 
 
 def _tell_other_name(node: str, places: Mapping[str, str], resolver: EndResolver) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.fabric.comparison.absent_devices import AbsentDevices, explain_absent_devices
@@ -140,7 +140,10 @@ class DiffExplanation:
         return facts is not None and "disabled" in (facts.state, facts.physical)
 
     def _assign_explained(self) -> dict[int, list[PortPair]]:
-        """Assign each explained cable to one permutation, that with the fewest cables: a new adapter has but one."""
+        """Assign each explained cable to one permutation: one to each of them, the others to that with the fewest.
+
+        A new adapter has but one cable. A new spine may have none that does not lead to a new leaf.
+        """
         index_of_place = {
             place: index for index, permutation in enumerate(self.permutations) for place in permutation.places.values()
         }
@@ -149,9 +152,10 @@ class DiffExplanation:
             for pair in self.residual.explained
         ]
         count = Counter(index for _, indexes in candidates for index in set(indexes))
+        first = _choose_one_each(candidates, count)
         explained: dict[int, list[PortPair]] = defaultdict(list)
         for pair, indexes in candidates:
-            explained[min(indexes, key=lambda index: (count[index], index))].append(pair)
+            explained[first.get(pair, min(indexes, key=lambda index: (count[index], index)))].append(pair)
         return explained
 
     def _report_absent(self) -> Iterator[CablingDiscrepancy]:
@@ -213,6 +217,22 @@ class DiffExplanation:
         """Return whether a cable was seen, and not at a device that may stand in the place of an absent one."""
         seen = pair.observed
         return seen is not None and (not pair.expected or all(end.guid in self.topology.devices for end in seen.ends))
+
+
+def _choose_one_each(
+    candidates: Sequence[tuple[PortPair, Sequence[int]]], count: Mapping[int, int]
+) -> dict[PortPair, int]:
+    """Choose one cable for each index, those with the fewest cables first: a cable that few others could have."""
+    cables: dict[int, list[tuple[int, PortPair]]] = defaultdict(list)
+    for pair, indexes in candidates:
+        for index in indexes:
+            cables[index].append((len(set(indexes)), pair))
+    chosen: dict[PortPair, int] = {}
+    for index in sorted(cables, key=lambda index: (count[index], index)):
+        free = min(((many, pair) for many, pair in cables[index] if pair not in chosen), default=None)
+        if free:
+            chosen[free[1]] = index
+    return chosen
 
 
 def _is_cable_without_link(walk: AlternatingWalk) -> bool:

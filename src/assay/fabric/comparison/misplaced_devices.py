@@ -191,9 +191,17 @@ class _DeviceMatcher:
     def _is_convincing(self, unit: Unit, place: Unit, count: int, places: Mapping[str, str]) -> bool:
         cables = sum(len(self._list_rows(guid)) for guid in self._list_guids(unit))
         if unit not in self.topology.devices and unit not in self.adapters_of_node:
-            return count * 2 >= cables and count * UNKNOWN_DEVICE_SHARE >= len(self.topology.rows[place[2:]])
+            designed = len(self.topology.rows[place[2:]])
+            if cables <= designed:  # cables to devices that are new too, such as chips of its box, say nothing yet
+                cables = self._count_placed_cables(unit, places)
+            return count * 2 >= cables and count * UNKNOWN_DEVICE_SHARE >= designed
         own = self._count_own_cables(unit, places)
         return count >= 2 and count * 3 >= cables and own * MIN_MOVED_PER_OWN <= count
+
+    def _count_placed_cables(self, unit: Unit, places: Mapping[str, str]) -> int:
+        """Count the cables of a unit that end at a device of which the place is known."""
+        far_ends = (f"0x{row[1]}" for row in self._list_rows(unit))
+        return sum(guid in self.topology.devices or guid in places for guid in far_ends)
 
     def _count_own_cables(self, unit: Unit, places: Mapping[str, str]) -> int:
         """Count the cables of a unit that end where the design has them."""
