@@ -7,6 +7,7 @@ from fat_trees import as_built, in_reach
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice
+from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
 from assay.fabric.topology.failure_impact import assess_failure
 from assay.model.fabric.ports_and_cables import PortId
 
@@ -93,3 +94,16 @@ def test_a_new_spine_with_new_leaves_below_it_is_told(plan):
     comparison = renewed(plan, *switches)
     assert {one.kind for one in comparison.discrepancies} == {"device-replaced"}
     assert {one.device for one in comparison.discrepancies} == switches
+
+
+def test_the_loss_of_all_switches_cuts_every_node_off(plan):
+    inside = [device for device in plan if device.name != "top" and device.node != "far"]
+    kept = {device.guid for device in inside}
+    links = CableTable()
+    for cable in plan.cables:
+        if {cable.a.guid, cable.b.guid} <= kept:
+            ends = [[device.guid for device in inside].index(end.guid) for end in cable.ends]
+            links.add([ends[0]], [cable.a.port], [ends[1]], [cable.b.port])
+    links.set_rate_and_length("4xHDR", 0)
+    impact = assess_failure(CompiledTopology("d", inside, links), "dir")
+    assert set(impact.cut_off) == {"h0", "h1", "h2", "h3"}

@@ -335,3 +335,28 @@ def test_any_text_is_a_list_of_hosts_or_is_refused(text):
     except AssayError as error:
         found = {error.fix}
     assert all(found)
+
+
+def test_many_slow_cables_of_a_leaf_are_one_exception():
+    plan = fat_tree(units=2, nodes=6, rails=4, spines=2, pair=2)
+    leaf = next(device for device in plan if device.name == "leaf-0-2")
+    slow = [c._replace(rate="4xHDR") if leaf.guid in (c.a.guid, c.b.guid) else c for c in as_built(plan)]
+    first = next(number for number, cable in enumerate(slow) if cable.rate != "4xHDR")
+    slow[first] = slow[first]._replace(rate="1xNDR")
+    judged = judge(in_reach(plan, slow))
+    one, many = sorted(describe_exceptions(judged), key=len, reverse=False)
+    assert "runs at 1xNDR instead of 4xNDR" in one
+    assert "Slow links: 10 cables of leaf-0-2 at 4xHDR instead of 4xNDR" in many
+
+
+def test_a_pattern_is_found_where_the_tool_does_not_tell_how_many_ports_a_switch_has():
+    plan = fat_tree(units=4, nodes=3, rails=4, spines=2, pair=2)
+    found = in_reach(plan, as_built(plan))
+    used = Counter()
+    for cable in found.cables:
+        for port in cable[:2]:
+            used[port.guid] = max(used[port.guid], port.number)
+    devices = {guid: device._replace(ports=used[guid]) for guid, device in found.devices.items()}
+    judged = judge(replace(found, devices=devices))
+    assert judged.exceptions == []
+    assert judged.design.switch.ports == max(used.values()) > devices[judged.design.leaves.at[0].guid].ports

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from assay.fabric.comparison.compare import FabricComparison, compare_cabling
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
@@ -75,7 +77,7 @@ def judge_discovery(
     tree = FatTreeInference(discovery, hosts)
     try:
         nameless = list(_take_nameless_adapters(tree, hosts))
-        rules = make_rules(tree, name, *_find_model(discovery, tree.leaves.guids))
+        rules = make_rules(tree, name, *_find_model(tree))
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
         contradicted = {n for n in design.node_names() if n in fleet.nodes
                         and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip
@@ -83,7 +85,7 @@ def judge_discovery(
                  for n in design.node_names() for adapters in [design.adapters[n]]}  # fmt: skip
         topology = compile_topology(design, _make_fleet(design, nodes))
     except (AssayError, ValueError, LookupError) as error:
-        raise NoPattern(f"the rules that fit best are no design: {' '.join(str(error).split())}") from error
+        raise NoPattern(f"the rules that fit best are no design: {_describe(error)}") from error
     comparison = compare_cabling(topology, discovery)
     if comparison.matching < MIN_SHARE * comparison.expected:
         raise NoPattern(f"only {comparison.matching} of {comparison.expected} cables follow the rules that fit best")
@@ -139,9 +141,22 @@ def _make_fleet(design: FabricDesign, nodes: dict[str, tuple[str, ...]]) -> Flee
     return Fleet(Path(), made, designs={design.name: design})
 
 
-def _find_model(discovery: FabricDiscovery, leaves: list[str]) -> tuple[str, int]:
-    """Return the product and the number of ports of most leaves. A port for an aggregation node is none of them."""
-    known = [discovery.devices[guid] for guid in leaves if guid in discovery.devices]
-    inside = any(device.description == AGGREGATION_NODE for device in discovery.devices.values())
+def _find_model(tree: FatTreeInference) -> tuple[str, int]:
+    """Return the product and the number of ports of most leaves. A port for an aggregation node is none of them.
+
+    A tool that lists only links, such as UFM, does not tell how many ports a switch has. Then it has those that any
+    switch of the tree needs.
+    """
+    devices, guids = tree.discovery.devices, [*tree.leaves.guids, *tree.spines.guids, *tree.cores.guids]
+    known = [devices[guid] for guid in tree.leaves.guids if guid in devices]
+    inside = any(device.description == AGGREGATION_NODE for device in devices.values())
     ports = Counter(device.ports for device in known).most_common(1)[0][0]
-    return find_product(known[0].description) or "unknown", ports - (1 if inside and ports % 2 else 0)
+    ports -= 1 if inside and ports % 2 else 0
+    needed = max((number for guid in guids for number, _ in tree.peers.get(guid, ()) if not inside), default=0)
+    return find_product(known[0].description) or "unknown", max(ports, needed)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(each["msg"].removeprefix("Value error, ") for each in error.errors())
+    return " ".join(str(error).split())

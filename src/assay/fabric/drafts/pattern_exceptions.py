@@ -6,7 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from assay.fabric.comparison.cabling_repair import CablingRepair
+from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
+from assay.fabric.comparison.lost_switches import MIN_SWITCH_CABLES
+from assay.fabric.comparison.shared_plugs import LOST_KINDS
 from assay.fabric.drafts.judged_design import JudgedDesign
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
@@ -22,17 +26,36 @@ class _Shift(NamedTuple):
 
 
 def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
-    """Yield a line for each exception, and one for all adapters of a node that are in another port in the same way."""
-    found = [(one, _find_shift(one)) for one in judged.exceptions]
+    """Yield a line for each exception.
+
+    All adapters of a node that are in another port in the same way have one line, and many cables that are down or slow
+    for one reason, such as all of a leaf.
+    """
+    exceptions = judged.exceptions
+    repairs = group_by_common_cause(one for one in exceptions if one.kind in LOST_KINDS)
+    together = {id(one): repair for repair in repairs if len(repair.members) >= MIN_SWITCH_CABLES
+                for one in repair.members}  # fmt: skip
+    found = [(one, _find_shift(one)) for one in exceptions]
     left = Counter(shift for _, shift in found if shift)
     for one, shift in found:
-        if shift is None:
+        if repair := together.get(id(one)):
+            if repair.first is one:
+                yield _describe_repair(repair)
+        elif shift is None:
             yield f"{one.kind}: {one.summary}{_describe_others(judged, one)}"
         elif left[shift] == 1:
             yield f"{one.kind}: {one.summary}"
         elif many := left.pop(shift, 0):
             where = f"port {shift.seen} instead of port {shift.designed} of {many} leaves"
             yield f"moved: {shift.node} is in {where}, out of the order of the names: is that intended?"
+
+
+def _describe_repair(repair: CablingRepair) -> str:
+    """Return a line for many cables that are down or slow for one reason, with the rates of those that are slow."""
+    pairs = [pair for one in repair.members for pair in one.cables]
+    rates = {(pair.observed.rate, pair.expected.rate) for pair in pairs if pair.observed and pair.expected}
+    slow = ", ".join(f"at {seen} instead of {designed}" for seen, designed in sorted(rates))
+    return f"{repair.first.kind}: {repair.title}{f' {slow}' if slow else ''}: {repair.likely_cause}"
 
 
 def _find_shift(one: CablingDiscrepancy) -> _Shift | None:

@@ -100,10 +100,14 @@ class _FailureAssessment:
         return FailureImpact(self.lost, tuple(line for line in lines if line), cut_off, leaf_pair, figures)
 
     def _find_cut_off(self) -> tuple[str, ...]:
-        """Return what belongs to the largest connected part before the loss, and no longer after it."""
+        """Return what belongs to the largest connected part before the loss, and no longer after it.
+
+        If no two of them are connected after it, that is all of them.
+        """
         largest = find_connected_parts(self.before)[0]
         rest = find_connected_parts(self.after)
-        gone = largest - rest[0] - set(self.without) if rest else set()
+        remaining = rest[0] if rest and len(rest[0]) > 1 else set()
+        gone = largest - remaining - set(self.without)
         return tuple(sorted(set(map(self._name, self._join_chips(gone)))))
 
     def _join_chips(self, vertices: set[str]) -> set[str]:
