@@ -2,12 +2,15 @@
 
 from typing import get_args
 
-from fat_trees import fat_tree
+import pytest
+from fat_trees import RATE, as_built, fat_tree, in_reach
 
 from assay.fabric.comparison.cabling_tickets import LIKELY_CAUSES, TITLES, make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.comparison.discrepancy import DiscrepancyKind
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery, PortFacts
+from assay.fabric.readers.format_detection import read_topology
+from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.fabric.ports_and_cables import PortId
 from assay.model.ticket import Ticket, TicketPlace
 
@@ -230,3 +233,32 @@ def test_every_kind_has_a_title_and_a_cause():
 def test_tickets_survive_json(small):
     (ticket,) = make_cabling_tickets(look(small, swap_two))
     assert Ticket.from_json(ticket.as_json()) == ticket
+
+
+def tickets_with(plan, cables, extra=()):
+    return make_cabling_tickets(compare_cabling(plan, in_reach(plan, cables, extra)))
+
+
+@pytest.mark.parametrize(
+    ("name", "tickets"), [("MT4129 ConnectX7   Mellanox Technologies", 1), ("localhost mlx5_0", 1), ("other mlx5_0", 2)]
+)
+def test_a_new_adapter_without_a_host_beside_a_silent_one_is_one_ticket(name, tickets):
+    plan = fat_tree(units=2, nodes=4, rails=3)
+    lost, *others = as_built(plan)
+    new = DiscoveredDevice("0xe000000000000001", "hca", 1, name)
+    moved = [*others, DiscoveredCable(PortId(new.guid, 1), PortId(lost.b.guid, 40), RATE)]
+    made = tickets_with(plan, moved, [new])
+    assert len(made) == tickets
+    if tickets == 1:
+        assert made[0].title == "No link of n000 mlx5_0, and a new adapter in another port of leaf-0-0"
+
+
+def test_a_cable_whose_ends_report_different_rates_is_one_ticket_that_tells_both():
+    plan = fat_tree(units=1, nodes=3, rails=3)
+    seen = in_reach(plan, as_built(plan))
+    text = format_net_file(seen.devices, seen.cables).replace("4xNDR", "1xNDR", 1)
+    (ticket,) = make_cabling_tickets(compare_cabling(plan, read_topology(text)))
+    assert "1xNDR instead of 4xNDR" in ticket.seen
+    assert ticket.seen.count("reports 1xNDR") == ticket.seen.count("reports 4xNDR") == 1
+    (pasted,) = make_cabling_tickets(compare_cabling(plan, read_topology(f"$ ibnetdiscover\n{text}")))
+    assert pasted.seen == ticket.seen

@@ -2,12 +2,13 @@
 
 import pytest
 from directors import LEAVES, SPINES, director
-from fat_trees import as_built, edge, fat_tree, fat_trees
+from fat_trees import as_built, edge, fat_tree, fat_trees, in_reach
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
+from assay.fabric.topology.compiled_topology import CompiledTopology
 
 
 def cables_of(plan, *names):
@@ -73,3 +74,24 @@ def test_a_card_or_a_box_that_lost_nearly_all_of_its_links_is_one_fault(chips, p
     lost = cables_of(plan, *chips)[:-kept]
     ((title, _),) = faults_without(plan, lost)
     assert title == f"No link: {len(lost)} cables of {part}"
+
+
+def test_half_of_a_leaf_s_uplinks_are_one_fault_however_few():
+    plan = fat_tree(units=2, nodes=9, rails=2, spines=6, pair=1)
+    up = [cable for cable in cables_of(plan, "leaf-0-1") if not plan.devices[cable.a.guid].node]
+    assert faults_without(plan, up[:3]) == [("No link: 3 cables of leaf-0-1", 3)]
+    assert len(faults_without(plan, up[:2])) == 2
+
+
+def test_the_nodes_of_a_unit_that_lack_a_rack_are_one_fault_if_they_are_many():
+    plan = fat_tree(units=2, nodes=6, rails=3, spines=2, pair=3)
+    rackless = CompiledTopology("t", [d._replace(rack="") if d.node else d for d in plan], plan.links)
+
+    def dead(*numbers):
+        gone = {d.guid for d in plan if d.node in {f"n0{number:02}" for number in numbers}}
+        seen = in_reach(rackless, [cable for cable in as_built(plan) if not {cable.a.guid, cable.b.guid} & gone])
+        return [fault["title"] for fault in compare_cabling(rackless, seen).as_json()["faults"]]
+
+    assert dead(0, 2, 3, 5) == ["4 nodes below leaf-0-0 not in the fabric"]
+    assert len(dead(0, 2, 3)) == 3
+    assert len(dead(0, 2, 6, 8)) == 4

@@ -28,8 +28,9 @@ from assay.fabric.comparison.shared_plugs import (
     merge_moved_plugs,
 )
 
-MIN_RACK_DEVICES, MIN_BUNDLE_SWAPS, MAX_SWAPPED = 3, 3, 4
-"""From so many missing devices in a rack, or swaps between the same two to four switches, there is one common cause."""
+MIN_RACK_DEVICES, MIN_UNIT_NODES, MIN_BUNDLE_SWAPS, MAX_SWAPPED = 3, 4, 3, 4
+"""From so many missing devices in a rack, nodes without a known rack below a switch, or swaps between the same two to
+four switches, there is one common cause."""
 
 ADAPTER_OF_HOST = re.compile(r"(?P<host>\S+)(?:[ :/](?=\S*\d)[\w-]+|[-.]ib\d+)")
 """How adapters name their host, for grouping only. What a host is called is in `specs/adapter-names/`."""
@@ -59,6 +60,22 @@ def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]
             yield CablingRepair(
                 members, f"rack/{site}/{rack}", f"Rack {rack}: {len(members)} devices not in the fabric",
                 f"{names} stand in rack {rack}: its power, or what they have in common there",
+            )  # fmt: skip
+
+
+def _merge_units(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """Many missing nodes below one switch, none with a known rack: nobody knows yet what they have in common."""
+    rackless = [one for one in found if not any(rack for _, rack in _list_own_rack(one))]
+    groups = group_by_key(
+        rackless, "device-missing", lambda one: _list_devices(one, of_nodes=False) if one.nodes else []
+    )
+    for (switch, guid), members in sorted(groups, key=lambda group: -len(group[1])):
+        if len(members) >= MIN_UNIT_NODES:
+            names = ", ".join(member.device for member in members)
+            yield CablingRepair(
+                members, f"unit/{guid}", f"{len(members)} nodes below {switch} not in the fabric",
+                f"{names} are cabled to {switch}, and the inventory names no rack of theirs: look for what they have in"
+                " common, such as a rack or a power feed",
             )  # fmt: skip
 
 
@@ -140,6 +157,20 @@ def _merge_new_hosts(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRep
             yield CablingRepair(
                 members, f"new/{host}", f"Node that is not in the design: {host}, {len(members)} adapters",
                 f"{host} was added to the fabric, and not to the design",
+            )  # fmt: skip
+
+
+def _merge_new_adapters(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
+    """One silent adapter of a switch, and a new one that names no host in another port there: it may be the same."""
+    silent = dict(group_by_key(found, "missing", lambda one: _list_devices(one, of_nodes=False) if one.nodes else []))
+    nameless = [one for one in found if len(one.cables) == 1 and not _list_own_host(one)]
+    for key, new in group_by_key(nameless, "device-unknown", lambda one: _list_devices(one, of_nodes=False)):
+        if len(lost := silent.get(key, ())) == len(new) == 1:
+            adapter = next(end.device for end in lost[0].ends if end.node)
+            yield CablingRepair(
+                (*lost, *new), f"new-adapter/{lost[0].ends[0].guid}",
+                f"No link of {adapter}, and a new adapter in another port of {key[0]}",
+                f"{adapter} may have been replaced, and its cable put into the other port: read the GUID on the card",
             )  # fmt: skip
 
 
@@ -243,9 +274,9 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 
 
 MERGES = (
-    merge_lost_switches, merge_lost_boxes, merge_renewed_boxes, merge_links_in_boxes, _merge_racks, merge_planes,
-    _merge_trunks, merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles, _merge_moved_nodes,
-    merge_moved_plugs, _merge_adapters, _merge_trays, _merge_nodes, _merge_switches, _merge_exchanged_adapters,
-    _merge_new_hosts,
+    merge_lost_switches, merge_lost_boxes, merge_renewed_boxes, merge_links_in_boxes, _merge_racks, _merge_units,
+    merge_planes, _merge_trunks, merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles,
+    _merge_moved_nodes, merge_moved_plugs, _merge_adapters, _merge_trays, _merge_nodes, _merge_switches,
+    _merge_exchanged_adapters, _merge_new_hosts, _merge_new_adapters,
 )  # fmt: skip
 """The common causes, the surest first."""

@@ -203,9 +203,26 @@ class DiffExplanation:
     def _report_slow(self) -> Iterator[CablingDiscrepancy]:
         for a, _, rate in self.diff.slow:
             designed = self.resolver.find_designed_cable(a)
-            yield report_slow_cable(designed, Cable(designed.a, designed.b, rate))
+            yield self._tell_end_rates(report_slow_cable(designed, Cable(designed.a, designed.b, rate)))
         for a, b, _ in self.residual.slow:
-            yield report_slow_cable(self.resolver.find_designed_cable(a), self.resolver.find_observed_cable(a, b))
+            seen = self.resolver.find_observed_cable(a, b)
+            yield self._tell_end_rates(report_slow_cable(self.resolver.find_designed_cable(a), seen))
+
+    def _tell_end_rates(self, slow: CablingDiscrepancy) -> CablingDiscrepancy:
+        """Say which end reports which rate, if they differ. The slower one counts."""
+        rates = {end: self._find_reported_rate(end.port_id) for pair in slow.cables if pair.observed
+                 for end in pair.observed.ends}  # fmt: skip
+        if len(set(rates.values()) | {""}) < 3:
+            return slow
+        told = ", ".join(f"{end} reports {rate}" for end, rate in rates.items())
+        return replace(slow, summary=f"{slow.summary}; {told}: the link may have been coming up, so scan again first")
+
+    def _find_reported_rate(self, port: PortId) -> str:
+        """Return the rate that a port itself reports, "" if the tool does not tell it."""
+        here = PortId(self.resolver.guid_at_place.get(port.guid, port.guid), port.number)
+        if (facts := self.discovery.facts.get(here)) and facts.rate:
+            return facts.rate
+        return next((row[3] for row in self.diff.rows.get(here.guid[2:], ()) if row[0] == str(here.number)), "")
 
     def _is_certain(self, discrepancy: CablingDiscrepancy) -> bool:
         """Return whether a discrepancy holds, whatever else there is that was not discovered."""

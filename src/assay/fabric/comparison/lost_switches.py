@@ -50,7 +50,14 @@ class _Suspect:
     def is_at_fault(self) -> bool:
         """Return whether it lost so much that it is the cause. If nothing of it answers, it is dead: another cause."""
         enough = self.lost_cables >= MIN_SWITCH_CABLES and self.share >= MIN_LOST_UPLINKS
-        return enough and any(one.kind in LOST_KINDS for one in self.lost) and self._are_chips_hit
+        return (enough or self.is_starved) and any(one.kind in LOST_KINDS for one in self.lost) and self._are_chips_hit
+
+    @property
+    def is_starved(self) -> bool:
+        """Return whether a leaf lost half of its cables to several switches: its nodes lose them together."""
+        gone = [one for one in self.lost if one.kind == "missing" and not one.nodes]
+        ends = {frozenset(end.guid for end in one.ends) for one in gone}
+        return len(ends) > 1 and len(gone) >= MIN_LOST_UPLINKS * self.trunks > 0
 
     @property
     def _are_chips_hit(self) -> bool:

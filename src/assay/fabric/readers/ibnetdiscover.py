@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 
-from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery
+from assay.fabric.discovery import DiscoveredDevice, FabricDiscovery, PortFacts
 from assay.fabric.lazy_discovery import DeviceHead, LazyDiscovery, PortRow, read_system
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.fabric.readers.link_end_matching import PortEnds, check_has_cables, format_port, join_ends
@@ -102,7 +102,10 @@ def _line_by_line(text: str, stderr: str) -> FabricDiscovery:
     if len(unsystematic) < len(reader.devices):
         problems += [LocalProblem(f"{guid} has no line sysimgguid=, though others have") for guid in unsystematic]
     cables = join_ends(reader.ends, reader.devices, problems)
-    return FabricDiscovery(cables, reader.devices, tuple(check_has_cables(cables, problems)), notes=tuple(reader.notes))
+    facts = {here: PortFacts(here, rate=rate) for here, (there, rate) in reader.ends.items()
+             if reader.ends.get(there, (here, rate))[1] != rate}  # fmt: skip
+    all_problems = tuple(check_has_cables(cables, problems))
+    return FabricDiscovery(cables, reader.devices, all_problems, facts, notes=tuple(reader.notes))
 
 
 class _Reader:
