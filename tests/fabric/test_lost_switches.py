@@ -95,3 +95,11 @@ def test_the_nodes_of_a_unit_that_lack_a_rack_are_one_fault_if_they_are_many():
     assert dead(0, 2, 3, 5) == ["4 nodes below leaf-0-0 not in the fabric"]
     assert len(dead(0, 2, 3)) == 3
     assert len(dead(0, 2, 6, 8)) == 4
+
+
+def test_all_cables_between_two_switches_are_a_fault_between_them_though_they_are_half_of_one():
+    plan = fat_tree(units=2, nodes=4, rails=3, spines=2, pair=4)
+    trunk = [c for c in cables_of(plan, "leaf-0-1") if plan.devices[c.b.guid].name == "spine-0-1"]
+    assert faults_without(plan, trunk) == [("No link: all 4 cables between leaf-0-1 and spine-0-1", 4)]
+    other = next(c for c in cables_of(plan, "leaf-0-2") if plan.devices[c.b.guid].name == "spine-0-1")
+    assert ("No link: 4 cables of leaf-0-1", 4) in faults_without(plan, [*trunk, other])

@@ -348,3 +348,21 @@ def test_an_adapter_whose_name_two_announce_keeps_that_of_the_sheet():
     devices = {guid: DiscoveredDevice(guid, "hca", 1, "gpu01 HCA-1") for guid in ("0xa1", "0xa2")}
     made, _ = draft(NDT + "gpu01,HCA-1,leaf1,Port 5,x\n", found=FabricDiscovery([], devices))
     assert [(device.name, device.guid) for device in made.devices if device.kind == "hca"] == [("gpu01 mlx5_0", "")]
+
+
+def merged_sheet(blank):
+    """A sheet of two nodes with three cables each; the lines of `blank` lack rack, U and name of the node."""
+    rows = [(f"r01,{4 + n},n{n}", f"mlx5_{rail},r09,30,leaf{rail},{n + 1}") for n in (0, 1) for rail in (0, 1, 2)]
+    lines = [f"{',,' if at in blank else node},{rest}" for at, (node, rest) in enumerate(rows)]
+    return "\n".join(["Rack,U,Name,HCA/Port,Rack,U,Name,Port", *lines, ""])
+
+
+def test_merged_cells_are_filled_and_told(fleet):
+    whole, merged = draft(merged_sheet([]), fleet), draft(merged_sheet([1, 2, 4, 5]), fleet)
+    assert (merged[0].cables, merged[0].devices, merged[1]) == (whole[0].cables, whole[0].devices, [])
+    assert "4 ends without rack, U and name: read as merged with the line above" in merged[0].review
+
+
+def test_a_name_that_is_missing_once_is_no_merged_cell(fleet):
+    _, problems = draft(merged_sheet([4]), fleet)
+    assert problems == [(6, "the first end has no name")]

@@ -97,3 +97,27 @@ def test_a_speed_that_is_cut_off_is_no_slow_link(speed):
         for cut in range(1, len(speed) + 1):
             found = compare_cabling(plan, read_topology(whole[: end - cut]))
             assert {one.kind for one in found.discrepancies} <= {*LOST}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        'DR path slid 0; dlid 0; 0,1 -> new Switch {b83fd20300100180} portnum 0 lid 0-0 "leaf"\n',
+        'DR path slid 0; dlid 0; 0,1,7 -> known Switch {b83fd20300100180} portnum 0 lid 0-0 ""\n',
+        "\nChassis 1 (guid 0x2c90200423e88)\n",
+        "\nNon-Chassis Nodes\n",
+    ],
+    ids=["-s new", "-s known", "-g chassis", "-g others"],
+)
+def test_what_options_of_ibnetdiscover_add_is_not_foreign(own):
+    text = FORMS["ibnetdiscover.txt"]
+    found = read_topology(own + text)
+    assert (found.notes, found.problems) == ((), ())
+    assert list(found.cables) == list(read_topology(text).cables)
+
+
+def test_what_iblinkinfo_adds_with_p_is_read_over():
+    text = FORMS["iblinkinfo.txt"]
+    added = re.sub(r"(/ *[A-Za-z ]+\))==>", r"\1 (HOQ:0 VL_Stall:7)==>", text)
+    assert added != text
+    assert read_topology(added) == read_topology(text)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.fabric.design_draft import import_cabling_sheet, learn, read_dump
+from assay.cli.fabric.design_draft import import_cabling_sheet, learn
+from assay.cli.fabric.dump_file import read_dump
 from assay.cli.fabric.routes import routes
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.fabric.dump_file import read_dump
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -127,11 +128,3 @@ def _load_fleet_or_empty(root: Path) -> Fleet:
     from assay.model.fleet import Fleet
 
     return Workspace(root).fleet if (root / "inventory").is_dir() else Fleet(root, {})
-
-
-def read_dump(dump: Path) -> str:
-    """Return the text of a file, or of stdin for "-". Raises AssayError if it cannot be read."""
-    try:
-        return sys.stdin.read() if str(dump) == "-" else dump.read_text(errors="replace")
-    except OSError as error:
-        raise AssayError(f"cannot read the discovery: {error.strerror}", where=str(dump)) from error

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.fabric.design_draft import read_dump
+from assay.cli.fabric.dump_file import read_dump
 from assay.model.errors import AssayError
 
 

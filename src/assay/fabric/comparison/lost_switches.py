@@ -6,6 +6,7 @@ the faults of two switches belongs to that of which the greater share is lost.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -50,7 +51,8 @@ class _Suspect:
     def is_at_fault(self) -> bool:
         """Return whether it lost so much that it is the cause. If nothing of it answers, it is dead: another cause."""
         enough = self.lost_cables >= MIN_SWITCH_CABLES and self.share >= MIN_LOST_UPLINKS
-        return (enough or self.is_starved) and any(one.kind in LOST_KINDS for one in self.lost) and self._are_chips_hit
+        is_some_lost = any(one.kind in LOST_KINDS for one in self.lost)
+        return (enough or self.is_starved) and is_some_lost and self._are_chips_hit
 
     @property
     def is_starved(self) -> bool:
@@ -67,7 +69,7 @@ class _Suspect:
 def merge_lost_switches(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Half of the cables of a switch, or of a part of a box, or of a leaf's cables to other switches, or more."""
     suspects = _find_suspects(found)
-    done: set[int] = set()
+    done = _find_lost_trunks(suspects)
     for suspect in sorted(suspects, key=lambda each: (each.chips == 1, -each.share, -each.chips, -each.lost_cables)):
         suspect.lost = [one for one in suspect.lost if id(one) not in done]
         if suspect.is_at_fault:
@@ -93,6 +95,13 @@ def _find_suspects(found: Sequence[CablingDiscrepancy]) -> list[_Suspect]:
         for part in parts_of[name] if suspect.is_at_fault else ():
             parts[part].hit.add(name)
     return [*parts.values(), *switches.values()]
+
+
+def _find_lost_trunks(suspects: Sequence[_Suspect]) -> set[int]:
+    """Return the ids of all cables between two switches that lost no others: the fault is between them."""
+    groups = Counter(tuple(map(id, suspect.lost)) for suspect in suspects if suspect.chips == 1)
+    whole = [suspect for suspect in suspects if suspect.chips == 1 and suspect.lost[0].bundle == len(suspect.lost) > 1]
+    return {each for suspect in whole for each in map(id, suspect.lost) if groups[tuple(map(id, suspect.lost))] == 2}
 
 
 def _suspect_switch(switch: SwitchLinks) -> _Suspect:

@@ -15,7 +15,7 @@ from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDisc
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.drafts.inferred_rules import make_rules
 from assay.fabric.drafts.switch_naming import name_by_rule
-from assay.fabric.readers.truncated_output import find_product
+from assay.fabric.readers.truncated_output import PORTS_OF_PRODUCT, find_product
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.errors import AssayError
@@ -144,8 +144,8 @@ def _make_fleet(design: FabricDesign, nodes: dict[str, tuple[str, ...]]) -> Flee
 def _find_model(tree: FatTreeInference) -> tuple[str, int]:
     """Return the product and the number of ports of most leaves. A port for an aggregation node is none of them.
 
-    A tool that lists only links, such as UFM, does not tell how many ports a switch has. Then it has those that any
-    switch of the tree needs.
+    A tool that lists only links, such as UFM, does not tell how many ports a switch has. Then it has those of its
+    product, or those that any switch of the tree needs.
     """
     devices, guids = tree.discovery.devices, [*tree.leaves.guids, *tree.spines.guids, *tree.cores.guids]
     known = [devices[guid] for guid in tree.leaves.guids if guid in devices]
@@ -153,7 +153,9 @@ def _find_model(tree: FatTreeInference) -> tuple[str, int]:
     ports = Counter(device.ports for device in known).most_common(1)[0][0]
     ports -= 1 if inside and ports % 2 else 0
     needed = max((number for guid in guids for number, _ in tree.peers.get(guid, ()) if not inside), default=0)
-    return find_product(known[0].description) or "unknown", max(ports, needed)
+    product, least = find_product(known[0].description), max(ports, needed)
+    of_product = [count for count in PORTS_OF_PRODUCT.get(product, ()) if count >= least]
+    return product or "unknown", min(of_product, default=least)
 
 
 def _describe(error: Exception) -> str:

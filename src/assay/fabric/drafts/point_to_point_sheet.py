@@ -7,8 +7,9 @@ UFM's network design             #StartDevice,StartPort,EndDevice,EndPort,LinkTy
 Sites vary these: the columns may come in any order. Each end may have rack, U, name, port and GUID; the cable may have
 speed and length. Headers name the columns. Those of an end start or end with a word for it (Start, Source, From, A …
 End, Destination, To, B, Z), or come in the order of the ends. Comma, semicolon, tab or bar separate columns. Skipped
-are lines above the header, empty lines, and lines that repeat a cable from its other end. A line that cannot be read is
-a problem, and the others are still read.
+are lines above the header, empty lines, and lines that repeat a cable from its other end. If many lines lack rack, U
+and name of an end, their cells were merged with those above. A line that cannot be read is a problem, and the others
+are still read.
 Ports are written as in `sheet_port_labels`.
 """
 
@@ -16,12 +17,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.fabric.link_rates_and_states import parse_rate
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import normalize_guid
+from assay.model.text_lists import format_count
 
 SIDES = (
     ("start", "source", "src", "from", "near", "a"),
@@ -40,6 +42,8 @@ CABLE_FIELDS = {
 }
 METRES_A_FOOT = 0.3048
 FIRST_LINES = 20
+MIN_MERGED = 1 / 3
+"""Our own choice: in a sheet with merged cells, so many lines or more have no name of their own at one end."""
 GBPS = {800: "4xXDR", 400: "4xNDR", 200: "4xHDR", 100: "4xEDR", 56: "4xFDR", 40: "4xQDR"}
 COLUMNS_WITHOUT_HEADER = ("rack0", "u0", "name0", "port0", "rack1", "u1", "name1", "port1")
 
@@ -93,11 +97,16 @@ def read_sheet(text: str) -> PointToPointSheet:
     rows = list(_read_rows(text.removeprefix("\ufeff")))
     first, columns = _find_columns(rows)
     sheet = PointToPointSheet()
-    for number, cells in rows[first:]:
+    lines, merged = _fill_merged_cells(rows[first:], columns)
+    for number, cells in lines:
         try:
             sheet.cables.append(_read_cable(number, cells, columns))
         except ValueError as error:
             sheet.problems.append((number, str(error)))
+    if merged:
+        sheet.remarks.append(
+            f"{format_count(merged, 'end')} without rack, U and name: read as merged with the line above"
+        )
     sheet.cables = drop_mirrored(sheet.cables)
     sheet.tell_open_end(text)
     return sheet
@@ -112,6 +121,29 @@ def drop_mirrored(cables: Iterable[SheetCable]) -> list[SheetCable]:
             kept.append(cable)
             seen.add(cable.ends)
     return kept
+
+
+def _fill_merged_cells(
+    rows: Sequence[tuple[int, list[str]]], columns: Mapping[str, int]
+) -> tuple[list[tuple[int, list[str]]], int]:
+    """Fill the cells that exports leave empty below the first of merged cells. Return the lines, and how many.
+
+    A few empty cells are no merged ones: somebody forgot a name.
+    """
+    lines, filled = [(number, list(cells)) for number, cells in rows], 0
+    for side in (0, 1):
+        at = [columns[name] for name in (f"rack{side}", f"u{side}", f"name{side}") if name in columns]
+        port = columns[f"port{side}"]
+        empty = [index for index, (_, cells) in enumerate(lines) if max(*at, port) < len(cells)
+                 and cells[port] and not any(cells[column] for column in at)]  # fmt: skip
+        if len(empty) < MIN_MERGED * len(lines) or empty[:1] in ([], [0]):
+            continue
+        for index in empty:
+            above = lines[index - 1][1]
+            for column in at:
+                lines[index][1][column] = above[column] if column < len(above) else ""
+        filled += len(empty)
+    return lines, filled
 
 
 def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -12,7 +12,8 @@ One line a port, each cable twice. A port without a cable is printed with an emp
 whose other end did not answer ("Port not available"), which is a problem unless the port is disabled. `desc` is padded
 with blanks at its left. `guid` is the PORT's, see `ibnetdiscover_ports`. The text does not name the kind of a device:
 one with several ports counts as a switch. A switch lists all of its ports from 1 on, cabled or not, which shows lost
-lines. Remarks such as `Could be 12X` are not read.
+lines. Remarks such as `Could be 12X` are not read,
+nor what `-p` adds (`(HOQ:0 VL_Stall:7)`).
 
 Without `-l`, the ports stand below their device, and the other end has only a LID:
 
@@ -48,8 +49,9 @@ from assay.model.fabric.ports_and_cables import DeviceKind, PortId, normalize_gu
 _EXT = r"\[[ 0-9]*\]"
 LINE = re.compile(
     rf'0x([0-9a-fA-F]{{1,16}})\s+"(.*)"\s+[0-9]+\s+([0-9]{{1,5}}){_EXT}\s+'
-    r"==\(\s*(?:([0-9]{1,2}X)\s+([0-9.]+|FDR10)(?:\s+Gbps)?\s+(?:\(FDR10\)\s+)?)?([A-Za-z]*)/\s*([A-Za-z ]*)\)==>\s+"
-    rf'(?:(?:0x([0-9a-fA-F]{{1,16}})\s+[0-9]+\s+([0-9]{{1,5}}))?{_EXT}\s+".*"\s+\((.*)\)|"(Port not available)")'
+    r"==\(\s*(?:([0-9]{1,2}X)\s+([0-9.]+|FDR10)(?:\s+Gbps)?\s+(?:\(FDR10\)\s+)?)?([A-Za-z]*)/\s*([A-Za-z ]*)\)"
+    rf"(?: \(HOQ:.*\))?==>\s+(?:(?:0x([0-9a-fA-F]{{1,16}})\s+[0-9]+\s+([0-9]{{1,5}}))?{_EXT}\s+"
+    r'".*"\s+\((.*)\)|"(Port not available)")'
 )
 GROUP = re.compile(r"(CA|Switch|Router): (?:0x([0-9a-fA-F]{1,16}) )?(.*):")
 ROW = re.compile(

@@ -47,6 +47,8 @@ PLAIN = re.compile(r"\s*$|\s*#")
 FULL = re.compile(r"(?: [a-z]+=\d+)+$")
 """What `ibnetdiscover -f` adds to a line: the bit fields of speed, width and virtual lanes."""
 FABRIC_LINE = re.compile(r'\[\d|Switch|Ca\b|Rt\b|.*"[SHR]-')
+OWN_REMARK = re.compile(r"(?:Non-Chassis Nodes|Chassis \d+\b.*)$|DR path .* -> (?:new|known|processing) ")
+"""What `-g` prints between groups of records, and `-s` before all records."""
 KINDS: dict[str, DeviceKind] = {"Switch": "switch", "Ca": "hca", "Rt": "router"}
 
 _RECORD = re.compile(
@@ -127,7 +129,7 @@ class _Reader:
         elif found := ATTRIBUTE.match(line):  # another record begins, even if its head is lost
             self.device = ""
             self.system = read_system(line[found.end() :]) if found[1] == "sysimgguid" else self.system
-        elif PLAIN.match(line):
+        elif PLAIN.match(line) or OWN_REMARK.match(line):
             return
         elif NO_ANSWER.search(line):
             self.problems.append(f"line {number} cannot be read: {line[:80]!r}")
