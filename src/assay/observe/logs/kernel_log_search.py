@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import ClassVar
 
 from assay.model.log_message import LogMessage
-from assay.observe.logs.joined_messages import holds_written_line_ends
+from assay.observe.logs.broken_lines.joined_messages import holds_written_line_ends
+from assay.observe.logs.broken_lines.wrapped_lines import find_width, hold_last_lines, join_lines, split_runs
 from assay.observe.logs.json_form import begins_document
 from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
 from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, mark_examples, unescape
@@ -128,16 +130,29 @@ def find_kernel_messages(
     `has_examples`, a message that is one is marked as quoted.
     """
     search = KernelLineSearch(form, query)
-    for chunk in pieces:
+    first = next(pieces := iter(pieces), b"")
+    width = find_width(first)
+    for chunk in hold_last_lines(chain([first] if first else [], pieces), bool(width)):
         query.tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+        for place, messages in _search_chunk(search, chunk, width):
+            if not has_examples or not messages:
+                yield from messages
+                continue
+            before = chunk[max(0, place - LETTERS_BEFORE) : place].decode(errors="replace").splitlines()
+            yield from mark_examples(messages, before, query.written_at)
+
+
+def _search_chunk(search: KernelLineSearch, chunk: bytes, width: int) -> Iterator[tuple[int, Sequence[LogMessage]]]:
+    """Yield where a line stands, or several that were one, and its messages."""
+    for run in split_runs(chunk, width):
+        text = chunk[run.start : run.end] if width else chunk
+        if run.is_wrapped:
+            yield run.start, search.read_wrapped(text)
+            continue
         place = 0
-        for line in search.find_lines(chunk):
-            messages = search.read_line(line)
-            if has_examples and messages:
-                place = chunk.find(line, place)
-                before = chunk[max(0, place - LETTERS_BEFORE) : place].decode(errors="replace").splitlines()
-                messages = mark_examples(messages, before, query.written_at)
-            yield from messages
+        for line in search.find_lines(text):
+            place = text.find(line, place)
+            yield run.start + place, search.read_line(line)
 
 
 class KernelLineSearch:
@@ -186,6 +201,23 @@ class KernelLineSearch:
         if not self._wants_all or not line.strip():
             return () if self._form else self._messages.find_beginnings(text.rstrip())
         return (message or self._messages.split_line(text),)
+
+    def read_wrapped(self, text: bytes) -> Sequence[LogMessage]:
+        """Return the messages of lines that may have been one: as one line, if that names more faults."""
+        unreadable = self._tally.unreadable
+        best = [message for line in self.find_lines(text) for message in self.read_line(line)]
+        most = self._count_faults(best)
+        for line in join_lines([line for line in text.split(b"\n") if line]):
+            found = self._messages.find_messages(line.decode(errors="replace"))
+            if (count := self._count_faults(found)) > most:
+                best, most, self._tally.unreadable = found, count, unreadable
+        return best
+
+    def _count_faults(self, messages: Iterable[LogMessage]) -> tuple[int, int]:
+        """Return how many messages name a fault, and how many of these have a time."""
+        matcher = self._messages.matcher
+        naming = [one for one in messages if matcher.find_faults(one.text) and not matcher.is_cut(one.text)]
+        return len(naming), sum(one.stamp is not None for one in naming)
 
     def _may_name(self, message: LogMessage) -> bool:
         return self._messages.may_name_fault(message.text)

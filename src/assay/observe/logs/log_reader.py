@@ -10,11 +10,11 @@ from assay.model.errors import AssayError
 from assay.model.log_message import GPU_INTRODUCTION, LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
 from assay.model.texts.node_sets import expand_names
+from assay.observe.logs.broken_lines.cut_lines import CutLines
+from assay.observe.logs.broken_lines.joined_messages import join_wrapped_lines
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
 from assay.observe.logs.csv_form import CSV_FORM
-from assay.observe.logs.cut_lines import CutLines
 from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
-from assay.observe.logs.joined_messages import join_wrapped_lines
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
     KernelLogForm,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from assay.model.log_message import GPU_INTRODUCTION, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import LEAST_AFTER_WORDS, KernelLogMatcher, is_truncated_xid
-from assay.observe.logs.joined_messages import may_be_joined, split_at_cuts
+from assay.observe.logs.broken_lines.joined_messages import may_be_joined, split_at_cuts
 from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, read_envelope, split_line
 from assay.observe.logs.quoted_examples import EXAMPLE, is_example
 

@@ -36,15 +36,32 @@ WRAPPED = re.compile(
 WRAPPED_COLUMNS = 100
 """A wrapped text has no longer line. To look for wrapped heads in every log would cost more than all other searches."""
 ENDS_LINE = re.compile(rb"Xid(?: \([^()\n]{4,64}\):)?[ \t]*\n")
+ENDS_WITHIN_HEAD = re.compile(rb"(?:NVRM:|Xid|Xid \([^()\n]{4,64}\):)[ \t]*\n\Z")
+LONGEST_HEAD = 80
 
 
 def join_wrapped_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a log in which the head of an XID stands in one line. The first piece shows whether the log is wrapped."""
     is_narrow: bool | None = None
-    for piece in pieces:
+    rest = b""
+    for read in pieces:
         if is_narrow is None:
-            is_narrow = max(map(len, piece.split(b"\n"))) <= WRAPPED_COLUMNS
-        yield WRAPPED.sub(_join, piece) if is_narrow and _is_wrapped(piece) else piece
+            is_narrow = max(map(len, read.split(b"\n"))) <= WRAPPED_COLUMNS
+        piece = rest + read
+        rest = piece[_find_last_line(piece) :] if is_narrow and _ends_within_head(piece) else b""
+        piece = piece[: len(piece) - len(rest)]
+        if piece:
+            yield WRAPPED.sub(_join, piece) if is_narrow and _is_wrapped(piece) else piece
+    if rest:
+        yield rest
+
+
+def _ends_within_head(piece: bytes) -> bool:
+    return ENDS_WITHIN_HEAD.search(piece, max(0, len(piece) - LONGEST_HEAD)) is not None
+
+
+def _find_last_line(piece: bytes) -> int:
+    return piece.rfind(b"\n", 0, -1) + 1
 
 
 def _is_wrapped(piece: bytes) -> bool:
