@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.drafts.box_recognition import BoxChip, find_box_chips
 from assay.fabric.drafts.host_recognition import sort_naturally
 from assay.fabric.drafts.majority_votes import find_most_frequent
 from assay.model.errors import AssayError
@@ -35,6 +36,8 @@ class DraftDevice:
     review: str = ""
     node: str = ""
     box: str = ""
+    module: str = ""
+    plane: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ def format_device(device: DraftDevice) -> str:
     fields += [f"ports: {device.ports}"] if device.ports else []
     fields += [f"node: {quote_yaml(device.node)}"] if device.node else []
     fields += [f"box: {quote_yaml(device.box)}"] if device.box else []
+    fields += [f"module: {quote_yaml(device.module)}"] if device.module else []
+    fields += [f"plane: {device.plane}"] if device.plane else []
     fields += [f"rack: {quote_yaml(device.rack)}"] if device.rack else []
     fields += [f"u: {device.u}"] if device.u else []
     return f"  - {{{', '.join(fields)}}}{f' # review: {device.review}' if device.review else ''}"
@@ -169,16 +174,19 @@ def make_devices(
         highest_port[port.guid] = max(highest_port.get(port.guid, 1), port.number)
     if (highest := max(highest_port.values(), default=0)) > MAX_PORTS:
         raise AssayError(f"no device has a port {highest}", fix="discover again")
-    name_count = Counter(device.name for device in devices.values())
-    chips = Counter(device.system for device in devices.values() if device.kind == "switch" and device.system)
+    announced, chips = Counter(device.name for device in devices.values()), find_box_chips(devices, cables)
+    alone = BoxChip("", "", 0, "")
+    names = {guid: chips[guid].name if guid in chips and announced[device.name] > 1 else device.name
+             for guid, device in devices.items()}  # fmt: skip
+    count = Counter(names.values())
     return [
         DraftDevice(
-            guid, device.name, device.kind, min(max(device.ports, highest_port.get(guid, 1)), MAX_PORTS),
-            review=f"{name_count[device.name]} devices announce this name" if name_count[device.name] > 1 else "",
-            node=hosts[guid].host if guid in hosts else "",
-            box=f"{device.name} {device.system}" if device.kind == "switch" and chips[device.system] > 1 else "",
+            guid, names[guid], device.kind, min(max(device.ports, highest_port.get(guid, 1)), MAX_PORTS),
+            review=f"{count[names[guid]]} devices announce this name" if count[names[guid]] > 1 else "",
+            node=hosts[guid].host if guid in hosts else "", box=chip.box, module=chip.module, plane=chip.plane,
         )
         for guid, device in sorted(devices.items(), key=_find_sort_key)
+        for chip in [chips.get(guid, alone)]
     ]  # fmt: skip
 
 

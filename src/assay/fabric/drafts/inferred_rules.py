@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
+from assay.fabric.drafts.box_recognition import find_box_chips
 from assay.fabric.drafts.fat_tree_inference import FatTreeInference
 from assay.fabric.drafts.majority_votes import find_most_frequent
 from assay.fabric.drafts.name_series import find_name_series, guess_name
@@ -102,9 +103,11 @@ def _list_nodes(tree: FatTreeInference) -> tuple[list[str], list[str]]:
 def _list_switches(tree: FatTreeInference, tier: str, guids: list[str]) -> list[dict[str, Any]]:
     devices = tree.discovery.devices
     named = Counter(devices[guid].name for guid in guids if guid in devices)
+    chips = find_box_chips(devices, tree.discovery.cables)
     return [
         {"guid": guid, "rack": f"unknown {tier}", "u": number}
         | ({"name": devices[guid].name} if guid in devices and named[devices[guid].name] == 1 else {})
+        | ({"box": chips[guid].box, "module": chips[guid].module} if guid in chips else {})
         for number, guid in enumerate(guids, start=1)
     ]
 

@@ -90,8 +90,10 @@ def _format_tier(tier: LeafTier | SpineTier | CoreTier) -> Iterator[str]:
     yield "  at:"
     for switch in tier.at:
         name = f"name: {quote_yaml(switch.name)}, " if switch.name else ""
+        box = f", box: {quote_yaml(switch.box)}" if switch.box else ""
+        box += f", module: {quote_yaml(switch.module)}" if switch.module else ""
         review = " # review: nobody saw it; write its GUID" if is_unseen(switch.guid) else ""
-        yield f'    - {{guid: "{switch.guid}", {name}rack: {quote_yaml(switch.rack)}, u: {switch.u}}}{review}'
+        yield f'    - {{guid: "{switch.guid}", {name}rack: {quote_yaml(switch.rack)}, u: {switch.u}{box}}}{review}'
 
 
 def _format_beside(judged: JudgedDesign, discovery: FabricDiscovery, cables: list[DiscoveredCable]) -> Iterator[str]:

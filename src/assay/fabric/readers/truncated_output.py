@@ -17,7 +17,7 @@ NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 """What libibmad, libibumad and ssh print when an answer is missing. ibsim's greeting is not such a line."""
-PRODUCT = re.compile(r".*:([\w-]+)/U[0-9]+")
+PRODUCT = re.compile(r".*:([\w-]+)(?:/[A-Z]+[0-9]+)?/U[0-9]+")
 SWITCHLIKE = re.compile(r"MF0;|.*:[\w-]+/U[0-9]+$|Quantum|SwitchIB|Switch-IB|Infiniscale|SwitchX")
 """How switches describe themselves: managed ones, and others by default."""
 PORTS_OF_PRODUCT: Mapping[str, set[int]] = {

@@ -59,6 +59,8 @@ def _make_switch(design: FabricDesign, model: SwitchModel, at: FabricSwitch, nam
         design.site,
         product=model.product,
         labels=model.port_labelling,
+        box=at.box,
+        module=at.module,
     )
 
 

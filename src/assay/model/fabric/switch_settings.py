@@ -21,12 +21,15 @@ class FabricSwitch(StrictModel):
     """One switch: its GUID and its place. `name` is needed only where the tier's pattern does not give it.
 
     `guid`: its GUID, as on its label. `rack`: the rack it stands in. `u`: its rack unit, counted from the bottom.
+    `box`: the chassis that it is a chip of, such as a director switch. `module`: the card that it is on there.
     """
 
     guid: DeviceGuid
     rack: str
     u: int = Field(gt=0)
     name: str = ""
+    box: str = ""
+    module: str = ""
 
 
 class SwitchModel(StrictModel):
