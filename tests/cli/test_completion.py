@@ -32,6 +32,8 @@ def complete(*words: str, fleet: Path = ROOT) -> list[str]:
         (["validate", "--pool", ""], ["byo-b", "h100-a"]),
         (["explain", "--la"], ["--last"]),
         (["explain", "zz"], []),
+        (["schema", "roll"], ["rollout"]),
+        (["schema", "ledger", "ver"], ["verify"]),
     ],
     ids="-".join,
 )

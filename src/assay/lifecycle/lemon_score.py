@@ -19,16 +19,12 @@ WITHDRAWN_WAIT = "withdrawn wait"
 
 @dataclass(frozen=True, slots=True)
 class LemonReason:
-    """One event that counts."""
+    """One event that counts: what, when (ISO 8601 UTC), how many points, and what was behind it."""
 
     what: str
-    """What counts."""
     at: str
-    """When: ISO 8601 UTC."""
     weight: float
-    """How many points it counts."""
     because: str
-    """What was behind it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain JSON data."""

@@ -46,14 +46,19 @@ class Ticket:
     """
 
     id: str
+    """The id of the ticket."""
     key: str
     title: str
+    """The work in one line."""
     node: str = ""
+    """The node that it is about; "" for work on something else."""
     places: tuple[TicketPlace, ...] = ()
+    """Where the technician must go."""
     expected: str = ""
     seen: str = ""
     verify: str = ""
     severity: str = ""
+    """How serious it is; "" if nothing says it."""
     cause: str = ""
     steps: str = ""
     beside: str = ""
@@ -100,10 +105,15 @@ class TicketPhoto:
     """A photo of the work: when it was added, by whom, its digest, its type (jpg, png, webp, heic) and its size."""
 
     at: str
+    """When it was added: ISO 8601 UTC."""
     who: str
+    """Who added it."""
     sha256: str
+    """Its digest."""
     type: PhotoType
+    """Its type."""
     bytes: int
+    """Its size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +124,20 @@ class TicketRecord:
     """
 
     ticket: Ticket
+    """The ticket."""
     opened_at: str
+    """When it was first opened."""
     updated_at: str = ""
+    """When its text changed last; "" if it never has."""
     closed_at: str = ""
+    """When it was closed; "" while it is open."""
     by: str = ""
+    """What closed it; "" while it is open."""
     history: tuple[TicketEvent, ...] = ()
+    """What happened to it, oldest first."""
     done: WorkReport | None = None
     photos: tuple[TicketPhoto, ...] = ()
+    """The photos of the work."""
 
     @property
     def reopen_count(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -159,6 +160,31 @@ def test_what_makes_no_sense_is_refused(ann: Caller, path: str, status: int) -> 
     reply = ann.get(f"{API}{path}")
     assert (reply.status, list(reply.json)) == (status, ["error"])
     assert "root:" not in reply.body.decode()
+
+
+def list_parts(document: dict[str, Any], part: Any) -> Iterator[str]:
+    """Yield the names of the schemas that a part of the document refers to, and that these refer to."""
+    if isinstance(part, dict) and "$ref" in part:
+        name = part["$ref"].rpartition("/")[2]
+        yield name
+        yield from list_parts(document, document["components"]["schemas"][name])
+    for below in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from list_parts(document, below)
+
+
+def test_every_field_of_an_answer_says_what_it_means(ann: Caller) -> None:
+    document = ann.get(f"{API}/openapi.json").json
+    schemas = document["components"]["schemas"]
+    answers = [document["paths"][f"{API}{one.path}"]["get"]["responses"]["200"] for one in ENDPOINTS]
+    names = {name for one in answers for name in list_parts(document, one)}
+    fields = [(name, field, said) for name in names for field, said in schemas[name].get("properties", {}).items()]
+    assert len(fields) > 100
+    assert [f"{name}.{field}" for name, field, said in fields if not says_something(schemas, said)] == []
+
+
+def says_something(schemas: dict[str, Any], said: dict[str, Any]) -> bool:
+    """Whether a field has a text, or what it refers to has the same."""
+    return bool(said.get("description") or schemas.get(said.get("$ref", "").rpartition("/")[2], {}).get("description"))
 
 
 def test_the_document_is_openapi_and_every_answer_is_as_it_says(ann: Caller) -> None:

@@ -46,10 +46,12 @@ class OrderRefused(AssayError):
 
 @dataclass(frozen=True, slots=True)
 class OrderResult:
-    """What became of an order: whether it was recorded now, and a line for people."""
+    """What became of an order."""
 
     recorded: bool
+    """Whether it was recorded now."""
     message: str
+    """What comes next."""
 
 
 @dataclass(frozen=True, slots=True)

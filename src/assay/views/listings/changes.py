@@ -17,9 +17,13 @@ class RecordedChange:
     """One entry of the ledger. For customers, `body` is only `{"in_service": true}` or `false`."""
 
     seq: int
+    """Its number in the ledger."""
     at: str
+    """When it was written: ISO 8601 with the offset of UTC."""
     kind: str
+    """The kind of entry, such as fault, decision or transition."""
     node: str
+    """The node that it is about; "" for none."""
     body: dict[str, Any]
 
 
@@ -28,6 +32,7 @@ class ChangePage:
     """Changes in order. `position`: ask for what comes after it. `more`: there is something already."""
 
     changes: tuple[RecordedChange, ...]
+    """The changes, in order."""
     position: int
     more: bool
 

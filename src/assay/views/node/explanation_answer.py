@@ -6,7 +6,6 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from assay.lifecycle.lemon_score import LemonReason
 from assay.lifecycle.node_state import EffectStatus
 from assay.lifecycle.rollouts.node_progress import ProgressKind
 from assay.lifecycle.rollouts.rollout_history import RolloutStatus
@@ -241,6 +240,19 @@ class RolloutOfNode(TypedDict):
     """What the rollout as a whole waits for; "" for nothing."""
 
 
+class LemonReasonAnswer(TypedDict):
+    """One event that counts."""
+
+    what: str
+    """What counts."""
+    at: str
+    """When: ISO 8601 UTC."""
+    weight: float
+    """How many points it counts."""
+    because: str
+    """What was behind it."""
+
+
 class LemonStatus(TypedDict):
     """What the node has cost in its life, as points."""
 
@@ -250,7 +262,7 @@ class LemonStatus(TypedDict):
     """From how many points on the node is a lemon."""
     is_lemon: bool
     """Whether it has reached them."""
-    reasons: list[LemonReason]
+    reasons: list[LemonReasonAnswer]
     """The reasons, oldest first."""
     summary: str
     """The same in one line."""

@@ -77,7 +77,7 @@ class ApiRoutes:
         answer = endpoint.build(VisitorRequest(records, visitor, request.path_params, query, stamp[0]))
         if answer is None:
             raise make_refusal(404, "there is nothing of this name")
-        return tag, adapter.dump_json(answer)
+        return tag, adapter.dump_json(answer, warnings=False)  # pydantic warns of a 0 where a float may stand
 
     async def describe(self, request: Request) -> Response:
         """Return the OpenAPI document."""

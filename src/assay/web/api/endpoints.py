@@ -41,6 +41,7 @@ class NodePage:
     """Nodes by name. `next`: ask for those after this name; "" after the last. `total`: how many match."""
 
     nodes: list[NodeSummary]
+    """The nodes."""
     next: str
     total: int
 
@@ -50,6 +51,7 @@ class NodeDetail:
     """A node. `details`: its status; for customers, what happened in plain words. `position`: an order names it."""
 
     node: NodeSummary
+    """The node in short."""
     details: NodeStatus | CustomerExplanationAnswer
     position: int
 
@@ -59,6 +61,7 @@ class RolloutList:
     """The rollouts, the newest first. `position`: an order names it."""
 
     rollouts: list[RolloutSummary]
+    """The rollouts."""
     position: int
 
 
@@ -73,6 +76,10 @@ class ApiEndpoint:
     query: type[ApiQuery] = ApiQuery
     for_customers: bool = True
     is_timed: bool = False
+
+
+Explanation = ExplainAnswer | CustomerExplanationAnswer
+"""What staff and customers are told of a node."""
 
 
 def list_nodes(request: VisitorRequest) -> NodePage:
@@ -96,7 +103,7 @@ def show_node(request: VisitorRequest) -> NodeDetail | None:
     return NodeDetail(node, details, request.position) if node and details else None
 
 
-def explain(request: VisitorRequest) -> ExplainAnswer | CustomerExplanationAnswer | None:
+def explain(request: VisitorRequest) -> Explanation | None:
     """Return why a node is in its state; for customers, in plain words."""
     return request.fleet.explain(request.path["name"], request.query.last)
 
@@ -132,7 +139,7 @@ def list_machines(request: VisitorRequest) -> MachineList:
 ENDPOINTS = (
     ApiEndpoint("/nodes", "The nodes", NodePage, list_nodes, NodesQuery),
     ApiEndpoint("/nodes/{name}", "One node", NodeDetail, show_node, is_timed=True),
-    ApiEndpoint("/nodes/{name}/explain", "Why it is so", dict[str, Any], explain, ExplainQuery, is_timed=True),
+    ApiEndpoint("/nodes/{name}/explain", "Why it is so", Explanation, explain, ExplainQuery, is_timed=True),
     ApiEndpoint("/pools", "The pools", list[PoolSummary], list_pools),
     ApiEndpoint("/rollouts", "Merged changes on their way", RolloutList, list_rollouts, for_customers=False),
     ApiEndpoint("/tickets", "Work for people", list[TicketRecord], list_tickets, TicketsQuery, for_customers=False),

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from assay.fleet.spec_reference.shape_schema import build_list_schema
 from assay.web.api.endpoints import ENDPOINTS, ApiEndpoint
 from assay.web.api.machine_reports import describe_reports
 from assay.web.api.order_routes import describe_orders
@@ -49,7 +50,7 @@ def build_openapi_document() -> dict[str, Any]:
 
 def _describe(endpoint: ApiEndpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the operation of an endpoint, and add what its answer is made of to `schemas`."""
-    schema = _describe_model(endpoint.answer, schemas)
+    schema = _describe_answer(endpoint.answer, schemas)
     answers = {
         "200": {"description": endpoint.summary, "content": {"application/json": {"schema": schema}}},
         "304": {"description": "As the ETag in If-None-Match says"},
@@ -72,13 +73,21 @@ def _describe_post(
 ) -> dict[str, Any]:
     """Return the operation of an order or a report; `refusals` are those that only it has."""
     content = {"application/json": {"schema": _describe_model(body, schemas)}}
-    told = {"application/json": {"schema": _describe_model(answer, schemas)}}
+    told = {"application/json": {"schema": _describe_answer(answer, schemas)}}
     return {
         "summary": summary,
         "parameters": _describe_path(path),
         "requestBody": {"required": True, "content": content},
         "responses": {"200": {"description": "What became of it", "content": told}, **describe_refusals(refusals)},
     }
+
+
+def _describe_answer(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an answer, with what its fields mean, and add what it is made of to `schemas`."""
+    built = build_list_schema(shape, is_closed=False, ref_template=SCHEMAS)
+    schemas.update(built.get("$defs", {}))
+    schema: dict[str, Any] = built["items"]
+    return schema
 
 
 def _describe_model(model: Any, schemas: dict[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,12 @@ from assay.model.errors import AssayError
 schema_app = typer.Typer(add_completion=False)
 
 
-def complete_commands(incomplete: str) -> list[str]:
-    """Return the first words of the commands that begin so."""
-    return sorted({command.partition(" ")[0] for command in ANSWERS if command.startswith(incomplete)})
+def complete_commands(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the words that come next in commands which begin as the words before."""
+    before = ctx.params.get("words") or []
+    words = [command.split() for command in ANSWERS]
+    fitting = {one[len(before)] for one in words if one[: len(before)] == [*before] and len(one) > len(before)}
+    return sorted(word for word in fitting if word.startswith(incomplete))
 
 
 @schema_app.command()
