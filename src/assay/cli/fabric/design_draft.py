@@ -43,6 +43,7 @@ def learn(
 
     Exit codes: 0 drafted; 2 the discovery is partial or unreadable.
     """
+    from assay.fabric.drafts.bare_host_names import find_bare_hosts
     from assay.fabric.drafts.design_draft import draft_from_discovery
     from assay.fabric.drafts.fat_tree_inference import NoPattern
     from assay.fabric.drafts.host_list import read_host_list
@@ -58,7 +59,9 @@ def learn(
         _print_notes(dump, discovery)
         known = _load_fleet_or_empty(fleet)
         listed = list_inventory_adapters(known) | (read_host_list(read_dump(hosts)) if hosts else {})
-        adapters = find_hosts(discovery.devices.values(), find_adapter_names(known), listed)
+        names = find_adapter_names(known)
+        adapters = find_hosts(discovery.devices.values(), names, listed)
+        adapters |= find_bare_hosts(discovery, names, adapters)
         try:
             judged = None if discovery.partial else judge_discovery(discovery, name, known, adapters)
             why = ""
