@@ -53,3 +53,36 @@ def test_what_an_application_says_is_no_fault(text, tell):
 def test_what_the_kernel_says_is_one(text, name, tell):
     document = tell(f"Nov 21 08:29:24 n1 kernel: {text}")
     assert [fault["fault"] for fault in document["faults"]] == [name]
+
+
+CRASHES = {
+    "general protection fault, probably for non-canonical address 0xdead0100: 0000 [#1] SMP": "host.kernel.oops",
+    "general protection fault: 0000 [#1] SMP PTI": "host.kernel.oops",
+    "kernel BUG at mm/slub.c:321!": "host.kernel.oops",
+    "Internal error: Oops: 0000000096000004 [#1] SMP": "host.kernel.oops",
+    "Internal error: synchronous external abort: 0000000096000410 [#1] SMP": "host.kernel.oops",
+    "BUG: Bad page state in process python  pfn:1d3f8f": "host.kernel.oops",
+    "[Hardware Error]: Uncorrected, software restartable error.": "host.mce.fatal",
+    "[Hardware Error]: System Fatal error.": "host.mce.fatal",
+    "mce: Uncorrected hardware memory error in user-access at 1d3f8f000": "host.memory.uncorrected",
+    "nvidia 0000:9d:00.0: Unable to change power state from D3cold to D0, device inaccessible": "gpu.bus.lost",
+}
+
+
+@pytest.mark.parametrize("message", CRASHES)
+def test_what_a_kernel_says_when_it_or_a_part_breaks_is_a_fault(message, tell):
+    (fault,) = tell(f"[Tue Nov 10 03:11:07 2026] {message}")["faults"]
+    assert (fault["fault"], fault["action"] != "none") == (CRASHES[message], True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "traps: python[8] general protection fault ip:7f1 sp:7ff error:0 in libc.so.6[7f0000+1b]",
+        "[Hardware Error]: Corrected error, no action required.",
+        "[Hardware Error]: Deferred error, no action required.",
+        "Internal error: the request was wrong",
+    ],
+)
+def test_what_sounds_like_it_is_none(message, tell):
+    assert tell(f"[Tue Nov 10 03:11:07 2026] {message}")["faults"] == []

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 
 from assay.model.log_message import LogMessage
+from assay.observe.logs.event_texts.event_csv import is_event_table
 from assay.observe.logs.log_form_protocol import LogQuery
 from assay.observe.logs.record_context import HOSTS, TIMES
 from assay.observe.logs.record_messages import MESSAGES, RecordSearch
@@ -24,7 +25,8 @@ class CsvLogForm:
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return 1 for a table whose first line names such columns."""
-        return float(_find_delimiter(sample[0]) is not None)
+        is_kernels = _find_delimiter(sample[0]) is not None and not is_event_table(sample[0].decode(errors="replace"))
+        return float(is_kernels)
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the messages that may name a fault, or all. A line with other columns is read as a text."""

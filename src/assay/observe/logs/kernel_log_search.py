@@ -28,6 +28,7 @@ ReadBytes = Callable[[int], bytes]
 StampParser = Callable[[str, datetime], ParsedStamp]
 """(a line's stamp, the time when the log was last written) → its time. Raises ValueError or OverflowError."""
 LINE_ENDS = re.compile(rb"\r*\n\r*|\r+")
+HARD_BLANK = "\u00a0".encode()
 COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
 
 
@@ -110,9 +111,10 @@ def read_chunks(read: ReadBytes) -> Iterator[bytes]:
 
 
 def strip_colours(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a log without the colours of a terminal."""
+    """Yield a log without the colours of a terminal, and with plain blanks in place of those of a web page."""
     for piece in pieces:
-        yield COLOURS.sub(b"", piece) if b"\x1b" in piece else piece
+        plain = COLOURS.sub(b"", piece) if b"\x1b" in piece else piece
+        yield plain.replace(HARD_BLANK, b" ") if HARD_BLANK in plain else plain
 
 
 def write_line_ends(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -144,6 +144,11 @@ def _take_host(envelope: Envelope, found: Match) -> None:
     envelope.host = found[found.lastgroup or "host"]
 
 
+def _take_field(envelope: Envelope, found: Match) -> None:
+    """Take the host of `host=n1 msg="…"`, where no layer before it names one."""
+    envelope.host = envelope.host or found["host"]
+
+
 def _take_file(envelope: Envelope, found: Match) -> None:
     envelope.host = name_source(found["file"])
 
@@ -200,8 +205,9 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (r"\d{1,9}[:-] *(?=[\[<])", _take_nothing),
         (rf"\{{(?:{LABEL.pattern},? ?)+\}} ?", _take_labels),
         (r"\[(?P<host>pod/[^\]]+)\] ?", _take_host),
+        (rf"(?:{'|'.join(sorted(HOST_LABELS))})=\"?(?P<host>[A-Za-z0-9][\w.-]{{0,254}})\"?[ ,]+", _take_field),
         (r"(?:_?[A-Z_]+=|data: )", _take_nothing),
-        (r"""[\s>|*"'`=,+\u200e\u200f\ufeff-]+""", _take_nothing),
+        (r"""[\s>|*"'`=,+\u200e\u200f\ufeff│┃║-]+""", _take_nothing),
     )
 )
 HOST_AND_PROGRAM = re.compile(

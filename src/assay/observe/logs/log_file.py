@@ -95,12 +95,12 @@ def _unpack(file: BinaryIO) -> PeekedStream:
 
 def _open_mail(source: ByteSource) -> ByteSource:
     """Return what a mail holds. One that is too long is read as it is."""
-    from assay.observe.logs.mail_text import decode_mail
+    from assay.observe.logs.mail_text import decode_mails
 
     content = _read_some(source)
     if len(content) > MAX_MAIL_BYTES:
         return PeekedStream(content, source)
-    parts = [_read_some(_unpack(io.BytesIO(part))) for part in decode_mail(content)]
+    parts = [_read_some(_unpack(io.BytesIO(part))) for part in decode_mails(content)]
     return io.BytesIO(b"\n".join(parts) or content)
 
 

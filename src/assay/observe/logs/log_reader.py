@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
@@ -14,6 +15,7 @@ from assay.observe.logs.broken_lines.cut_lines import CutLines
 from assay.observe.logs.broken_lines.joined_messages import join_wrapped_lines
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
 from assay.observe.logs.csv_form import CSV_FORM
+from assay.observe.logs.event_texts.event_rows import EventRows
 from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
@@ -34,13 +36,21 @@ from assay.observe.logs.log_form_protocol import (
     list_log_forms,
 )
 from assay.observe.logs.message_search import MessageSearch
+from assay.observe.logs.numbered_dates import find_date_order, write_iso_dates
 from assay.observe.logs.quoted_examples import speaks_of_examples
 from assay.observe.logs.relative_times import has_relative_times, write_whole_times
+from assay.observe.logs.sel_and_redfish_entries import SEL_FORM
 
 SAMPLE_LINES = 200
 """Lines by which the form of a log is detected."""
 MIN_FORM_SHARE = 0.5
 SHOWN_LENGTH = 200
+HTTP_HEADERS = re.compile(rb"\AHTTP/[\d.]{1,4} \d{3}[^\n]*\n(?:[\w-]{1,64}:[^\n]*\n)*\r?\n")
+"""What `curl -i` prints before the answer."""
+HEADLESS = re.compile(
+    rb"(?![^\n(]{0,8}[Xx][Ii][Dd] )[\w ]{0,8}\((?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F:.]{5,10}[^()\n]{0,20}\): \d{1,6}, "
+)
+"""How a log begins whose first line lost its beginning within the head of an XID, as `tail -c` leaves it."""
 RECORD_FORMS: Sequence[LogForm] = (EXPORT_FORM, VERBOSE_FORM, CSV_FORM)
 
 
@@ -68,9 +78,12 @@ class LogReader:
             first = next(pieces, b"")
         except TooLongDocument:
             raise self._refuse_long_document() from None
+        first = HTTP_HEADERS.sub(b"", first, count=1) or next(pieces, b"")
         sample = _take_sample(next(strip_colours([first])))
         if not sample:
             return
+        if HEADLESS.match(sample[0]):
+            self.tally.note_uncounted(_text(sample[0]))
         pieces = chain([first], pieces)
         if not EXPORT_FORM.rate(sample):  # which counts its bytes
             pieces = join_wrapped_lines(write_line_ends(strip_colours(pieces)))
@@ -115,15 +128,35 @@ class LogReader:
         if has_relative_times(sample):
             pieces = write_whole_times(pieces)
             sample = next(write_whole_times([b"\n".join(sample)])).split(b"\n")
+        if (day_first := find_date_order(sample)) is not None:
+            pieces = write_iso_dates(pieces, day_first)
+            sample = next(write_iso_dates([b"\n".join(sample)], day_first)).split(b"\n")
         form = self._detect_form(sample)
         if form is not None and not isinstance(form, KernelLogForm):
             self.is_bmc_log = form.is_bmc_log
             yield from form.read(pieces, self._query)
-        elif form is not None or self._is_stamped(sample):
-            has_examples = speaks_of_examples(sample, self._query.written_at)
-            yield from find_kernel_messages(form, pieces, self._query, has_examples)
         else:
-            yield from self._read_unknown(pieces)
+            yield from self._read_text(form, sample, pieces)
+
+    def _read_text(
+        self, form: KernelLogForm | None, sample: list[bytes], pieces: Iterable[bytes]
+    ) -> Iterator[LogMessage]:
+        """Read a text by its messages, and then the rows of an event log in it. Raises UnknownLogForm for neither."""
+        events = EventRows()
+        rest = events.take_out(pieces)
+        try:
+            if form is not None or self._is_stamped(sample):
+                has_examples = speaks_of_examples(sample, self._query.written_at)
+                yield from find_kernel_messages(form, rest, self._query, has_examples)
+            else:
+                yield from self._read_unknown(rest)
+        except UnknownLogForm:
+            if not events.rows:
+                raise
+        if events.rows:
+            self.is_bmc_log = True
+            yield from SEL_FORM.read(events.rows, self._query)
+            self.is_bmc_log = False
 
     def _read_host_blocks(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         """Read each block as a log of its own. Raises UnknownLogForm where none of them is one."""

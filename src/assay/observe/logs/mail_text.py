@@ -10,12 +10,27 @@ from email.policy import default
 
 ENCODED = re.compile(rb"(?im)^content-(?:transfer-encoding: *(?:base64|quoted-printable)|type: *multipart/)")
 """Without these, a mail is read as any text."""
+MAIL_FOLLOWS = re.compile(rb"(?m)^From \S[^\n]*\b\d{4}\b[^\n]*\n(?=[A-Z][\w-]*: ?)")
+"""What stands before each mail in a mailbox (mbox)."""
 
 
-def decode_mail(content: bytes) -> list[bytes]:
-    """Return the body of a mail and its attachments, texts as UTF-8; none where the mail encodes nothing."""
+def decode_mails(content: bytes) -> list[bytes]:
+    """Return the body and the attachments of a mail, or of each mail in a mailbox, texts as UTF-8.
+
+    A mail that encodes nothing stays as it is. None where no mail encodes anything.
+    """
     if not ENCODED.search(content):
         return []
+    return [part for mail in _split_mailbox(content) for part in _decode_mail(mail)]
+
+
+def _split_mailbox(content: bytes) -> list[bytes]:
+    return [mail for mail in MAIL_FOLLOWS.split(content) if mail.strip()] if content.startswith(b"From ") else [content]
+
+
+def _decode_mail(content: bytes) -> list[bytes]:
+    if not ENCODED.search(content):
+        return [content]
     return list(_read_parts(email.message_from_bytes(content, policy=default)))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from assay.model.log_message import LogMessage, replace_unencodable
-from assay.observe.logs.time_stamps import EPOCH_UNITS, ParsedStamp, parse_epoch, parse_iso_time
+from assay.observe.logs.time_stamps import EPOCH_UNITS, MONTHS, ParsedStamp, parse_epoch, parse_iso_time
 
 TIMES = (
     *("__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date", "datetime", "eventTime", "_time"),
@@ -18,8 +19,12 @@ HOSTS = (
     *("_HOSTNAME", "hostname", "host", "node", "node_name", "nodename", "instance", "logStreamName", "@logStream"),
     *("host.name", "k8s.node.name", "Computer"),
 )
+SOURCE = "source"
+SOURCE_HOST = re.compile(r"(?=[a-zA-Z])(?=[\w.-]*\d)[\w.-]{1,255}")
+"""Graylog's host. Elsewhere, `source` is a file, a program or a stream."""
 LABELS = ("stream", "labels", "metric", "kubernetes", "resource", "host", "jsonPayload", "fields")
 """Objects beside a message that say where it comes from."""
+KIBANA_TIME = re.compile(rf"({'|'.join(MONTHS)}) (\d{{1,2}}), (\d{{4}}) @ (\d\d:\d\d:\d\d(?:\.\d{{1,9}})?)")
 SHORTEST_TIME = len("2026-11-21T18:00")
 EARLIEST_EPOCH = EPOCH_UNITS[-1][0]
 
@@ -67,6 +72,9 @@ def _parse_time(value: Any) -> ParsedStamp | None:
     text = str(value)
     with contextlib.suppress(ValueError, OverflowError, OSError):
         return parse_epoch(text)
+    if found := KIBANA_TIME.fullmatch(text):
+        month, day, year, clock = found.groups()
+        text = f"{year}-{MONTHS.index(month) + 1:02}-{int(day):02}T{clock}"
     with contextlib.suppress(ValueError, OverflowError):
         return parse_iso_time(text) if len(text) >= SHORTEST_TIME else None
     return None
@@ -98,7 +106,8 @@ def _find_host(place: Mapping[str, Any]) -> str:
             value = value.get("name") or value.get("hostname")
         if isinstance(value, str) and value:
             return replace_unencodable(value)
-    return ""
+    source = place.get(SOURCE)
+    return source if isinstance(source, str) and SOURCE_HOST.fullmatch(source) else ""
 
 
 def _find_program(record: Mapping[str, Any]) -> str:

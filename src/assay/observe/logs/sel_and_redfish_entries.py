@@ -12,17 +12,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assay.model.log_message import LineTally, LogMessage, replace_unencodable
+from assay.observe.logs.event_texts.text_entry import CRITICAL
 from assay.observe.logs.json_form import DOCUMENT_START
 from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
 
 MAY_BE_EVENT_TEXT = re.compile(
     rb"(?:[A-Za-z0-9][\w.,\[\]/-]*: )?"
     rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/|<EVENT|\d{4}\s)"
+    rb'|(?:\xef\xbb\xbf)?"?(?i:severity|index|id|date[\w /]*|time\w*|record|seq\w*|no\.?|#)"?,'
 )
 """How lines of event logs as text begin, perhaps behind a host.
 
 Without one, a kernel log need not wait for their readers to be loaded.
 """
+STREAM_SPEAKS = re.compile(rb"(?:id|event|retry)?:")
+"""Lines of a stream of server-sent events that hold no event."""
 MAX_LOG_BYTES = 256 * 1024 * 1024
 
 
@@ -54,7 +58,8 @@ class RedfishLogForm:
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return a rating below that of any line of another form: a log in JSON lines begins like a document."""
-        return 0.001 if DOCUMENT_START.match(sample[0].lstrip()) else 0.0
+        said = next((line for line in sample if not STREAM_SPEAKS.match(line)), b"").removeprefix(b"data:")
+        return 0.001 if DOCUMENT_START.match(said.lstrip()) else 0.0
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the entries by time. Raises UnknownLogForm for JSON that is no event log, and for too much of it."""
@@ -88,7 +93,8 @@ def load_documents(content: bytes | bytearray) -> list[Any]:
     try:
         return [json.loads(content)]
     except ValueError:
-        return [json.loads(line) for line in content.splitlines() if line.strip()]
+        lines = (line.removeprefix(b"data:") for line in content.splitlines() if not STREAM_SPEAKS.match(line))
+        return [json.loads(line) for line in lines if line.strip()]
 
 
 def _is_empty_log(document: Any) -> bool:
@@ -100,7 +106,8 @@ def _is_empty_log(document: Any) -> bool:
 def find_log_entries(document: Any) -> list[Any] | None:
     """Return the entries in a JSON document, None where it is no event log."""
     if isinstance(document, Mapping):
-        document = document.get("Members", [document] if "Message" in document or "MessageId" in document else None)
+        own = [document] if "Message" in document or "MessageId" in document else None
+        document = document.get("Members", document.get("Events", own))
     return document if isinstance(document, list) else None
 
 
@@ -122,15 +129,16 @@ def _parse_redfish_entry(entry: Any) -> tuple[LogMessage, bool] | None:
         return None
     at = _parse_entry_time(entry.get("EventTimestamp") or entry.get("Created"))
     message_id, sensor = entry.get("MessageId"), entry.get("SensorType")
+    levels = {str(entry.get(name)).lower() for name in ("Severity", "MessageSeverity")}
     message = LogMessage(
         replace_unencodable(text),
         at.timestamp() if at else None,
         at.isoformat() if at else None,
         part=replace_unencodable(_part(entry) or (sensor if isinstance(sensor, str) else "")),
         message_id=replace_unencodable(message_id) if isinstance(message_id, str) else "",
-        severity="Critical" if "Critical" in (entry.get("Severity"), entry.get("MessageSeverity")) else "",
+        severity="" if CRITICAL.isdisjoint(levels) else "Critical",
     )
-    return message, "OK" in (entry.get("Severity"), entry.get("MessageSeverity"))
+    return message, "ok" in levels
 
 
 def _part(entry: Mapping[str, Any]) -> str:

@@ -77,7 +77,7 @@ class RecordForm:
             yield entry._replace(is_cut=is_cut) if entry.text else UnreadLine(head, is_entry=True)
 
 
-def _split_time(text: str) -> tuple[str, str]:
+def split_time(text: str) -> tuple[str, str]:
     """Return date and time of day. ipmitool 1.8.19 prints the date twice, and no time."""
     text = text[:MAX_TIME_LENGTH]
     first, second = text[: len(text) // 2].strip(), text[len(text) // 2 :].strip()
@@ -93,7 +93,7 @@ def _read_ipmitool(fields: Fields) -> TextEntry:
     sensor = " ".join(word for word in (sensor_type, named or (f"#0x{number}" if number else "")) if word)
     kind = fields.get("record type", "")
     said = fields.get("description") or fields.get("panic string") or (kind if "OEM" in kind else "")
-    date, clock = _split_time(fields.get("timestamp", ""))
+    date, clock = split_time(fields.get("timestamp", ""))
     is_set = DATE_BEGINS.match(date) is not None
     text = join_words(sensor or kind, said) if said or sensor else ""
     is_over = fields.get("event direction", "").lower().startswith("deassert")
@@ -102,7 +102,7 @@ def _read_ipmitool(fields: Fields) -> TextEntry:
 
 
 def _read_racadm_sel(fields: Fields) -> TextEntry:
-    date, clock = _split_time(fields.get("date/time", ""))
+    date, clock = split_time(fields.get("date/time", ""))
     ident, text = fields.get("record", ""), fields.get("description", "")
     entry = TextEntry.with_severity(fields.get("severity", ""), ident, text, date, clock)
     named = LOCATION.search(text)
@@ -110,7 +110,7 @@ def _read_racadm_sel(fields: Fields) -> TextEntry:
 
 
 def _read_lifecycle_log(fields: Fields) -> TextEntry:
-    date, clock = _split_time(fields.get("timestamp", ""))
+    date, clock = split_time(fields.get("timestamp", ""))
     entry = TextEntry.with_severity(
         fields.get("severity", ""), fields.get("seqnumber", ""), fields.get("message", ""), date, clock
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-CRITICAL = {"critical", "failed", "fatal", "non-recoverable", "nonrecoverable"}
+CRITICAL = {"critical", "failed", "fatal", "non-recoverable", "nonrecoverable", "emergency"}
 OVER = {"ok", "nominal", "normal", "information", "informational", "info", "repaired"}
 """Severities of entries that report no problem, or one that is repaired."""
 TOOL_SPEAKS = re.compile(

@@ -1,0 +1,73 @@
+"""Event logs as CSV, as the web pages of iDRAC, iLO, XCC and Supermicro's BMC export them: columns by name."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from assay.observe.logs.event_texts.event_records import split_time
+from assay.observe.logs.event_texts.text_entry import LINE_ENDS, TextEntry, UnreadLine, join_words
+
+TEXTS = ("message", "summary", "description", "event", "event description", "details")
+WHOLE_TIMES = (
+    *("date and time", "date/time", "last update", "timestamp", "created", "event timestamp", "initial update"),
+    *("date", "time"),
+)
+PARTS = ("sensor", "sensor name", "component", "fqdd", "source", "subsystem")
+MESSAGE_IDS = ("message id", "messageid", "common id", "event id")
+OWN_COLUMNS = {
+    *("message id", "messageid", "common id", "event id", "sensor", "sensor name", "sensor type", "sensor number"),
+    *("class", "last update", "initial update", "summary", "fqdd", "component", "subsystem", "generator id"),
+}
+"""Columns by which a table is that of a BMC, not of a log service: one of these must be there."""
+FEWEST_COLUMNS = 4
+
+
+class EventCsv:
+    """A table whose first line names a severity, a text, a time, and what only a BMC names."""
+
+    name = "CSV of a BMC's web page"
+
+    def counts_lines(self, sample: Sequence[str]) -> int:
+        """Return the number of lines if the first names such columns, else 0."""
+        return len(sample) if is_event_table(sample[0]) else 0
+
+    def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
+        """Yield the entries. One with other columns than the first line names is a line that could not be read."""
+        every = list(lines)
+        columns = read_columns(every[0])
+        for left, cells in zip(range(len(every) - 1, 0, -1), csv.reader(every[1:]), strict=False):
+            if len(cells) != len(columns):
+                yield UnreadLine(",".join(cells), is_entry=True)
+                continue
+            is_cut = left == 1 and not every[-1].endswith((*LINE_ENDS, '"'))
+            yield _read_entry(dict(zip(columns, map(str.strip, cells), strict=True)))._replace(is_cut=is_cut)
+
+
+def is_event_table(line: str) -> bool:
+    """Whether a line names the columns of an event log."""
+    columns = set(read_columns(line))
+    is_log = "severity" in columns and not columns.isdisjoint(TEXTS) and not columns.isdisjoint(WHOLE_TIMES)
+    return is_log and len(columns) >= FEWEST_COLUMNS and not columns.isdisjoint(OWN_COLUMNS)
+
+
+def read_columns(line: str) -> list[str]:
+    """Return the names of the columns in small letters."""
+    return [cell.strip().lower() for cell in next(csv.reader([line.removeprefix("\ufeff").strip()]), [])]
+
+
+def _read_entry(fields: Mapping[str, str]) -> TextEntry:
+    if fields.get("date") and fields.get("time"):
+        date, clock = fields["date"], fields["time"]
+    else:
+        date, clock = split_time(_find(fields, WHOLE_TIMES))
+    part = _find(fields, PARTS)
+    ident = _find(fields, ("index", "id", "record", "#", "no."))
+    text = join_words(*(name for name in (fields.get("class", ""), part) if name), _find(fields, TEXTS))
+    entry = TextEntry.with_severity(fields["severity"], ident, text, date, clock)
+    is_over = entry.is_over or any(value.lower().startswith("deassert") for value in fields.values())
+    return entry._replace(part=part, message_id=_find(fields, MESSAGE_IDS), is_over=is_over)
+
+
+def _find(fields: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((fields[name] for name in names if fields.get(name)), "")

@@ -1,0 +1,39 @@
+"""Takes the rows of a BMC's event log out of another text: a mail, a ticket, or a kernel log in which they stand.
+
+`ipmitool sel list` and FreeIPMI's `ipmi-sel` print one row for each event; no kernel writes such a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+ROW = re.compile(
+    rb"^[ \t>|*`]{0,20}(?P<row>[0-9a-fA-F]{1,5} {1,8}\| *(?:\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}-\d\d-\d{4}|Pre-Init) *"
+    rb"\| *[\d:]{5,12}[^|\n]{0,12}\|[^\n]{3,1000}\n?)",
+    re.MULTILINE,
+)
+MAX_ROWS_BYTES = 16 * 1024 * 1024
+"""No BMC keeps a longer log."""
+
+
+class EventRows:
+    """The rows that were taken out of the pieces of a text."""
+
+    def __init__(self) -> None:
+        self.rows: list[bytes] = []
+        self._length = 0
+
+    def take_out(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the text without the rows of an event log."""
+        for piece in pieces:
+            rest = ROW.sub(self._take, piece) if b" | " in piece else piece
+            if rest:
+                yield rest
+
+    def _take(self, found: re.Match[bytes]) -> bytes:
+        if self._length > MAX_ROWS_BYTES:
+            return found[0]
+        self._length += len(found["row"])
+        self.rows.append(found["row"])
+        return b""

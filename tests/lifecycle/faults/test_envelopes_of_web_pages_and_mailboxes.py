@@ -1,0 +1,124 @@
+"""What mailboxes, web pages, terminals and log services wrap around a log: dates, columns, borders, headers."""
+
+from __future__ import annotations
+
+import json
+from email.message import EmailMessage
+
+import pytest
+
+from assay.cli.verbs.evidence.faults import classify_log
+
+XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
+LOST = "The power input for power supply 2 is lost."
+
+
+@pytest.mark.parametrize(
+    ("stamps", "first", "last"),
+    [
+        (("11/10/2026 03:11:07", "11/13/2026 03:11:07"), "2026-11-10T03:11:07", "2026-11-13T03:11:07"),
+        (("11/10/2026 3:11:07 AM", "11/10/2026 3:11:09 PM"), "2026-11-10T03:11:07", "2026-11-10T15:11:09"),
+        (("10/11/2026 03:11:07", "13/11/2026 03:11:07"), "2026-11-10T03:11:07", "2026-11-13T03:11:07"),
+        (("10.11.2026 03:11:07", "13.11.2026, 03:11:07.5"), "2026-11-10T03:11:07", "2026-11-13T03:11:07.500000"),
+        (("[11/10/2026, 03:11:07", "[11/13/2026, 03:11:07"), "2026-11-10T03:11:07", "2026-11-13T03:11:07"),
+    ],
+)
+def test_a_date_of_numbers_alone_is_a_time(stamps, first, last, tell):
+    (fault,) = tell(*(f"{stamp} n1 kernel: {XID}" for stamp in stamps))["faults"]
+    assert (fault["host"], fault["count"], fault["first"], fault["last"]) == ("n1", 2, first, last)
+
+
+def test_what_is_no_date_stays_as_it_is(tell):
+    (fault,) = tell(f"31/31/2026 03:11:07 n1 kernel: {XID}")["faults"]
+    assert fault["first"] is None
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        'ts={time} level=error host={host} component=kmsg msg="{xid}"',
+        'time="{time}" node={host} msg="{xid}"',
+        "│{time} {host} kernel: {xid}          │",
+        "┃ {time} {host} kernel: {xid} ┃",
+    ],
+)
+def test_fields_and_borders_hide_no_host(form, tell):
+    lines = [form.format(time="2026-11-10T03:11:07Z", host=f"n{number}", xid=XID) for number in (1, 2)]
+    assert [(fault["host"], fault["first"]) for fault in tell(*lines)["faults"]] == [
+        ("n1", "2026-11-10T03:11:07+00:00"),
+        ("n2", "2026-11-10T03:11:07+00:00"),
+    ]
+
+
+@pytest.mark.parametrize(("source", "host"), [("gpu-17", "gpu-17"), ("/var/log/kern.log", ""), ("kernel", "")])
+def test_a_source_that_looks_like_a_host_is_one(source, host, tell):
+    (fault,) = tell('"timestamp","source","message"', f'"2026-11-10T03:11:07Z","{source}","kernel: {XID}"')["faults"]
+    assert fault["host"] == host
+
+
+def test_the_time_of_a_table_from_kibana_is_read(tell):
+    (fault,) = tell('"@timestamp","host.name","message"', f'"Nov 1, 2026 @ 03:11:07.123","n1","{XID}"')["faults"]
+    assert (fault["host"], fault["first"]) == ("n1", "2026-11-01T03:11:07.123000")
+
+
+def test_hard_blanks_of_a_web_page_are_blanks(tell):
+    (fault,) = tell(f"Nov 10 03:11:07 n1 kernel: {XID}".replace(" ", "\u00a0"))["faults"]
+    assert (fault["fault"], fault["host"]) == ("gpu.xid.79", "n1")
+
+
+@pytest.mark.parametrize("head", ["", "x", "id"])
+def test_a_log_that_begins_within_the_head_of_an_xid_is_told(head, tell):
+    document = tell(f"{head}{XID.partition('Xid')[2]}", "[100.1] usb 1-1: ok", "[101.1] usb 1-1: ok")
+    assert (document["faults"], "79" in document["uncounted"]) == ([], True)
+
+
+@pytest.mark.parametrize("encodings", [("base64", "base64"), ("7bit", "base64"), ("quoted-printable", "7bit")])
+def test_every_mail_of_a_mailbox_is_read(encodings, tmp_path, catalog):
+    box = b""
+    for number, encoding in enumerate(encodings):
+        mail = EmailMessage()
+        mail["From"], mail["Subject"] = "a@example.com", "a node"
+        mail.set_content(f"Nov 10 03:11:07 n{number} kernel: {XID}\n", cte=encoding)
+        box += b"From a@example.com Tue Nov 10 04:00:00 2026\n" + mail.as_bytes() + b"\n"
+    (tmp_path / "box").write_bytes(box)
+    assert [fault["host"] for fault in classify_log(str(tmp_path / "box"), catalog)["faults"]] == ["n0", "n1"]
+
+
+ENTRY = {"MessageId": "IDRAC.2.8.PSU0003", "Severity": "Critical", "Message": LOST}
+AT = "2026-11-10T03:11:07Z"
+EVENT = json.dumps({"@odata.type": "#Event.v1_7_0.Event", "Events": [ENTRY | {"EventTimestamp": AT}]})
+WEB = {
+    "curl -i": f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{json.dumps({'Members': [ENTRY]})}",
+    "a webhook": EVENT,
+    "a stream": f"id: 1\ndata: {EVENT}\n\n",
+    "iDRAC": f'"Severity","Date and Time","Message ID","Summary"\n"Critical","Tue Nov 10 2026 03:11:07","PSU0003","{LOST}"\n'
+    '"OK","Tue Nov 10 2026 03:10:07","LOG001","Log cleared."\n',
+    "iLO": '"ID","Severity","Class","Last Update","Initial Update","Count","Description"\n'
+    '"14","Critical","Power","11/10/2026 03:11:07","11/10/2026 03:11:07","1","System Power Supply: General Failure"\n',
+    "XCC": "Index,Severity,Source,Common ID,Message,Date\n"
+    '1,Critical,Power,FQXSPPW0031J,"Power supply 2 has failed.",11/10/2026 03:11:07 AM\n',
+    "Supermicro": "Index,Severity,Date,Time,Sensor,Description,Status\n"
+    "1,Critical,2026/11/10,03:11:07,PS2 Status,Power Supply failure detected,Asserted\n"
+    "2,Critical,2026/11/10,03:12:07,FAN1,Fan failed,Deasserted\n",
+}
+
+
+@pytest.mark.parametrize("form", WEB)
+def test_events_as_a_bmc_sends_and_exports_them_are_read(form, tmp_path, catalog):
+    (tmp_path / "log").write_text(WEB[form])
+    (fault,) = classify_log(str(tmp_path / "log"), catalog)["faults"]
+    assert (fault["fault"], fault["action"], fault["lines"]) == ("bmc.event.power-supply", "ticket", 1)
+    assert fault["first"] is None or fault["first"].startswith("2026-11-10T03:11:07")
+
+
+def test_a_table_of_events_that_breaks_off_is_not_told_as_no_fault(tmp_path, catalog):
+    whole = WEB["XCC"].removesuffix("\n")
+    for end in range(whole.index("\n") + 2, len(whole) - 1):
+        (tmp_path / "log").write_text(whole[:end])
+        document = classify_log(str(tmp_path / "log"), catalog)
+        assert document["uncounted"] or document["faults"], whole[:end]
+
+
+def test_a_kernel_log_with_a_severity_column_stays_one(tell):
+    (fault,) = tell("severity,timestamp,hostname,message", f'ERROR,2026-11-10T03:11:07Z,n1,"{XID}"')["faults"]
+    assert (fault["fault"], fault["host"]) == ("gpu.xid.79", "n1")
