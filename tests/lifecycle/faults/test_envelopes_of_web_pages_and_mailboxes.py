@@ -91,7 +91,8 @@ WEB = {
     "curl -i": f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{json.dumps({'Members': [ENTRY]})}",
     "a webhook": EVENT,
     "a stream": f"id: 1\ndata: {EVENT}\n\n",
-    "iDRAC": f'"Severity","Date and Time","Message ID","Summary"\n"Critical","Tue Nov 10 2026 03:11:07","PSU0003","{LOST}"\n'
+    "iDRAC": '"Severity","Date and Time","Message ID","Summary"\n'
+    f'"Critical","Tue Nov 10 2026 03:11:07","PSU0003","{LOST}"\n'
     '"OK","Tue Nov 10 2026 03:10:07","LOG001","Log cleared."\n',
     "iLO": '"ID","Severity","Class","Last Update","Initial Update","Count","Description"\n'
     '"14","Critical","Power","11/10/2026 03:11:07","11/10/2026 03:11:07","1","System Power Supply: General Failure"\n',
