@@ -43,3 +43,10 @@ def test_a_name_that_several_devices_have_asks_which(tree):
 def test_anything_else_is_refused(tree, wrong):
     with pytest.raises(AssayError):
         find_element(tree, wrong)
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("leaf-0-9[17/1]", "leaf-0-"), ("m000", "n000")])
+def test_a_misspelt_name_gets_the_nearest(tree, wrong, near):
+    with pytest.raises(AssayError) as error:
+        find_element(tree, wrong)
+    assert f"did you mean {near}" in error.value.fix

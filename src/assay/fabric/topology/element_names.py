@@ -10,6 +10,7 @@ from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.designed_device import DesignedDevice
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId
+from assay.model.text_lists import suggest_nearest
 
 FORMS = "name a node, a switch, a GUID, a box, plane 1, or a port: leaf-su01-r0[33], leaf-su01-r0[17/1], n0005/mlx5_3"
 PORT_FORMS = (
@@ -43,7 +44,10 @@ def find_element(topology: CompiledTopology, text: str) -> NamedElement:
         found = form.fullmatch(name)
         if found and (device := _find_device(topology, found[1])):
             return NamedElement("port", device=device, port=_find_port(device, found[2], text))
-    raise AssayError(f"the fabric {topology.name} has no {text!r}", fix=FORMS)
+    device_name = next((found[1] for form in PORT_FORMS if (found := form.fullmatch(name))), name)
+    known = dict.fromkeys(part for device in topology for part in (device.node, device.name, device.box) if part)
+    near = suggest_nearest(device_name, known)
+    raise AssayError(f"the fabric {topology.name} has no {text!r}", fix=f"{near} {FORMS}".strip())
 
 
 def _list_names_of_parts(chip: DesignedDevice) -> list[str]:
