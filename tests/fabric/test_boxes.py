@@ -1,5 +1,7 @@
 """A box with several chips is one box: it dies as one, links inside it are no plugs, and its loss counts as a whole."""
 
+from itertools import combinations
+
 import pytest
 from directors import LEAVES, SPINES, director
 from fat_trees import as_built, in_reach
@@ -107,3 +109,13 @@ def test_the_loss_of_all_switches_cuts_every_node_off(plan):
     links.set_rate_and_length("4xHDR", 0)
     impact = assess_failure(CompiledTopology("d", inside, links), "dir")
     assert set(impact.cut_off) == {"h0", "h1", "h2", "h3"}
+
+
+def test_whatever_chips_are_replaced_each_is_named_in_its_place(plan):
+    switches = [device.name for device in plan if device.kind == "switch"]
+    for many in (2, len(switches) - 1, len(switches)):
+        for names in combinations(switches, many):
+            comparison = renewed(plan, *names)
+            assert {(one.kind, one.device) for one in comparison.discrepancies} == {
+                ("device-replaced", name) for name in names
+            }
