@@ -103,28 +103,33 @@ def count_entries(home: Path) -> Counter[str]:
 
 
 @contextmanager
-def losing_speed(home: Path, gpu: int, percent_per_hour: float) -> Iterator[None]:
-    """Let a GPU lose speed by the hours of its burn-in, however long rounds take."""
+def planting(home: Path, plant: Callable[[VirtualNodeState, float], object]) -> Iterator[None]:
+    """Change the node by the hours of its burn-in, however long rounds take."""
     over = Event()
 
-    def lose() -> None:
-        first = LabWorld(home / ".assay/lab").load(NODE)["gpus"][gpu]["burn_gflops"]
+    def keep_planting() -> None:
         while not over.wait(0.5):
             clock = node_folder(home) / "clock"
             hours = float(clock.read_text()) / 3600 if clock.exists() else 0.0
-            rate = round(first * (1 - percent_per_hour / 100 * hours))
-            change_node(home, lambda state, rate=rate: state["gpus"][gpu].update(burn_gflops=rate))
+            change_node(home, lambda state, hours=hours: plant(state, hours))
 
-    planter = Thread(target=lose)
+    planter = Thread(target=keep_planting)
     planter.start()
-    yield
-    over.set()
-    planter.join()
+    try:
+        yield
+    finally:
+        over.set()
+        planter.join()
 
 
 @pytest.mark.slow(minutes=6)
 def test_it_survives_a_killed_controller_and_a_reboot_and_holds_a_node_that_drifts(home: Path) -> None:
-    with losing_speed(home, gpu=5, percent_per_hour=1):
+    first = LabWorld(home / ".assay/lab").load(NODE)["gpus"][5]["burn_gflops"]
+
+    def lose_a_percent_an_hour(state: VirtualNodeState, hours: float) -> None:
+        state["gpus"][5]["burn_gflops"] = round(first * (1 - hours / 100))
+
+    with planting(home, lose_a_percent_an_hour):
         kill_controllers(home)
         reconcile_until(home, lambda found: found.get("hours", 0) >= 0.25)
         assert count_entries(home)["effect.intent burn-in"] == 1, "however often the controller was killed"
@@ -163,9 +168,8 @@ def reboot(state: VirtualNodeState) -> None:
 
 @pytest.mark.slow(minutes=2)
 def test_a_wrong_result_ends_it_early_and_sends_the_node_to_people(home: Path) -> None:
-    reconcile_until(home, lambda found: found.get("hours", 0) >= 0.25)
-    change_node(home, lambda state: state["gpus"][5].update(burn_ok=False))
-    failed = reconcile_until(home, lambda found: found["outcome"] != "running")
+    with planting(home, lambda state, hours: state["gpus"][5].update(burn_ok=hours < 0.25)):
+        failed = reconcile_until(home, lambda found: found.get("outcome", "running") != "running")
     assert (failed["outcome"], failed["reason"]) == ("failed", "gpu5: gpu_burn computed wrong results")
     assert failed["hours"] < 4
     reconcile_until(home, lambda found: found["state"] == "triage")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -66,11 +69,16 @@ def test_the_probe_ends_before_who_asked_for_it_gives_up() -> None:
 
 @pytest.mark.slow
 def test_many_threads_that_want_the_probe_at_once_all_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever collects garbage lets other threads in, even in the middle of ast.parse: CPython 3.11 breaks then."""
+    """Whatever collects garbage lets other threads in, even in the middle of ast.parse: CPython 3.11 breaks then.
+
+    So does a library of another thread that parses: inspect.signature of a builtin does.
+    """
     monkeypatch.setattr(probe_script_cache, "FOLDER", tmp_path)
     build_pack.cache_clear()
     command_transport._fetch_probe_script.cache_clear()
-    before, switching = gc.get_threshold(), sys.getswitchinterval()
+    before, switching, over = gc.get_threshold(), sys.getswitchinterval(), Event()
+    other = Thread(target=parse_until, args=(over,))
+    other.start()
     gc.callbacks.append(let_others_in)
     gc.set_threshold(200, 10, 10)
     sys.setswitchinterval(1e-5)
@@ -78,6 +86,8 @@ def test_many_threads_that_want_the_probe_at_once_all_get_it(tmp_path: Path, mon
         with ThreadPoolExecutor(8) as threads:
             scripts = [one.result() for one in [threads.submit(command_transport.build_probe_script) for _ in range(8)]]
     finally:
+        over.set()
+        other.join()
         gc.callbacks.remove(let_others_in)
         gc.set_threshold(*before)
         sys.setswitchinterval(switching)
@@ -99,6 +109,14 @@ def test_a_script_that_is_kept_is_the_one_that_is_built(tmp_path: Path, monkeypa
     monkeypatch.setattr(probe_script_cache, "fingerprint_program", lambda rooms: "other sources")
     assert fetch_or_build(True, build) == scripts[0]
     assert built == [True, False, True]
+
+
+def parse_until(over: Event) -> None:
+    """Parse without end, as code that is not ours does."""
+    source = Path(__file__).read_text()
+    while not over.wait(0.0002):
+        with suppress(SystemError):
+            ast.parse(source)
 
 
 def let_others_in(*_: Any) -> None:

@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.probe.pruned_bindings import prune_bindings
+from assay.probe.pruned_bindings import parse_source, prune_bindings
 
 PIECE_CHARACTERS = 30_000
 """Minimum characters of source in a piece, except in the last."""
@@ -101,7 +101,7 @@ def find_needed_modules(entry: str) -> dict[str, tuple[str, bytes]]:
 
 def _imports(source: bytes) -> Iterator[str]:
     """Yield the modules of assay that a source imports at any place in it."""
-    for node in ast.walk(ast.parse(source)):
+    for node in (inner for statement in parse_source(source) for inner in ast.walk(statement)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.startswith("assay."))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "assay":
@@ -137,7 +137,7 @@ def split_module(name: str, source: str) -> dict[str, bytes]:
 def _pieces(source: str) -> Iterator[str]:
     """Yield the source cut between statements of the module."""
     lines, start = source.splitlines(keepends=True), 0
-    for statement in ast.parse(source).body:
+    for statement in parse_source(source):
         decorators = [decorator.lineno for decorator in getattr(statement, "decorator_list", ())]
         first = min([statement.lineno, *decorators]) - 1
         if sum(map(len, lines[start:first])) >= PIECE_CHARACTERS:

@@ -12,11 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping
 
 ALWAYS_KEPT = "NVML_ERROR_"  # the bindings look these up by their prefix, to make a class of each
 _WORD = re.compile(r"\w+")
+_TRIES = 50
+
+
+def parse_source(source: str | bytes) -> list[ast.stmt]:
+    """Return the statements of a module.
+
+    CPython 3.11 counts the depth of all trees in one place: SystemError, if another thread parses in the meantime.
+    """
+    for _ in range(_TRIES):
+        try:
+            return ast.parse(source).body
+        except SystemError:
+            continue
+    return ast.parse(source).body
 
 
 def prune_bindings(source: str, users: Iterable[bytes]) -> str:
     """Return the statements of the module `source` that the sources `users` need, in their order."""
-    lines, statements = source.splitlines(keepends=True), ast.parse(source).body
+    lines, statements = source.splitlines(keepends=True), parse_source(source)
     binders: dict[str, list[int]] = {}
     for place, statement in enumerate(statements):
         for name in _bound_names(statement) or ():
