@@ -10,22 +10,20 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from assay.model.gc_pause import pause_gc
+
 ALWAYS_KEPT = "NVML_ERROR_"  # the bindings look these up by their prefix, to make a class of each
 _WORD = re.compile(r"\w+")
-_TRIES = 50
 
 
 def parse_source(source: str | bytes) -> list[ast.stmt]:
     """Return the statements of a module.
 
-    CPython 3.11 counts the depth of all trees in one place: SystemError, if another thread parses in the meantime.
+    CPython 3.11 counts the depth of all trees in one place: SystemError, if another thread parses in the meantime. Only
+    the collection of garbage lets one in.
     """
-    for _ in range(_TRIES):
-        try:
-            return ast.parse(source).body
-        except SystemError:
-            continue
-    return ast.parse(source).body
+    with pause_gc():
+        return ast.parse(source).body
 
 
 def prune_bindings(source: str, users: Iterable[bytes]) -> str:
