@@ -123,3 +123,35 @@ def test_a_table_of_events_that_breaks_off_is_not_told_as_no_fault(tmp_path, cat
 def test_a_kernel_log_with_a_severity_column_stays_one(tell):
     (fault,) = tell("severity,timestamp,hostname,message", f'ERROR,2026-11-10T03:11:07Z,n1,"{XID}"')["faults"]
     assert (fault["fault"], fault["host"]) == ("gpu.xid.79", "n1")
+
+
+def test_openbmcs_own_log_is_read(tell):
+    told = tell(
+        "2026-11-10T03:11:07.123456+00:00 OpenBMC.0.1.PowerSupplyFailed,PSU2",
+        "2026-11-10T03:12:07.123456+00:00 OpenBMC.0.1.SensorThresholdCriticalHighGoingHigh,CPU1_TEMP,101.0,95.0",
+        "2026-11-10T03:13:07.123456+00:00 OpenBMC.0.1.InventoryAdded,DIMM,1,2",
+    )["by"]
+    assert ("bmc.event.power-supply", "PSU2") in told
+    assert {part for _, part in told} == {"PSU2", "CPU1_TEMP"}
+
+
+@pytest.mark.parametrize("stamp", ["Nov 10 03:12:37", "2026-11-10T03:12:37+00:00"])
+def test_a_message_that_a_syslog_only_says_was_repeated_counts_again(stamp, tell):
+    link = "NVRM: Xid (PCI:0000:cb:00): 74, pid=1, name=a, NVLink: fatal error detected on link 9(0x0, 0x0)"
+    before = stamp.replace("12:37", "11:07")
+    (fault,) = tell(f"{before} n1 kernel: {link}", f"{stamp} n1 last message repeated 4 times")["faults"]
+    assert (fault["host"], fault["count"], fault["action"]) == ("n1", 2, "reset")
+
+
+def test_another_hosts_message_was_not_repeated(tell):
+    lines = f"Nov 10 03:11:07 n1 kernel: {XID}", "Nov 10 03:12:37 n2 last message repeated 4 times"
+    assert [(fault["host"], fault["lines"]) for fault in tell(*lines)["faults"]] == [("n1", 1)]
+
+
+def test_the_form_of_a_file_is_found_by_more_than_its_first_bytes(tmp_path, catalog):
+    """A file is read in pieces of which the first has 512 bytes; the order of day and month stands behind these."""
+    days = [3] * 10 + [13]
+    log = "".join(f"{day:02}/11/2026 03:11:07 n1 kernel: [{at}.5] {XID}\n" for at, day in enumerate(days, 300))
+    (tmp_path / "log").write_text(log)
+    (fault,) = classify_log(str(tmp_path / "log"), catalog)["faults"]
+    assert (fault["first"], fault["last"]) == ("2026-11-03T03:11:07", "2026-11-13T03:11:07")

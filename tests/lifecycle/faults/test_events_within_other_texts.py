@@ -36,6 +36,23 @@ def test_a_fault_of_the_kernel_beside_it_counts_too(tell):
     assert set(told) == {("gpu.xid.79", "0000:9d:00"), ("bmc.event.power-supply", "Power Supply #0x51")}
 
 
+def test_the_host_before_a_row_is_its_host(tell):
+    (fault,) = tell(f"n1: {ROWS['ipmitool']}", *(f"n2: [ {at}.5] usb 1-1: ok" for at in range(4)))["faults"]
+    assert (fault["fault"], fault["host"]) == ("bmc.event.power-supply", "n1")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "Record:      3\nSeverity:    Critical\nDescription: Multi-bit memory errors detected.",
+        '{"Members": [{"Severity": "Critical", "Message": "Power supply 2 failed."}]}',
+    ],
+)
+def test_a_critical_entry_of_another_form_in_a_kernel_log_is_told(entry, tell):
+    document = tell(*[USB] * 9, *entry.split("\n"))
+    assert (document["faults"], "Critical" in document["uncounted"]) == ([], True)
+
+
 def test_other_tables_are_no_events(tell):
     document = tell(
         USB, USB, USB, "   1 | 11/13/2026 | n1 | Power Supply | Failure detected | x", "a | b | Failure detected"

@@ -113,7 +113,8 @@ def cut(line: str, width: int) -> list[str]:
 def test_a_message_that_a_terminal_or_a_mail_wrapped_is_read(name, tell):
     for width in (45, 60, 72, 80, 100):
         for wrap in (cut, lambda line, width: textwrap.wrap(line, width, break_long_words=False)):
-            lines = [HEALTHY, f"Mar 12 04:11:02 n1 kernel: [ 5.5] {WRAPPED[name]}", HEALTHY]
+            words = ["Hello, this is what we saw on the node this morning, before we drained it.", ""] * 9
+            lines = [*words, HEALTHY, f"Mar 12 04:11:02 n1 kernel: [ 5.5] {WRAPPED[name]}", HEALTHY]
             (fault,) = tell(*(part for line in lines for part in wrap(line, width)))["faults"]
             assert (fault["fault"], fault["host"], fault["lines"]) == (name, "n1", 1), (width, wrap)
             assert fault["first"].endswith("-03-12T04:11:02")

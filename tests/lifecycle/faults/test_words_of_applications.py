@@ -59,6 +59,11 @@ CRASHES = {
     "general protection fault, probably for non-canonical address 0xdead0100: 0000 [#1] SMP": "host.kernel.oops",
     "general protection fault: 0000 [#1] SMP PTI": "host.kernel.oops",
     "kernel BUG at mm/slub.c:321!": "host.kernel.oops",
+    "invalid opcode: 0000 [#1] SMP NOPTI": "host.kernel.oops",
+    "divide error: 0000 [#1] SMP": "host.kernel.oops",
+    "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 5: be00000000800400": "host.mce.fatal",
+    "EXT4-fs (nvme0n1p2): I/O error while writing superblock": "host.filesystem.error",
+    "XFS (dm-0): log I/O error -5": "host.filesystem.error",
     "Internal error: Oops: 0000000096000004 [#1] SMP": "host.kernel.oops",
     "Internal error: synchronous external abort: 0000000096000410 [#1] SMP": "host.kernel.oops",
     "BUG: Bad page state in process python  pfn:1d3f8f": "host.kernel.oops",
@@ -82,6 +87,7 @@ def test_what_a_kernel_says_when_it_or_a_part_breaks_is_a_fault(message, tell):
         "[Hardware Error]: Corrected error, no action required.",
         "[Hardware Error]: Deferred error, no action required.",
         "Internal error: the request was wrong",
+        "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 5: 9c00000000800400",
     ],
 )
 def test_what_sounds_like_it_is_none(message, tell):

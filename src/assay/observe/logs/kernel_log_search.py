@@ -93,9 +93,9 @@ def read_chunks(read: ReadBytes) -> Iterator[bytes]:
 
     A document in JSON may be one line. Raises TooLongDocument where that is too long.
     """
-    rest, longest = bytearray(), 0
-    while piece := read(CHUNK_BYTES):
-        longest = longest or (MAX_DOCUMENT_BYTES if begins_document(piece) else MAX_LINE_BYTES)
+    rest, piece = bytearray(), _read_first(read)
+    longest = MAX_DOCUMENT_BYTES if begins_document(piece) else MAX_LINE_BYTES
+    while piece:
         if end := piece.rfind(b"\n") + 1 or piece.rfind(b"\r", 0, -1) + 1:
             yield b"".join((rest, memoryview(piece)[:end]))
             rest = bytearray(piece[end:])
@@ -106,8 +106,17 @@ def read_chunks(read: ReadBytes) -> Iterator[bytes]:
             if len(rest) > longest:
                 yield bytes(rest)
                 rest.clear()
+        piece = read(CHUNK_BYTES)
     if rest:
         yield bytes(rest)
+
+
+def _read_first(read: ReadBytes) -> bytes:
+    """Return the first piece in full, by which the form of a log is detected: a pipe gives less at once."""
+    piece = read(CHUNK_BYTES)
+    while len(piece) < CHUNK_BYTES and (more := read(CHUNK_BYTES - len(piece))):
+        piece += more
+    return piece
 
 
 def strip_colours(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_t
 from assay.model.texts.node_sets import expand_names
 from assay.observe.logs.broken_lines.cut_lines import CutLines
 from assay.observe.logs.broken_lines.joined_messages import join_wrapped_lines
+from assay.observe.logs.broken_lines.repeated_lines import write_repeated_lines
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
 from assay.observe.logs.csv_form import CSV_FORM
 from assay.observe.logs.event_texts.event_rows import EventRows
@@ -86,7 +87,7 @@ class LogReader:
             self.tally.note_uncounted(_text(sample[0]))
         pieces = chain([first], pieces)
         if not EXPORT_FORM.rate(sample):  # which counts its bytes
-            pieces = join_wrapped_lines(write_line_ends(strip_colours(pieces)))
+            pieces = join_wrapped_lines(write_repeated_lines(write_line_ends(strip_colours(pieces))))
         try:
             for message in self._read_pieces(sample, self._cut.watch(pieces)):
                 if "[" in message.host:
@@ -153,6 +154,8 @@ class LogReader:
         except UnknownLogForm:
             if not events.rows:
                 raise
+        if events.alarm:
+            self.tally.note_uncounted(events.alarm)
         if events.rows:
             self.is_bmc_log = True
             yield from SEL_FORM.read(events.rows, self._query)

@@ -78,7 +78,7 @@ def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) ->
 def _kernel_messages(log: LogReader, matcher: KernelLogMatcher) -> Iterator[NumberedMessage]:
     """Yield the kernel's messages, and those whose program is unknown. One whose number may be cut is unread."""
     for number, message in enumerate(log.messages()):
-        if message.is_cut or matcher.is_cut(message.text):
+        if log.is_bmc_log or message.is_cut or matcher.is_cut(message.text):
             log.tally.note_uncounted(message.text)
         elif message.is_of_kernel:
             yield NumberedMessage(number if message.seq is None else message.seq, message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from assay.observe.logs.broken_lines.wrapped_lines import find_width
 from assay.observe.logs.line_envelope import CLOCK, DAY, ISO, LEVEL, WEEKDAY, ZONE
 
 LINE_END = (
@@ -41,12 +42,15 @@ LONGEST_HEAD = 80
 
 
 def join_wrapped_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a log in which the head of an XID stands in one line. The first piece shows whether the log is wrapped."""
+    """Yield a log in which the head of an XID stands in one line, where lines of no common width were wrapped.
+
+    The first piece shows whether the log is wrapped.
+    """
     is_narrow: bool | None = None
     rest = b""
     for read in pieces:
         if is_narrow is None:
-            is_narrow = max(map(len, read.split(b"\n"))) <= WRAPPED_COLUMNS
+            is_narrow = max(map(len, read.split(b"\n"))) <= WRAPPED_COLUMNS and not find_width(read)
         piece = rest + read
         rest = piece[_find_last_line(piece) :] if is_narrow and _ends_within_head(piece) else b""
         piece = piece[: len(piece) - len(rest)]

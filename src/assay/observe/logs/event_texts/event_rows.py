@@ -9,25 +9,32 @@ import re
 from collections.abc import Iterable, Iterator
 
 ROW = re.compile(
-    rb"^[ \t>|*`]{0,20}(?P<row>[0-9a-fA-F]{1,5} {1,8}\| *(?:\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}-\d\d-\d{4}|Pre-Init) *"
+    rb"^[ \t>|*`]{0,20}(?P<row>(?:[A-Za-z][\w.-]{0,63}: +)?"
+    rb"[0-9a-fA-F]{1,5} {1,8}\| *(?:\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}-\d\d-\d{4}|Pre-Init) *"
     rb"\| *[\d:]{5,12}[^|\n]{0,12}\|[^\n]{3,1000}\n?)",
     re.MULTILINE,
 )
+ALARM = re.compile(rb'^\s*Severity\s*[:=]\s*Critical\b[^\n]*|[^\n]*"Severity"\s*:\s*"Critical"[^\n]*', re.MULTILINE)
+"""A critical entry in a form that has no rows: racadm's, or Redfish's."""
+SHOWN_LENGTH = 200
 MAX_ROWS_BYTES = 16 * 1024 * 1024
 """No BMC keeps a longer log."""
 
 
 class EventRows:
-    """The rows that were taken out of the pieces of a text."""
+    """The rows that were taken out of the pieces of a text, and the first critical entry that is no row."""
 
     def __init__(self) -> None:
         self.rows: list[bytes] = []
+        self.alarm = ""
         self._length = 0
 
     def take_out(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text without the rows of an event log."""
         for piece in pieces:
             rest = ROW.sub(self._take, piece) if b" | " in piece else piece
+            if not self.alarm and b"Severity" in piece and (found := ALARM.search(piece)):
+                self.alarm = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             if rest:
                 yield rest
 

@@ -11,6 +11,7 @@ from assay.observe.logs.event_texts.bmc_clock import is_day_first, parse_time
 from assay.observe.logs.event_texts.event_csv import EventCsv
 from assay.observe.logs.event_texts.event_records import RECORD_FORMS
 from assay.observe.logs.event_texts.iml_documents import HplogForm, RibclForm
+from assay.observe.logs.event_texts.registry_log import RegistryLog
 from assay.observe.logs.event_texts.sel_tables import LegacySelTable, SelTable
 from assay.observe.logs.event_texts.text_entry import TextEntry, TextForm, UnreadLine
 
@@ -22,6 +23,7 @@ TEXT_FORMS: Sequence[TextForm] = (
     *RECORD_FORMS,
     RibclForm(),
     HplogForm(),
+    RegistryLog(),
 )
 MIN_SHARE = 0.5
 SAMPLE_LINES = 200
