@@ -66,6 +66,7 @@ def test_a_comparison_is_with_the_run_before_or_the_one_that_is_named(results):
     code, out = results("last~2", "--against", "last")
     assert (code, out.splitlines()[2]) == (0, "2 outcomes in both: 2 fixed")
     assert results("--compare", "--node", "n1")[0] == 0
+    assert json.loads(results("--compare", "--format", "json")[1])["counts"]["new_failure"] == 1
 
 
 def test_runs_are_listed_newest_first(results):

@@ -80,12 +80,15 @@ def test_pause_resume_and_abort_are_recorded_with_who_and_why(ask, fleet):
         "rollout 1a2b3c4d is paused: nodes that are out finish their way\n"
     )
     assert "paused by ann: look first" in ask("rollout")
+    assert json.loads(ask("rollout", "list", "--format", "json"))["rollouts"][0]["paused_by"]["who"] == "ann"
     with pytest.raises(AssayError, match="paused already, by ann: look first"):
         refused("pause", fleet)
     assert json.loads(ask("rollout", "resume", "1a2b", "--reason", "fine", "--format", "json"))["new"] is True
     with pytest.raises(AssayError, match="it is not paused"):
         refused("resume", fleet)
-    ask("rollout", "abort", "1a2b", "--reason", "wrong image")
+    assert json.loads(ask("rollout", "pause", "1a2b", "--reason", "again", "--format", "json"))["who"] == "ann"
+    aborted = json.loads(ask("rollout", "abort", "1a2b", "--reason", "wrong image", "--format", "json"))
+    assert (aborted["rollout"][:4], aborted["reason"]) == ("1a2b", "wrong image")
     assert "aborted by ann: wrong image" in ask("rollout", "show", "1a2b")
     states = project_node_states(with_ledger(fleet))
     assert states["n0002"].move_request is None, "the order of a node that still serves is withdrawn"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from judged_answers import judge_answer
 
 from assay.cli.app import main
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
@@ -44,7 +45,9 @@ def assay(monkeypatch, capsys, repository):
         monkeypatch.setattr(sys, "argv", ["assay", "fabric", *words, "--fleet", str(repository)])
         with pytest.raises(SystemExit) as end:
             main()
-        return (end.value.code or 0, *capsys.readouterr())
+        said = capsys.readouterr()
+        judge_answer(["fabric", *words], said.out)
+        return (end.value.code or 0, *said)
 
     return run
 

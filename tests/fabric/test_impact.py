@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from fat_trees import fat_tree
+from judged_answers import judge_answer
 
 from assay.cli.app import main
 from assay.fabric.topology.failure_impact import (
@@ -137,7 +138,9 @@ def test_the_command_prints_lines_for_people_and_figures_for_machines(monkeypatc
         monkeypatch.setattr(sys, "argv", ["assay", "fabric", "impact", *words])
         with pytest.raises(SystemExit) as end:
             main()
-        return end.value.code or 0, capsys.readouterr()
+        said = capsys.readouterr()
+        judge_answer(["fabric", "impact", *words], said.out)
+        return end.value.code or 0, said
 
     code, said = run("spine-01")
     assert (code, len(said.out.splitlines())) == (0, 3)

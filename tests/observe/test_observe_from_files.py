@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_answers import judge_answer
 
 from assay.cli.app import main
 from assay.observe.evidence_store import EvidenceStore
@@ -33,7 +34,9 @@ def observe(monkeypatch: pytest.MonkeyPatch, capsys: Any, fleet: Path, *argument
     monkeypatch.setattr(sys, "argv", ["assay", "observe", "--fleet", str(fleet), *arguments])
     with pytest.raises(SystemExit) as left:
         main()
-    return (left.value.code or 0, *capsys.readouterr())
+    said = capsys.readouterr()
+    judge_answer(["observe", *arguments], said.out)
+    return (left.value.code or 0, *said)
 
 
 def test_files_become_the_evidence_of_a_node(fleet: Path, log: Path, monkeypatch: Any, capsys: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.model.errors import AssayError
-from assay.plan.output_formats import find_touched_pools
+from assay.plan.shapes.plan_document import find_touched_pools
 
 SPEC = "specs/nodes/hgx-h100.yaml"
 POLICY = "specs/lifecycle/default.yaml"

@@ -22,7 +22,8 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import format_time
 from assay.plan.change_plan import make_change_plan
 from assay.plan.fleet_revision import FleetRevision
-from assay.plan.output_formats import format_plan_json, format_plan_text
+from assay.plan.output_formats import format_plan_text
+from assay.plan.shapes.plan_document import format_plan_json
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 START = NOW - timedelta(days=89)

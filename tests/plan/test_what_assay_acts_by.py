@@ -7,7 +7,8 @@ import json
 import pytest
 
 from assay.plan.operations.other_change import OtherChange
-from assay.plan.output_formats import find_touched_pools, format_plan_json, format_plan_markdown, format_plan_text
+from assay.plan.output_formats import format_plan_markdown, format_plan_text
+from assay.plan.shapes.plan_document import find_touched_pools, format_plan_json
 
 GATES = "specs/gates/default.yaml"
 SCHEDULES = "specs/schedules/default.yaml"

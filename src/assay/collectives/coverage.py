@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.collectives.fabric_map import FabricMap, FabricPart, PartKind
 from assay.collectives.judging import PairObservation
+
+if TYPE_CHECKING:
+    from assay.collectives.shapes.search_answers import KindCoverage
 
 COVERED_KINDS: tuple[PartKind, ...] = ("node", "adapter", "uplink")
 
@@ -21,7 +24,7 @@ class CoverageShare:
     reachable: int
     total: int
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> KindCoverage:
         """Return plain JSON data."""
         return {"exercised": self.exercised, "reachable": self.reachable, "total": self.total}
 

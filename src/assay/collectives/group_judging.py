@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from assay.collectives.group_results import Group, GroupResult
-from assay.collectives.judging import BAD, MIN_PEERS, PairVerdict, judge_ending
+from assay.collectives.judging import BAD, MIN_PEERS, judge_ending
+from assay.collectives.pair_results import PairVerdict
+
+if TYPE_CHECKING:
+    from assay.collectives.shapes.search_answers import RunEvidence
 
 WholeStage = Literal["no", "first", "last"]
 
@@ -49,7 +53,7 @@ class GroupObservation(NamedTuple):
         """The group in words."""
         return f"{self.nodes[0]} alone" if len(self.nodes) == 1 else f"{len(self.nodes):,} nodes together"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RunEvidence:
         """Return plain JSON data."""
         return {"round": self.round, "nodes": list(self.nodes), "why": self.why}
 

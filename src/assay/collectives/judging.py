@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from assay.collectives.fabric_map import FabricMap, FabricPart
-from assay.collectives.pair_results import EVIDENCE_ENDINGS, Pair, PairResult, make_pair
+from assay.collectives.pair_results import EVIDENCE_ENDINGS, Pair, PairResult, PairVerdict, make_pair
 
-PairVerdict = Literal["good", "slow", "wrong", "hung", "died", "unknown"]
+if TYPE_CHECKING:
+    from assay.collectives.shapes.search_answers import RunEvidence
+
 HARD: frozenset[PairVerdict] = frozenset({"wrong", "hung", "died"})
 """Verdicts that noise does not cause: two of them are enough."""
 BAD: frozenset[PairVerdict] = HARD | {"slow"}
@@ -56,7 +58,7 @@ class PairObservation(NamedTuple):
         """The pair in words."""
         return f"{self.pair[0]} – {self.pair[1]}" + (f" rail {self.rail}" if self.rail is not None else "")
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RunEvidence:
         """Return plain JSON data."""
         return {"round": self.round, "pair": list(self.pair), "why": self.why}
 

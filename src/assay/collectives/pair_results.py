@@ -6,11 +6,12 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from assay.model.errors import AssayError
 
 Pair = tuple[str, str]
+PairVerdict = Literal["good", "slow", "wrong", "hung", "died", "unknown"]
 EVIDENCE_ENDINGS = ("ok", "deadline", "died")
 """Endings that say something about a pair's hardware. Any other, such as `preempted`, is no evidence."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.collectives.coverage import CoverageShare, measure_coverage
 from assay.collectives.explanation import FaultyPart, PairExplanation, explain
@@ -15,6 +15,14 @@ from assay.collectives.judging import BY_SEVERITY, PairObservation, SpeedRule
 from assay.collectives.pair_results import PairResult
 from assay.collectives.shaky_nodes import observe_by_node
 from assay.collectives.stage_findings import StageFindings
+
+if TYPE_CHECKING:
+    from assay.collectives.shapes.search_answers import (
+        CollectivesAnswer,
+        NamedPartAnswer,
+        SuspectPartAnswer,
+        UndecidedAnswer,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +34,7 @@ class NamedPart:
     tests: int
     evidence: tuple[PairObservation | GroupObservation, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> NamedPartAnswer:
         """Return plain JSON data."""
         pairs = [one.as_json() for one in self.evidence]
         return {
@@ -47,10 +55,10 @@ class UndecidedCase:
     reason: str
     evidence: tuple[PairObservation, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> UndecidedAnswer:
         """Return plain JSON data."""
         pairs = [one.as_json() for one in self.evidence]
-        suspects = [{"kind": part.kind, "name": part.name} for part in self.suspects]
+        suspects: list[SuspectPartAnswer] = [{"kind": part.kind, "name": part.name} for part in self.suspects]
         return {"suspects": suspects, "reason": self.reason, "evidence": pairs}
 
 
@@ -73,7 +81,7 @@ class CollectivesReport:
     routing: str
     stages: StageFindings = field(default=StageFindings())
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> CollectivesAnswer:
         """Return plain JSON data."""
         return {
             "named": [one.as_json() for one in self.named],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.collectives.gate import GateFindings
 from assay.collectives.group_judging import GroupObservation
 from assay.collectives.scale_search import ScaleFinding
 from assay.collectives.staged_search import Block, WholeFinding
 from assay.model.text_lists import format_list, format_nodes
+
+if TYPE_CHECKING:
+    from assay.collectives.shapes.search_answers import NeededBlock, StagesAnswer, WholeRun
 
 RING_NOTE = "a ring of many nodes crosses few uplinks: this says nothing about the others"
 WHOLE_WORDS: Mapping[str, str] = {
@@ -33,19 +36,28 @@ class StageFindings:
     blocks: Sequence[Block] = field(default=())
     runs: int = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> StagesAnswer:
         """Return plain JSON data, without the stages that did not run."""
-        found: dict[str, Any] = {}
+        found: StagesAnswer = {}
         if self.gate:
             once = {node: [one.as_json() for one in runs] for node, runs in self.gate.once.items()}
             found["alone"] = {"good": self.gate.good, "faulty": list(self.gate.faulty), "once": once}
         if self.whole:
-            evidence = [one.as_json() | {"verdict": one.verdict} for one in self.whole.runs]
+            evidence: list[WholeRun] = [
+                {"round": one.round, "nodes": list(one.nodes), "why": one.why, "verdict": one.verdict}
+                for one in self.whole.runs
+            ]
             found["together"] = {"verdict": self.whole.verdict, "ended_early": self.is_early, "runs": evidence}
         if self.scale:
-            needed = [{"block": block.name, "nodes": list(block.nodes)} for block in self.needed_blocks]
-            scale = {"blocks": needed, "enough": self.scale.is_enough, "open": self.scale.is_open, "runs": self.runs}
-            found["scale"] = scale
+            needed: list[NeededBlock] = [
+                {"block": block.name, "nodes": list(block.nodes)} for block in self.needed_blocks
+            ]
+            found["scale"] = {
+                "blocks": needed,
+                "enough": self.scale.is_enough,
+                "open": self.scale.is_open,
+                "runs": self.runs,
+            }
         return found
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.collectives.confirmation import CONFIRMATION_ROUNDS
 from assay.collectives.coverage import CoverageShare, measure_coverage
@@ -13,6 +13,9 @@ from assay.collectives.search import CollectiveSearch
 from assay.collectives.time_estimate import TimeEstimate
 from assay.model.text_lists import fold_names, format_count, format_list
 
+if TYPE_CHECKING:
+    from assay.collectives.shapes.search_answers import CollectivesPlanAnswer
+
 SHOWN_REASONS = 12
 
 
@@ -21,7 +24,7 @@ def format_plan(design: str, search: CollectiveSearch, free: FreeNodes, time: Ti
     return "\n".join(_list_lines(design, search, free, time))
 
 
-def plan_as_json(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> dict[str, Any]:
+def plan_as_json(design: str, search: CollectiveSearch, free: FreeNodes, time: TimeEstimate) -> CollectivesPlanAnswer:
     """Return the plan as plain JSON data."""
     return {
         "design": design,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.controller.tuning.declared_limits import DeclaredLimits
 from assay.fleet.repository_tree import WorkingFolder
@@ -24,6 +24,9 @@ from assay.trends.limits.limit_review import ReviewedLimit, SuggestedLimit, revi
 from assay.trends.limits.limit_tables import LimitQuestion
 from assay.trends.missed.service_failures import read_service_losses
 
+if TYPE_CHECKING:
+    from assay.trends.shapes.review_answers import LimitProposalAnswer
+
 
 @dataclass(frozen=True, slots=True)
 class LimitProposal:
@@ -33,7 +36,7 @@ class LimitProposal:
     diff: str = ""
     why_no_diff: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> LimitProposalAnswer:
         """Return plain JSON data."""
         return {**self.reviewed.as_json(), "diff": self.diff, "why_no_diff": self.why_no_diff}
 

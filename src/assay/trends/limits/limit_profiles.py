@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from assay.model.backtest_report import LimitRecord, LimitSide
 from assay.trends.limits.known_limits import KnownLimit
@@ -21,6 +21,7 @@ from assay.trends.limits.limit_tables import HORIZON_DAYS
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+LimitBehaviour = Literal["always", "in vain", "never", "works"]
 NODES_IN_BLOCK, SAMPLED_NODES = 100, 1000
 NOISE_DAYS = 30
 """The noise is that of the first block of each spec, in the last days."""

@@ -7,20 +7,22 @@ is learnt from days whose next 30 days are known, and judged on all days of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, exp, floor, lgamma, log, log1p, log10
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from assay.model.backtest_report import LimitRecord
 from assay.model.errors import AssayError
 from assay.results.history.damaged_files import read_without_damaged
 from assay.trends.limits.known_limits import PRESENT, list_known_limits
 from assay.trends.limits.limit_alarms import count_alarms, declare_bounds
-from assay.trends.limits.limit_profiles import LimitProfile, profile_limits
+from assay.trends.limits.limit_profiles import LimitBehaviour, LimitProfile, profile_limits
 from assay.trends.limits.limit_tables import HORIZON_DAYS, LimitQuestion, open_limit_tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from assay.trends.shapes.review_answers import LimitRecordAnswer, ReviewedLimitAnswer, SuggestedLimitAnswer
 
 NEAR_SHARE = 0.001
 ALWAYS_SHARE = 0.5
@@ -35,7 +37,6 @@ ALARMS_PER_1000_NODE_DAYS = 0.01
 MOST_CHANCE = 0.01
 """Of many limits tried, some foresee failures by chance. So the chance is multiplied by their number."""
 SUGGESTED = PRESENT + 1
-LimitBehaviour = Literal["always", "in vain", "never", "works"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,14 @@ class SuggestedLimit:
     """
 
     value: float
-    """The value."""
     record: LimitRecord
-    """How its alarms would have ended."""
     chance: float
     is_better: bool
-    """Whether it is better than the present one, beyond doubt."""
+
+    def as_json(self) -> SuggestedLimitAnswer:
+        """Return plain JSON data."""
+        record = _record_as_json(self.record)
+        return {"value": self.value, "record": record, "chance": self.chance, "is_better": self.is_better}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +75,19 @@ class ReviewedLimit:
         """The same in multiples of the noise, None where values do not vary."""
         return self.nearest / self.profile.noise if self.profile.noise else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ReviewedLimitAnswer:
         """Return plain JSON data."""
-        profile, suggestion = self.profile, self.suggestion
-        named = profile.limit._asdict()
-        del named["id"]
+        profile, limit = self.profile, self.profile.limit
         return {
-            **named,
-            "specs": list(profile.limit.specs),
+            "check": limit.check,
+            "name": limit.name,
+            "unit": limit.unit,
+            "side": limit.side,
+            "value": limit.value,
+            "source": limit.source,
+            "specs": list(limit.specs),
+            "readings": limit.readings,
+            "parts": limit.parts,
             "behaviour": self.behaviour,
             "sampled_parts": profile.parts,
             "sampled_days": profile.days,
@@ -87,9 +95,21 @@ class ReviewedLimit:
             "noise": profile.noise,
             "nearest": round(self.nearest, 9),
             "nearest_in_noise": None if self.nearest_noises is None else round(self.nearest_noises, 1),
-            "record": asdict(profile.record),
-            "suggestion": suggestion and asdict(suggestion),
+            "record": _record_as_json(profile.record),
+            "suggestion": self.suggestion.as_json() if self.suggestion else None,
         }
+
+
+def _record_as_json(record: LimitRecord) -> LimitRecordAnswer:
+    return {
+        "failures": record.failures,
+        "alarms": record.alarms,
+        "right": record.right,
+        "wrong": record.wrong,
+        "unclear": record.unclear,
+        "foreseen": record.foreseen,
+        "lead_days": record.lead_days,
+    }
 
 
 def review_limits(question: LimitQuestion, skipped: Callable[[AssayError], None]) -> list[ReviewedLimit]:

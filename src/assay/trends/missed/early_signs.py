@@ -23,6 +23,8 @@ LEAST_LEAD = timedelta(hours=1)
 COMMON_SHARE = 0.1
 """A check that fails on more than this share of outcomes elsewhere says nothing about one part."""
 SignKind = Literal["check", "limit", "warning"]
+Foresight = Literal["before", "then", "never", "cannot tell"]
+"""When the first sign of a failure was seen: before it, only then, never, or nobody can tell."""
 _FAILED = """
 WITH failures AS (SELECT f.* FROM (SELECT unnest($failures) AS f)),
 judged AS (

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.ledger.store import Ledger
 from assay.model.entries.trend_entries import TrendWarnedEntry
@@ -16,6 +16,7 @@ from assay.results.history.outcome_and_pool_queries import OutcomeHistory
 from assay.trends.missed.early_signs import (
     CheckSigns,
     EarlySign,
+    Foresight,
     SignSearch,
     add_warnings,
     list_meaning_checks,
@@ -24,7 +25,14 @@ from assay.trends.missed.early_signs import (
 from assay.trends.missed.service_failures import ServiceFailure, ServiceLosses, read_service_losses
 from assay.trends.warnings.warning_history import read_warning_history
 
-Foresight = Literal["before", "then", "never", "cannot tell"]
+if TYPE_CHECKING:
+    from assay.trends.shapes.review_answers import (
+        EarlySignAnswer,
+        MissedFailureAnswer,
+        MissingCheckAnswer,
+        TrendsMissedAnswer,
+    )
+
 FORESIGHTS: Mapping[Foresight, str] = {
     "before": "seen before",
     "then": "seen only then",
@@ -47,7 +55,7 @@ class JudgedFailure:
         """How long before the failure the first sign was; None where nothing foresaw it."""
         return self.failure.seen_at - self.sign.at if self.sign and self.foresight == "before" else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> MissedFailureAnswer:
         """Return plain JSON data."""
         one, sign = self.failure, self.sign
         return {
@@ -59,8 +67,13 @@ class JudgedFailure:
             "node_hours": round(one.node_hours, 1),
             "foresight": self.foresight,
             "lead_days": round(self.lead / timedelta(days=1), 2) if self.lead else None,
-            "sign": sign and {**sign._asdict(), "at": format_time(sign.at)},
+            "sign": _sign_as_json(sign) if sign else None,
         }
+
+
+def _sign_as_json(sign: EarlySign) -> EarlySignAnswer:
+    at = format_time(sign.at)
+    return {"kind": sign.kind, "name": sign.name, "at": at, "what": sign.what, "excused": sign.excused}
 
 
 class MissingCheck(NamedTuple):
@@ -71,6 +84,16 @@ class MissingCheck(NamedTuple):
     failures: int
     node_hours: float
     checks: tuple[str, ...]
+
+    def as_json(self) -> MissingCheckAnswer:
+        """Return plain JSON data."""
+        return {
+            "fault": self.fault,
+            "part": self.part,
+            "failures": self.failures,
+            "node_hours": self.node_hours,
+            "checks": list(self.checks),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +119,7 @@ class MissedReport:
         leads = [one.lead.total_seconds() for one in self.judged if one.lead is not None]
         return timedelta(seconds=median(leads)) if leads else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> TrendsMissedAnswer:
         """Return plain JSON data."""
         counts = {name: len(self.select(name)) for name in FORESIGHTS}
         return {
@@ -105,7 +128,7 @@ class MissedReport:
             "node_hours": {name: round(sum_hours(self.select(name)), 1) for name in FORESIGHTS},
             "other_absences": self.others,
             "failures": [one.as_json() for one in self.judged],
-            "checks_worth_writing": [one._asdict() for one in self.missing_checks],
+            "checks_worth_writing": [one.as_json() for one in self.missing_checks],
             "too_common_to_be_a_sign": dict(self.common),
         }
 

@@ -10,12 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.trends.parts.acceptance_readings import MEASURES, Acceptance
 from assay.trends.parts.log_rank import compare_groups
 from assay.trends.parts.part_stays import FailureTimes, PartStay, guess_kind
 from assay.trends.parts.survival_curves import Life, SurvivalPoint, estimate_survival
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.part_answers import MeasureAnswer, QuarterAnswer, TestedFirstAnswer, TrendsBurnInAnswer
 
 EARLY_DAYS = 90.0
 QUARTERS = 4
@@ -60,9 +63,9 @@ class QuarterComparison:
         others = [share.share for share, parts in zip(self.shares[:-1], self.parts, strict=False) if parts]
         return is_sure and self.shares[-1].share < min(others)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> MeasureAnswer:
         """Return plain JSON data."""
-        quarters = [
+        quarters: list[QuarterAnswer] = [
             {"parts": parts, "failures": failures, "alive": share.share, "band": [share.low, share.high]}
             for parts, failures, share in zip(self.parts, self.failures, self.shares, strict=True)
         ]
@@ -88,16 +91,21 @@ class AcceptanceReport:
         needed = f"(p < {MOST_P:g} and {LEAST_FAILURES} failures are needed)"
         return f'No quarter differs {needed}: an odd rank only means "tested first"'
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> TrendsBurnInAnswer:
         """Return plain JSON data."""
-        first = [
+        first: list[TestedFirstAnswer] = [
             {"node": one.acceptance.node, "subject": one.acceptance.subject, "serial": one.acceptance.serial,
              "delivery": one.delivery, "ranks": {name: round(rank, 3) for name, rank in one.ranks.items()}}
             for one in self.tested_first
         ]  # fmt: skip
-        counts = {"parts": self.parts, "deliveries": self.deliveries, "failures": self.failures}
-        compared = [one.as_json() for one in self.comparisons]
-        return {**counts, "verdict": self.verdict, "measures": compared, "tested_first": first}
+        return {
+            "parts": self.parts,
+            "deliveries": self.deliveries,
+            "failures": self.failures,
+            "verdict": self.verdict,
+            "measures": [one.as_json() for one in self.comparisons],
+            "tested_first": first,
+        }
 
 
 def judge_acceptances(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.ledger.store import Ledger
 from assay.lifecycle.node_state import NodeState
@@ -34,6 +34,8 @@ from assay.trends.parts.table_stays import read_node_spans, read_table_failures,
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from assay.trends.shapes.warning_answers import PartRisksAnswer
+
 
 class ReturnHistory(NamedTuple):
     """All returns to service, how long each held, and the hazard that follows. `today`: days since 1970."""
@@ -54,7 +56,7 @@ class PartRisks:
     probation: list[Probation]
     positions: list[PositionHazard]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> PartRisksAnswer:
         """Return plain JSON data, as the edge has it."""
         return {
             "probation": [one.as_json() for one in self.probation],

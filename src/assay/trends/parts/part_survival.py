@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from assay.trends.parts.log_rank import compare_groups
 from assay.trends.parts.part_stays import FailureTimes, PartStay, list_lives
 from assay.trends.parts.survival_curves import Life, SurvivalCurve, SurvivalPoint, estimate_survival
 from assay.trends.parts.weibull_shape import WeibullShape, estimate_shape
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.part_answers import GroupSurvivalAnswer, KindSurvivalAnswer, TraitComparisonAnswer
 
 Trait = Literal["batch", "sku", "position", "rack"]
 TRAITS: tuple[Trait, ...] = ("batch", "sku", "position")
@@ -38,7 +41,7 @@ class GroupSurvival:
         """Return what still works at some ages, None beyond what was seen."""
         return [(age, self.curve.at(age)) for age in ages]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> GroupSurvivalAnswer:
         """Return plain JSON data, with every step of the curve."""
         return {
             "name": self.name,
@@ -70,7 +73,7 @@ class TraitComparison:
             return "cannot be compared, as nothing failed"
         return f"log-rank p {self.p:.2g}" if self.p >= LEAST_P else f"log-rank p < {LEAST_P:g}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> TraitComparisonAnswer:
         """Return plain JSON data."""
         groups = [group.as_json() for group in self.groups]
         return {"by": self.trait, "log_rank_p": self.p, "left_out": self.small, "groups": groups}
@@ -89,7 +92,7 @@ class KindSurvival:
         """The ages at which people are told what still works: the last few that were seen."""
         return tuple(age for age in AGES if age <= self.everybody.curve.last)[-SHOWN_AGES:]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> KindSurvivalAnswer:
         """Return plain JSON data."""
         compared = [one.as_json() for one in self.comparisons]
         return {"kind": self.kind, "all": self.everybody.as_json(), "comparisons": compared}

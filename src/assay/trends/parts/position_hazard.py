@@ -9,11 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.model.specs.trend_rules import PositionDetector
 from assay.trends.parts.part_stays import FailureTimes, PartStay
 from assay.trends.parts.shrunken_hazard import shrink_hazard
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import PositionAnswer
 
 LEAST_FAILURES, LEAST_TIMES = 3, 2.0
 """From how many failures on, and how many times the usual hazard, a position is told to people."""
@@ -42,11 +45,22 @@ class PositionHazard(NamedTuple):
     hazard: float
     times: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> PositionAnswer:
         """Return plain JSON data, as the edge has it."""
-        told = {"parts": self.parts, "failures": self.failures, "part_days": round(self.days, 1)}
-        rates = {"failures_per_1000_days": round(1000 * self.hazard, 4), "times_usual": round(self.times, 2)}
-        return {**self.group._asdict(), **told, **rates, "because": self.because}
+        group = self.group
+        return {
+            "kind": group.kind,
+            "sku": group.sku,
+            "batch": group.batch,
+            "position": group.position,
+            "rack": group.rack,
+            "parts": self.parts,
+            "failures": self.failures,
+            "part_days": round(self.days, 1),
+            "failures_per_1000_days": round(1000 * self.hazard, 4),
+            "times_usual": round(self.times, 2),
+            "because": self.because,
+        }
 
     @property
     def because(self) -> str:

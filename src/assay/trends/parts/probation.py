@@ -10,10 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.model.specs.trend_rules import ReturnDetector
 from assay.trends.parts.service_returns import FollowedReturn, ReturnHazard, ServiceReturn, count_recent
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import ProbationAnswer
 
 COUNTED_DAYS = 30.0
 """Over so many days returns are counted."""
@@ -39,7 +42,7 @@ class Probation:
         probation = f"on probation until {self.until:%m-%d}, tested first"
         return f"back {_format_span(self.days)} after {repair}{number}: {probation}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ProbationAnswer:
         """Return plain JSON data, as the edge has it."""
         returned = self.returned
         return {

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from assay.trends.parts.part_stays import FailedPart
 from assay.trends.parts.shrunken_hazard import shrink_hazard
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.part_answers import HazardBandAnswer
 
 BANDS = (0.0, 1.0, 3.0, 7.0, 14.0, 30.0, 60.0, 120.0, math.inf)
 """Days since the return, from one to the next: the bands in which the hazard of the InfiniteHBD trace changes."""
@@ -65,11 +68,16 @@ class HazardBand(NamedTuple):
         """The same, drawn towards 1 where few failures were seen: for an order."""
         return shrink_hazard(self.failures, self.days, self.usual) / self.usual if self.usual else 1.0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> HazardBandAnswer:
         """Return plain JSON data; no end is null."""
         times = None if self.times is None else round(self.times, 2)
-        told = {"from_days": self.low, "to_days": None if math.isinf(self.high) else self.high}
-        return {**told, "node_days": round(self.days, 1), "failures": self.failures, "times_usual": times}
+        return {
+            "from_days": self.low,
+            "to_days": None if math.isinf(self.high) else self.high,
+            "node_days": round(self.days, 1),
+            "failures": self.failures,
+            "times_usual": times,
+        }
 
 
 @dataclass(frozen=True, slots=True)

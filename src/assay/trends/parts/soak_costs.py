@@ -10,9 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.trends.parts.service_returns import FollowedReturn
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.part_answers import SoakAnswer, SoakStepAnswer
 
 STEPS_HOURS = (0.0, 1.0, 6.0, 24.0, 48.0, 72.0, 168.0, 336.0)
 Z_90 = 1.644854
@@ -51,14 +54,20 @@ class SoakCosts:
         """The share that did not hold for two weeks, and its 90 % interval (Wilson)."""
         return find_share(self.failed, self.known) if self.known else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> SoakAnswer:
         """Return plain JSON data."""
-        steps = [
+        steps: list[SoakStepAnswer] = [
             {"from_hours": one.low, "to_hours": one.high, "caught": one.caught, "node_hours": round(one.node_hours, 1)}
             for one in self.steps
         ]
-        counts = {"returns": self.returns, "known": self.known, "failed_within_14_days": self.failed}
-        return {"repair": self.repair, **counts, "share": self.share and list(self.share), "steps": steps}
+        return {
+            "repair": self.repair,
+            "returns": self.returns,
+            "known": self.known,
+            "failed_within_14_days": self.failed,
+            "share": list(self.share) if self.share else None,
+            "steps": steps,
+        }
 
 
 def measure_soaks(followed: Iterable[FollowedReturn]) -> list[SoakCosts]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assay.trends.peers.change_scores import ChangeScores, SeriesCount
 from assay.trends.peers.day_comparison import SAMPLED_NODES
 from assay.trends.peers.past_weeks import LEAST_KEPT
 from assay.trends.peers.series_values import ChangeScore
 from assay.trends.peers.warning_record import ForecastFactors
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import ChangeWarningAnswer
 
 USUAL_THRESHOLD, LEAST_THRESHOLD, MOST_THRESHOLD = 8.0, LEAST_KEPT, 24.0
 """8: at most 0.08 false alarms per 1,000 nodes and day on six measurements of planted fleets. It holds while the
@@ -69,7 +72,7 @@ class ChangeWarning:
         low, middle, high = factors.apply(self.forecast.line)
         return replace(self, forecast=Forecast(middle, low, high, factors.middle))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ChangeWarningAnswer:
         """Return plain JSON data, as the edge has it."""
         one, days = self.score, self.forecast and self.forecast.days
         return {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.trends.peers.change_scores import GroupSize
 from assay.trends.peers.change_warnings import ChangeWarning
 from assay.trends.peers.part_intervals import SHARED_TRAITS
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import SharedGroupAnswer
 
 LEAST_SHARED, MOST_P = 3, 0.01
 
@@ -29,9 +32,17 @@ class SharedGroup:
     def __str__(self) -> str:
         return f"{self.trait} {self.value}: {self.named} of {self.members} (p {self.p:.2g})"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> SharedGroupAnswer:
         """Return plain JSON data, as the edge has it."""
-        return {**asdict(self), "because": f"{self}: {self.name}. Look there first"}
+        return {
+            "trait": self.trait,
+            "value": self.value,
+            "name": self.name,
+            "named": self.named,
+            "members": self.members,
+            "p": self.p,
+            "because": f"{self}: {self.name}. Look there first",
+        }
 
 
 def name_shared_groups(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.model.errors import AssayError
 from assay.model.specs.trend_rules import ChangeDetector
@@ -26,6 +26,8 @@ from assay.trends.peers.warning_record import ClosedWarning, ForecastFactors, Pa
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from assay.trends.shapes.warning_answers import FoundTrends, PastRuleAnswer
+
 
 @dataclass(frozen=True, slots=True)
 class TrendAnswer:
@@ -37,10 +39,10 @@ class TrendAnswer:
     record: PastRecord
     settings: ChangeDetector
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> FoundTrends:
         """Return plain JSON data, as the edge has it."""
         found = self.findings
-        rule = {
+        rule: PastRuleAnswer = {
             "name": past_warnings.RULE,
             "threshold": round(found.threshold, 2),
             "threshold_from": "history" if found.is_learned else "default",

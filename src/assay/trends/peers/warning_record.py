@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import median, quantiles
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from assay.trends.share_interval import find_share_interval
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import PastRecordAnswer
 
 Outcome = Literal["right", "wrong", "cannot_tell"]
 CONFIDENCE = 0.95
@@ -66,7 +69,7 @@ class PastRecord(NamedTuple):
         """The share of right ones; None where none was right or wrong."""
         return _divide(self.right, self.right + self.wrong)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> PastRecordAnswer:
         """Return plain JSON data."""
         seen = self.failures
         interval = find_share_interval(self.right, self.right + self.wrong, CONFIDENCE)
@@ -76,11 +79,11 @@ class PastRecord(NamedTuple):
             "wrong": self.wrong,
             "cannot_tell": self.cannot_tell,
             "precision": _round(self.precision),
-            "precision_interval": interval and [_round(end) for end in interval],
+            "precision_interval": [_round(end) for end in interval] if interval else None,
             "recall": _round(_divide(seen.foreseen_with_sign, seen.with_sign)),
             "recall_of_all": _round(_divide(seen.foreseen, seen.every)),
-            "lead_days": lead and [_round(days) for days in lead],
-            "cost": {"node_hours": _round(self.node_hours)},
+            "lead_days": [_round(days) for days in lead] if lead else None,
+            "cost": {"node_hours": round(self.node_hours, 3)},
         }
 
 

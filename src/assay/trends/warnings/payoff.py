@@ -6,10 +6,13 @@ An act pays if the chance is above cost of acting / (cost of acting + cost of a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.model.specs.trend_rules import TrendRules
 from assay.trends.warnings.rule_record import RuleRecord, find_break_even
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import PayingAct, WarningPayoffAnswer
 
 LEAST_JUDGED = 5
 """With fewer warnings that were right or wrong, nobody knows the chance yet."""
@@ -46,14 +49,16 @@ class WarningPayoff:
             return f"only watch it: {self.p:.0%} is less than the {test.needed:.0%} that a test needs"
         return f"{self.pays.act}: {self.p:.0%}, and {self.pays.needed:.0%} is enough"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> WarningPayoffAnswer:
         """Return plain JSON data."""
-        acts = [{"act": one.act, "node_hours": one.node_hours, "needed": round(one.needed, 4)} for one in self.acts]
+        acts: list[PayingAct] = [
+            {"act": one.act, "node_hours": one.node_hours, "needed": round(one.needed, 4)} for one in self.acts
+        ]
         return {
             "p": self.p,
             "failure_node_hours": self.failure_hours,
             "acts": acts,
-            "pays": self.pays and self.pays.act,
+            "pays": self.pays.act if self.pays else None,
             "answer": self.answer,
         }
 

@@ -8,13 +8,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from statistics import median, quantiles
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.model.entries.trend_entries import TrendStage, WarningOutcome
 from assay.model.specs.trend_rules import TrendRule, TrendRules
 from assay.trends.peers.fleet_tables import PartFailure
 from assay.trends.share_interval import find_share_interval
 from assay.trends.warnings.warning_history import TrendWarning, WarningHistory
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import RuleRecordAnswer
 
 INTERVAL = 0.9
 """The confidence of the interval that is shown of a share."""
@@ -74,7 +77,7 @@ class RuleRecord:
         """What its wrong warnings cost if each was acted on once by a test."""
         return self.counts.get("wrong", 0) * self.act_hours
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RuleRecordAnswer:
         """Return plain JSON data."""
         return {
             "name": self.rule,
@@ -83,12 +86,16 @@ class RuleRecord:
             "stage": self.stage,
             "declared_stage": self.declared,
             "lost_because": self.lost_because,
-            **{outcome.replace(" ", "_"): self.counts.get(outcome, 0) for outcome in OUTCOMES},
+            "open": self.counts.get("open", 0),
+            "right": self.counts.get("right", 0),
+            "wrong": self.counts.get("wrong", 0),
+            "overtaken": self.counts.get("overtaken", 0),
+            "cannot_tell": self.counts.get("cannot tell", 0),
             "precision": self.precision,
-            "precision_interval": self.precision_interval and list(self.precision_interval),
+            "precision_interval": list(self.precision_interval) if self.precision_interval else None,
             "failures": self.failures,
             "recall": self.recall,
-            "lead_days": self.lead_days and list(self.lead_days),
+            "lead_days": list(self.lead_days) if self.lead_days else None,
             "cost_node_hours": self.cost_node_hours,
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.model.timestamps import format_time
 from assay.trends.parts.part_risks import PartRisks
@@ -13,6 +13,9 @@ from assay.trends.peers.trend_answer import TrendAnswer
 from assay.trends.peers.warning_courses import WarningCourse
 from assay.trends.warnings.rule_record import RuleRecord
 from assay.trends.warnings.warning_advice import AdvisedWarning
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import TrendsAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +35,25 @@ class TrendReport:
         """Return the records of the rules that have warned."""
         return [one for one in self.records if one.counts]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> TrendsAnswer:
         """Return plain JSON data, as the edge has it."""
-        advised = [one.as_json() for one in self.advised]
-        records = [one.as_json() for one in self.judged_records]
-        plain = {**self.answer.as_json(), "warnings": advised, **self.risks.as_json(), "records": records}
-        return plain | ({"unread": [*self.unread]} if self.unread else {})
+        found, risks = self.answer.as_json(), self.risks.as_json()
+        plain: TrendsAnswer = {
+            "warnings": [one.as_json() for one in self.advised],
+            "groups": found["groups"],
+            "cannot_tell": found["cannot_tell"],
+            "rules": found["rules"],
+            "probation": risks["probation"],
+            "positions": risks["positions"],
+            "records": [one.as_json() for one in self.judged_records],
+        }
+        if self.unread:
+            plain["unread"] = [*self.unread]
+        return plain
 
     def as_page_json(self) -> dict[str, Any]:
         """Return the same with its moment and the courses, for pages."""
         plain = self.as_json()
-        for warning, course in zip(plain["warnings"], self.courses, strict=False):
-            warning["course"] = course.as_json()
-        return {"at": format_time(self.at), **plain}
+        courses, warnings = [one.as_json() for one in self.courses], plain["warnings"]
+        drawn = [{**one, "course": course} for one, course in zip(warnings, courses, strict=False)]
+        return {"at": format_time(self.at), **plain, "warnings": [*drawn, *warnings[len(courses) :]]}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.model.specs.trend_rules import TrendRules
 from assay.trends.peers.change_warnings import ChangeWarning
 from assay.trends.warnings.payoff import WarningPayoff, find_chance, weigh_acts
 from assay.trends.warnings.rule_record import RuleRecord
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.warning_answers import TrendWarningAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,16 @@ class AdvisedWarning:
     stage: str
     payoff: WarningPayoff
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> TrendWarningAnswer:
         """Return plain JSON data, as the edge has it."""
         forecast = self.warning.forecast
-        told = {"rule": self.rule, "stage": self.stage, "rate_days": forecast.line if forecast else None}
-        return {**self.warning.as_json(), **told, **self.payoff.as_json()}
+        return {
+            **self.warning.as_json(),
+            "rule": self.rule,
+            "stage": self.stage,
+            "rate_days": forecast.line if forecast else None,
+            **self.payoff.as_json(),
+        }
 
 
 def advise(rules: TrendRules, records: Iterable[RuleRecord], warnings: Iterable[ChangeWarning]) -> list[AdvisedWarning]:

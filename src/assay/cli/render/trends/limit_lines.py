@@ -11,7 +11,8 @@ from assay.model.text_lists import format_count, format_list
 
 if TYPE_CHECKING:
     from assay.controller.tuning.limit_reviews import LimitProposal
-    from assay.trends.limits.limit_review import LimitBehaviour, ReviewedLimit
+    from assay.trends.limits.limit_profiles import LimitBehaviour
+    from assay.trends.limits.limit_review import ReviewedLimit
 
 MOST_LINES = 20
 SIGNS = {"at_most": "≤", "at_least": "≥", "equals": "="}

@@ -101,7 +101,8 @@ def _store_plan(root: Path, head: str, change_plan: ChangePlan) -> None:
 
 def format_fleet_plan(change_plan: ChangePlan, form: str) -> str:
     """Return a plan as text, json or markdown."""
-    from assay.plan.output_formats import format_plan_json, format_plan_markdown, format_plan_text
+    from assay.plan.output_formats import format_plan_markdown, format_plan_text
+    from assay.plan.shapes.plan_document import format_plan_json
 
     formats: dict[str, Callable[[ChangePlan], str]] = {
         "text": format_plan_text,

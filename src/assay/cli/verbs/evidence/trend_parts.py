@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.ledger.store import Ledger
     from assay.trends.parts.part_risks import ReturnHistory
     from assay.trends.parts.part_survival import KindSurvival, Trait
+    from assay.trends.shapes.part_answers import TrendsPartsAnswer, TrendsSoakAnswer
 
 Holders = Annotated[
     Path | None,
@@ -62,7 +63,7 @@ def parts(
         from assay.trends.parts.survival_page import render_survival
 
         write_page(html, render_survival(found, moment))
-    plain = {"as_of": moment.isoformat(), "kinds": [one.as_json() for one in found]}
+    plain: TrendsPartsAnswer = {"as_of": moment.isoformat(), "kinds": [one.as_json() for one in found]}
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_survival(found)))
 
 
@@ -85,8 +86,11 @@ def soak(
     history = _read_history(workspace, holders, failures, parse_moment(as_of, workspace))
     soaks = measure_soaks(history.followed)
     bands = [band.as_json() for band in history.hazard.bands]
-    told = {"usual_per_node_day": history.hazard.usual, "after_return": bands}
-    plain = {**told, "repairs": [one.as_json() for one in soaks]}
+    plain: TrendsSoakAnswer = {
+        "usual_per_node_day": history.hazard.usual,
+        "after_return": bands,
+        "repairs": [one.as_json() for one in soaks],
+    }
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_soaks(history, soaks)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.review_answers import TrendsLimitsAnswer
 
 AsOf = Annotated[str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")]
 Days = Annotated[int, typer.Option(metavar="N", min=1, help="How many days before the moment count.")]
@@ -60,7 +63,7 @@ def limits(
     moment = parse_moment(as_of, workspace)
     ledger = workspace.ledger_for_reading
     found = review_fleet_limits(workspace.fleet, ledger, home, moment, days, tell_left_out)
-    document = {"days": days, "limits": [one.as_json() for one in found]}
+    document: TrendsLimitsAnswer = {"days": days, "limits": [one.as_json() for one in found]}
     typer.echo(json.dumps(document, indent=1) if form == "json" else "\n".join(format_limits(found, days)))
 
 

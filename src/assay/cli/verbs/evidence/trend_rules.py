@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from assay.model.specs.trend_rules import TrendRules
+    from assay.trends.shapes.warning_answers import TrendRulesAnswer
     from assay.trends.warnings.rule_record import RuleRecord
     from assay.trends.warnings.warning_history import WarningHistory
 
@@ -31,7 +32,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     workspace = Workspace((context.obj or fleet if fleet == Path() else fleet).resolve())
     moment = parse_moment(as_of, workspace)
     _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
-    plain = {"rules": [one.as_json() for one in records]}
+    plain: TrendRulesAnswer = {"rules": [one.as_json() for one in records]}
     typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
 
 

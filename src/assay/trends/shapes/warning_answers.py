@@ -18,8 +18,8 @@ class PayingAct(TypedDict):
     """From which chance on that the warning is right it pays, from 0 to 1."""
 
 
-TrendWarningAnswer = TypedDict(
-    "TrendWarningAnswer",
+ChangeWarningAnswer = TypedDict(
+    "ChangeWarningAnswer",
     {
         "node": str,
         "subject": str,
@@ -35,17 +35,9 @@ TrendWarningAnswer = TypedDict(
         "days": list[float] | None,
         "group": str,
         "because": str,
-        "rule": str,
-        "stage": str,
-        "rate_days": float | None,
-        "p": float | None,
-        "failure_node_hours": float,
-        "acts": list[PayingAct],
-        "pays": str | None,
-        "answer": str,
     },
 )
-TrendWarningAnswer.__doc__ = """A part that gets worse among its peers, and what follows.
+ChangeWarningAnswer.__doc__ = """A part that gets worse among its peers.
 
 - `node`: its node. `subject`: the part. `name`: the measurement. `unit`: the unit of values and limit, "" for a count
   or a ratio. `serial`: the serial number of the part, "" if it is not known.
@@ -55,12 +47,33 @@ TrendWarningAnswer.__doc__ = """A part that gets worse among its peers, and what
 - `limit`: the limit of the measurement, null if there is none. `days`: in how many days it reaches the limit, as the
   low end, the middle and the high end of a range; null while history is too short to tell.
 - `group`: what it shares with others that get worse, "" for nothing. `because`: the reason in a sentence.
-- `rule`: the rule that warns. `stage`: the stage that the rule has earned. `rate_days`: in how many days it reaches the
-  limit in a straight line, null if it does not move towards one.
-- `p`: the chance that the warning is right, from 0 to 1; null while that is not known. `failure_node_hours`: what the
-  failure would cost, in node-hours. `acts`: what can be done. `pays`: the costliest act that pays, null if none does or
-  nobody knows. `answer`: what follows, in words.
 """
+
+
+class WarningPayoffAnswer(TypedDict):
+    """What to do about a warning."""
+
+    p: float | None
+    """The chance that the warning is right, from 0 to 1; null while that is not known."""
+    failure_node_hours: float
+    """What the failure would cost, in node-hours."""
+    acts: list[PayingAct]
+    """What can be done."""
+    pays: str | None
+    """The costliest act that pays; null if none does or nobody knows."""
+    answer: str
+    """What follows, in words."""
+
+
+class TrendWarningAnswer(ChangeWarningAnswer, WarningPayoffAnswer):
+    """A part that gets worse among its peers, and what follows."""
+
+    rule: str
+    """The rule that warns."""
+    stage: str
+    """The stage that the rule has earned."""
+    rate_days: float | None
+    """In how many days it reaches the limit in a straight line; null if it does not move towards one."""
 
 
 class SharedGroupAnswer(TypedDict):
@@ -89,21 +102,9 @@ class WarningCost(TypedDict):
     """The node-hours of tests."""
 
 
-class PastRuleAnswer(TypedDict):
-    """How the rule would have fared in the past, by the present history."""
+class PastRecordAnswer(TypedDict):
+    """How a rule has fared."""
 
-    name: str
-    """The name of the rule."""
-    threshold: float
-    """From which score on it warns."""
-    threshold_from: Literal["history", "default"]
-    """Whether history is long enough to tell the threshold."""
-    alarms_per_1000_node_days: float
-    """How many false alarms are permitted, per 1,000 nodes and days."""
-    series: int
-    """How many series of values were judged."""
-    warnings: int
-    """How many warn now."""
     right: int
     """How many warnings of the past were right."""
     wrong: int
@@ -122,6 +123,23 @@ class PastRuleAnswer(TypedDict):
     """By how many days right warnings came before: the median, and what nine in ten exceed; null without any."""
     cost: WarningCost
     """What the warnings cost if each was acted on by a test."""
+
+
+class PastRuleAnswer(PastRecordAnswer):
+    """How the rule would have fared in the past, by the present history."""
+
+    name: str
+    """The name of the rule."""
+    threshold: float
+    """From which score on it warns."""
+    threshold_from: Literal["history", "default"]
+    """Whether history is long enough to tell the threshold."""
+    alarms_per_1000_node_days: float
+    """How many false alarms are permitted, per 1,000 nodes and days."""
+    series: int
+    """How many series of values were judged."""
+    warnings: int
+    """How many warn now."""
 
 
 class ProbationAnswer(TypedDict):
@@ -213,7 +231,29 @@ class RuleRecordAnswer(TypedDict):
     """What its wrong warnings cost in node-hours if each was acted on by a test."""
 
 
-class TrendsAnswer(TypedDict):
+class PartRisksAnswer(TypedDict):
+    """Where failures are likelier than usual."""
+
+    probation: list[ProbationAnswer]
+    """The nodes that came back from a repair and are tested first."""
+    positions: list[PositionAnswer]
+    """The positions where parts fail more often than usual."""
+
+
+class FoundTrends(TypedDict):
+    """What gets worse."""
+
+    warnings: list[ChangeWarningAnswer]
+    """The parts, the worst first."""
+    groups: list[SharedGroupAnswer]
+    """What several of them share, the surest first."""
+    cannot_tell: int
+    """How many series of values have too few peers, so that nobody can tell whether they get worse."""
+    rules: list[PastRuleAnswer]
+    """How the rule would have fared in the past."""
+
+
+class TrendsAnswer(PartRisksAnswer):
     """Which parts get worse among their peers."""
 
     warnings: list[TrendWarningAnswer]
@@ -224,10 +264,6 @@ class TrendsAnswer(TypedDict):
     """How many series of values have too few peers, so that nobody can tell whether they get worse."""
     rules: list[PastRuleAnswer]
     """How the rule would have fared in the past."""
-    probation: list[ProbationAnswer]
-    """The nodes that came back from a repair and are tested first."""
-    positions: list[PositionAnswer]
-    """The positions where parts fail more often than usual."""
     records: list[RuleRecordAnswer]
     """The records of the rules that have warned."""
     unread: NotRequired[list[str]]

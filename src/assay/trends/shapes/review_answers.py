@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from assay.model.backtest_report import LimitRecord, LimitSide
-from assay.trends.limits.limit_review import LimitBehaviour, SuggestedLimit
-from assay.trends.missed.early_signs import SignKind
-from assay.trends.missed.missed_failures import Foresight
+from assay.model.backtest_report import LimitSide
+from assay.trends.limits.limit_profiles import LimitBehaviour
+from assay.trends.missed.early_signs import Foresight, SignKind
 
 
 class EarlySignAnswer(TypedDict):
@@ -82,6 +81,38 @@ class TrendsMissedAnswer(TypedDict):
     """Checks that fail too often to be a sign, each with the share of parts on which it fails."""
 
 
+class LimitRecordAnswer(TypedDict):
+    """The alarms of a limit, and how they ended."""
+
+    failures: int
+    """How many of the measured parts failed."""
+    alarms: int
+    """How many alarms there were."""
+    right: int
+    """After how many of them the part failed within 30 days."""
+    wrong: int
+    """After how many of them nothing followed."""
+    unclear: int
+    """Of how many of them nobody can tell."""
+    foreseen: int
+    """How many failures an alarm came before."""
+    lead_days: float | None
+    """The median of the days between; null without any."""
+
+
+class SuggestedLimitAnswer(TypedDict):
+    """Another value of a limit, and what it would have shown."""
+
+    value: float
+    """The value."""
+    record: LimitRecordAnswer
+    """How its alarms would have ended."""
+    chance: float
+    """The chance, from 0 to 1, that so many of its alarms are right if failures have nothing to do with them."""
+    is_better: bool
+    """Whether it is better than the present one, beyond doubt."""
+
+
 class ReviewedLimitAnswer(TypedDict):
     """A limit, how it behaves, and the value that history suggests."""
 
@@ -111,16 +142,25 @@ class ReviewedLimitAnswer(TypedDict):
     """On how many part-days."""
     sampled_days_fired: int
     """On how many of these it fired."""
-    noise: float
-    """How much the values of a part vary."""
+    noise: float | None
+    """How much the values of a part vary; null if that is not known."""
     nearest: float
     """How far the nearest 0.1 % of the days are from the limit."""
     nearest_in_noise: float | None
-    """The same in multiples of the noise; null if values do not vary."""
-    record: LimitRecord
+    """The same in multiples of the noise; null if they do not vary."""
+    record: LimitRecordAnswer
     """How its alarms ended."""
-    suggestion: SuggestedLimit | None
+    suggestion: SuggestedLimitAnswer | None
     """Another value; null if history gives no reason for one."""
+
+
+class LimitProposalAnswer(ReviewedLimitAnswer):
+    """A limit, how it behaves, and a change of it for a pull request."""
+
+    diff: str
+    """The change, as a diff; "" if no other value is better, or it cannot be made."""
+    why_no_diff: str
+    """Why the change cannot be made; "" if there is none, or it can."""
 
 
 class TrendsLimitsAnswer(TypedDict):
@@ -128,5 +168,5 @@ class TrendsLimitsAnswer(TypedDict):
 
     days: int
     """How many days were looked at."""
-    limits: list[ReviewedLimitAnswer]
+    limits: list[LimitProposalAnswer]
     """The limits: those that always fire first, then in vain, then never."""

@@ -7,7 +7,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from assay.collectives.fabric_map import PartKind
-from assay.collectives.judging import PairVerdict
+from assay.collectives.pair_results import PairVerdict
 
 
 class PlannedRound(TypedDict):
@@ -163,7 +163,18 @@ class ScaleAnswer(TypedDict):
     """How many runs that took."""
 
 
-class CollectivesAnswer(TypedDict):
+class StagesAnswer(TypedDict, total=False):
+    """What the stages of a search found; one that did not run is missing."""
+
+    alone: AloneAnswer
+    """What each node did alone; missing if that did not run."""
+    together: TogetherAnswer
+    """What all nodes did together; missing if that did not run."""
+    scale: ScaleAnswer
+    """Which blocks must be there for all to fail; missing if that did not run."""
+
+
+class CollectivesAnswer(StagesAnswer):
     """Which nodes and links make collectives slow, wrong or hang, on which evidence, and what could not be told."""
 
     named: list[NamedPartAnswer]
@@ -184,9 +195,3 @@ class CollectivesAnswer(TypedDict):
     """How many results have numbers that nobody checked."""
     routing: str
     """How the uplinks of a pair are known."""
-    alone: NotRequired[AloneAnswer]
-    """What each node did alone; missing if that did not run."""
-    together: NotRequired[TogetherAnswer]
-    """What all nodes did together; missing if that did not run."""
-    scale: NotRequired[ScaleAnswer]
-    """Which blocks must be there for all to fail; missing if that did not run."""
