@@ -89,7 +89,7 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --group deploy --output-file requirements-deploy.lock
 
-schemas: $(READY) ## export the JSON Schemas of the specs, and the reference pages in docs/reference/
+schemas: $(READY) ## export the JSON Schemas of specs and answers, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
 	@$(BIN)/python -m assay.cli.render.reference_pages
 

@@ -36,7 +36,7 @@ def schema(
     """Print the JSON Schema (draft 2020-12) of what a command prints with --format json.
 
     The schema describes each field: its unit, and what null means. Without COMMAND, list the commands that have one,
-    with what their answers hold. docs/reference/answers.md has the same.
+    with what their answers hold. The documentation has the same, under "Answers in JSON".
 
     Exit codes: 0 printed; 2 there is no schema of this command.
     """
