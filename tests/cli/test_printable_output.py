@@ -61,6 +61,7 @@ ELSEWHERE = {
         "check",
         "doctor",
         "man",
+        "schema",
         "plan",
         "show",
         "specs",

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.replay_answers import AssumedSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class AssumedDuration:
         """The span as a time."""
         return timedelta(hours=self.hours)
 
-    def as_json(self) -> dict[str, float | str]:
+    def as_json(self) -> AssumedSpan:
         """Return plain JSON data."""
         return {"hours": self.hours, "source": self.source}
 
@@ -43,7 +47,7 @@ class ReplayDurations:
     look: AssumedDuration = LOOK_DURATION
     vendor: AssumedDuration = VENDOR_DURATION
 
-    def as_json(self) -> dict[str, dict[str, float | str]]:
+    def as_json(self) -> dict[str, AssumedSpan]:
         """Return plain JSON data, every span by name."""
         whole = {"suites": self.suites, "look": self.look, "person": self.person, "vendor": self.vendor}
         return {name: span.as_json() for name, span in {**self.actions, **whole}.items() if span.hours}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from assay.model.specs.cost_assumptions import CostAssumptions, PolicyCostName
 from assay.trends.replay.exposure import Exposure, ExposureMeter
 from assay.trends.replay.jobs_hit import AssumedJobLoad, JobLoad
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.replay_answers import ComparedCosts, CostAssumptionsAnswer, NodeHoursSplit
 
 COST_NAMES: tuple[PolicyCostName, ...] = get_args(PolicyCostName)
 PolicyCosts = Mapping[PolicyCostName, float]
@@ -56,7 +59,7 @@ class CostModel:
         weights = self.assumptions.weights
         return sum(costs[name] * weight.node_hours for name, weight in weights.items()) if weights else None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> CostAssumptionsAnswer:
         """Return what is assumed, with its owner and sources, as plain JSON data."""
         known = self.assumptions
         return {
@@ -86,29 +89,30 @@ def format_costs_json(costs: PolicyCosts) -> dict[str, float]:
     return {name: int(cost) if cost == int(cost) else cost for name, cost in rounded.items()}
 
 
-def split_node_hours(exposure: Exposure) -> dict[str, float]:
+def split_node_hours(exposure: Exposure) -> NodeHoursSplit:
     """Return the node-hours of each kind, which add up to `all`.
 
     `cordoned_in_use` is a part of the serving ones: closed to new jobs, while the last job still ran.
     """
-    split = {
-        "serving_without_fault": exposure.sum_hours("serving", severity=""),
-        "serving_with_informational_fault": exposure.sum_hours("serving", severity="informational"),
-        "serving_with_degraded_fault": exposure.sum_hours("serving", severity="degraded"),
-        "serving_with_catastrophic_fault": exposure.sum_hours("serving", severity="catastrophic"),
-        "cordoned_idle": exposure.sum_hours("cordoned_idle"),
-        "out": exposure.sum_hours("out"),
-        "not_yet_in_service": exposure.sum_hours("not_yet"),
-        "all": exposure.sum_hours(),
+    return {
+        "serving_without_fault": round(exposure.sum_hours("serving", severity=""), 3),
+        "serving_with_informational_fault": round(exposure.sum_hours("serving", severity="informational"), 3),
+        "serving_with_degraded_fault": round(exposure.sum_hours("serving", severity="degraded"), 3),
+        "serving_with_catastrophic_fault": round(exposure.sum_hours("serving", severity="catastrophic"), 3),
+        "cordoned_idle": round(exposure.sum_hours("cordoned_idle"), 3),
+        "out": round(exposure.sum_hours("out"), 3),
+        "not_yet_in_service": round(exposure.sum_hours("not_yet"), 3),
+        "all": round(exposure.sum_hours(), 3),
+        "cordoned_in_use": round(exposure.sum_hours("serving", cordoned=True), 3),
     }
-    split["cordoned_in_use"] = exposure.sum_hours("serving", cordoned=True)
-    return {name: round(spent, 3) for name, spent in split.items()}
 
 
-def compare_costs(these: Mapping[str, float], others: Mapping[str, float]) -> dict[str, list[str]]:
+def compare_costs(these: Mapping[str, float], others: Mapping[str, float]) -> ComparedCosts:
     """Return the names of the costs that are lower here, lower there, and the same."""
-    compared: dict[str, list[str]] = {"lower_here": [], "lower_there": [], "same": []}
+    compared: ComparedCosts = {"lower_here": [], "lower_there": [], "same": []}
     for name in COST_NAMES:
-        less = "same" if these[name] == others[name] else "lower_here" if these[name] < others[name] else "lower_there"
-        compared[less].append(name)
+        if these[name] == others[name]:
+            compared["same"].append(name)
+        else:
+            compared["lower_here" if these[name] < others[name] else "lower_there"].append(name)
     return compared

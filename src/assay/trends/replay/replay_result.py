@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_builder import describe_causes
@@ -29,6 +29,16 @@ from assay.trends.replay.policy_costs import (
 )
 from assay.trends.replay.policy_sweep import PolicySweep, SweepPoint, find_policy_value
 from assay.trends.replay.replay_nodes import ReplayRules
+
+if TYPE_CHECKING:
+    from assay.trends.shapes.replay_answers import (
+        ReplayAnswer,
+        ReplayDifference,
+        ReplayedCosts,
+        ReplayedDecision,
+        ReplayedPolicy,
+        SweepAnswer,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +78,31 @@ def format_replay_result(
     costs: CostModel,
     played: ReplayResult,
     against: ReplayResult | None = None,
-) -> dict[str, Any]:
+) -> ReplayAnswer:
     """Return the whole result. Both policies are measured up to the same moment: when both have no events left."""
     until = max(played.until, against.until) if against else played.until
     told = _ResultFormatter(history.in_seconds, until, costs)
-    whole = {
+    result = told.format_result(played)
+    whole: ReplayAnswer = {
         "policy": played.policy.name,
         "events": len(history.events),
         "from": told.time(played.start),
         "until": told.time(until),
-        **told.format_result(played),
+        "decisions": result["decisions"],
+        "nodes": result["nodes"],
+        "totals": result["totals"],
+        "costs": result["costs"],
+        "weighted_node_hours": result["weighted_node_hours"],
+        "node_hours": result["node_hours"],
+        "breaker_trips": result["breaker_trips"],
         "cost_assumptions": costs.as_json(),
         "assumed": rules.durations.as_json(),
         "unknown_faults": _list_unknown_faults(history, rules),
         "unread_fields": list(history.unread_fields),
     }
-    return whole | ({"against": told.difference(played, against)} if against else {})
+    if against:
+        whole["against"] = told.difference(played, against)
+    return whole
 
 
 def format_sweep_result(
@@ -93,7 +112,7 @@ def format_sweep_result(
     sweep: PolicySweep,
     points: Sequence[SweepPoint],
     until: datetime,
-) -> dict[str, Any]:
+) -> SweepAnswer:
     """Return the curve of a sweep: the value that the policy has now, and the costs of every value."""
     told = _ResultFormatter(history.in_seconds, until, costs)
     return {
@@ -143,7 +162,7 @@ class _ResultFormatter:
         """Return a text with the times in it written as the history counts them."""
         return STORED_TIME.sub(_format_stored_time, said) if self._in_seconds else said
 
-    def format_result(self, played: ReplayResult) -> dict[str, Any]:
+    def format_result(self, played: ReplayResult) -> ReplayedPolicy:
         """Return the result of one policy."""
         out = {
             name: count_seconds_out(played.policy, node_state, self._until)
@@ -171,7 +190,7 @@ class _ResultFormatter:
             ],
         }
 
-    def format_costs(self, costs: PolicyCosts) -> dict[str, Any]:
+    def format_costs(self, costs: PolicyCosts) -> ReplayedCosts:
         """Return costs, and their weighted sum, None where nothing has a weight."""
         weighted = self._costs.weigh(costs)
         return {
@@ -179,12 +198,15 @@ class _ResultFormatter:
             "weighted_node_hours": None if weighted is None else round(weighted, 3),
         }
 
-    def difference(self, played: ReplayResult, other: ReplayResult) -> dict[str, Any]:
+    def difference(self, played: ReplayResult, other: ReplayResult) -> ReplayDifference:
         """Return the differences of another policy's result from this one."""
         here, there = self.format_result(played), self.format_result(other)
         return {
             "policy": other.policy.name,
-            **{key: there[key] for key in ("totals", "costs", "weighted_node_hours", "node_hours")},
+            "totals": there["totals"],
+            "costs": there["costs"],
+            "weighted_node_hours": there["weighted_node_hours"],
+            "node_hours": there["node_hours"],
             "compared": compare_costs(here["costs"], there["costs"]),
             "breaker_trips": there["breaker_trips"],
             "seconds_out_more": _round_seconds(here["totals"]["seconds_out"] - there["totals"]["seconds_out"]),
@@ -199,7 +221,7 @@ class _ResultFormatter:
             },
         }
 
-    def _decision(self, one: ReplayDecision) -> dict[str, Any]:
+    def _decision(self, one: ReplayDecision) -> ReplayedDecision:
         decision = one.decision
         return {
             "time": self.time(one.at),
@@ -214,14 +236,14 @@ class _ResultFormatter:
         }
 
 
-def _list_missing_decisions(these: list[dict[str, Any]], those: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _list_missing_decisions(these: list[ReplayedDecision], those: list[ReplayedDecision]) -> list[ReplayedDecision]:
     """Return the decisions that the others lack; same node, time and effect mean the same decision."""
     known = {_effect(one) for one in those}
     return [one for one in these if _effect(one) not in known]
 
 
-def _effect(one: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(one[key] for key in ("time", "node", "from", "to", "timing", "remedy"))
+def _effect(one: ReplayedDecision) -> tuple[float | str, ...]:
+    return one["time"], one["node"], one["from"], one["to"], one["timing"], one["remedy"]
 
 
 def _actions(node_states: Iterable[NodeState]) -> dict[str, int]:

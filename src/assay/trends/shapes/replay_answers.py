@@ -179,8 +179,17 @@ ReplayedHistory.__doc__ = """What was replayed.
 """
 
 
-class ReplayAnswer(ReplayedHistory):
-    """What a policy decides on a history of faults, and what that costs."""
+class ReplayedCosts(TypedDict):
+    """What a policy costs."""
+
+    costs: dict[str, float]
+    """The costs, by name; the name ends with the unit."""
+    weighted_node_hours: float | None
+    """Their weighted sum in node-hours; null if nothing has a weight."""
+
+
+class ReplayedPolicy(ReplayedCosts):
+    """What a policy decides, and what that costs."""
 
     decisions: list[ReplayedDecision]
     """The decisions, in order."""
@@ -188,27 +197,24 @@ class ReplayAnswer(ReplayedHistory):
     """How many seconds each node was out of service."""
     totals: ReplayTotals
     """The whole fleet, in numbers."""
-    costs: dict[str, float]
-    """The costs, by name; the name ends with the unit."""
-    weighted_node_hours: float | None
-    """Their weighted sum in node-hours; null if nothing has a weight."""
     node_hours: NodeHoursSplit
     """The node-hours, by what the nodes did."""
     breaker_trips: list[ReplayedTrip]
     """The circuit breakers that opened."""
+
+
+class ReplayAnswer(ReplayedHistory, ReplayedPolicy):
+    """What a policy decides on a history of faults, and what that costs."""
+
     against: NotRequired[ReplayDifference]
     """How the policy of `--against` fares; missing without it."""
 
 
-class SweepPointAnswer(TypedDict):
+class SweepPointAnswer(ReplayedCosts):
     """What the policy costs with one value of the setting."""
 
     value: float
     """The value."""
-    costs: dict[str, float]
-    """The costs, by name; the name ends with the unit."""
-    weighted_node_hours: float | None
-    """Their weighted sum in node-hours; null if nothing has a weight."""
 
 
 class SweepCurve(TypedDict):

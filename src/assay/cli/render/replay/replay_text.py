@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from assay.trends.replay.history_lines import format_elapsed
 MAX_MOVES_SHOWN = 40
 
 
-def format_replay_text(document: dict[str, Any]) -> Iterator[str]:
+def format_replay_text(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines for a document of `assay.trends.replay.replay_result`."""
     yield from _format_moves([decision for decision in document["decisions"] if decision["timing"] != "record"])
     records = Counter(decision["remedy"] for decision in document["decisions"] if decision["timing"] == "record")
@@ -37,7 +37,7 @@ def format_replay_text(document: dict[str, Any]) -> Iterator[str]:
         yield f"unused fields of events: {', '.join(document['unread_fields'])}"
 
 
-def _format_moves(moves: list[dict[str, Any]]) -> Iterator[str]:
+def _format_moves(moves: list[Mapping[str, Any]]) -> Iterator[str]:
     for move in moves[:MAX_MOVES_SHOWN]:
         when = "when idle" if move["timing"] == "pending" else "at once"
         states = f"{move['from']} → {move['to']}"
@@ -46,7 +46,7 @@ def _format_moves(moves: list[dict[str, Any]]) -> Iterator[str]:
         yield f"… and {len(moves) - MAX_MOVES_SHOWN:,} more moves; --format json has all of them"
 
 
-def _format_totals(document: dict[str, Any]) -> Iterator[str]:
+def _format_totals(document: Mapping[str, Any]) -> Iterator[str]:
     totals = document["totals"]
     longest = sorted(document["nodes"].items(), key=lambda item: (-item[1], item[0]))[:5]
     nodes = ", ".join(f"{name} {_format_seconds(seconds)}" for name, seconds in longest if seconds)
@@ -66,7 +66,7 @@ def _format_closed(hours: dict[str, float]) -> str:
     return f"closed to new jobs for {format_number(sum(parts))} node-hours: {said}"
 
 
-def _format_difference(document: dict[str, Any], against: dict[str, Any]) -> Iterator[str]:
+def _format_difference(document: Mapping[str, Any], against: Mapping[str, Any]) -> Iterator[str]:
     names = [document["policy"], against["policy"]]
     yield ""
     yield f"compared with policy {against['policy']}:"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -43,7 +43,7 @@ class _Curve:
     title: tuple[str, str]
     costs: tuple[str, ...]
 
-    def value(self, point: dict[str, Any]) -> float:
+    def value(self, point: Mapping[str, Any]) -> float:
         """Return the node-hours at a point."""
         return float(sum(point["costs"][name] for name in self.costs))
 
@@ -80,10 +80,10 @@ class _Field:
         return round(HEIGHT - BOTTOM - hours / self.top * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def draw_sweep_svg(document: dict[str, Any]) -> str:
+def draw_sweep_svg(document: Mapping[str, Any]) -> str:
     """Return the curve as an SVG document of its own, for light and for dark."""
     sweep = document["sweep"]
-    points: list[dict[str, Any]] = sweep["points"]
+    points: list[Mapping[str, Any]] = sweep["points"]
     values = [point["value"] for point in points]
     most = max(curve.value(point) for curve in CURVES for point in points)
     step = _round_step(max(most, 1) / 5)
@@ -140,14 +140,14 @@ def _draw_current(field: _Field, current: float) -> Iterator[str]:
         yield f'<text class="soft" x="{x}" y="{TOP - 8}" text-anchor="middle">now: {current:g}</text>'
 
 
-def _draw_curve(curve: _Curve, field: _Field, points: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _draw_curve(curve: _Curve, field: _Field, points: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     places = [(field.x(point["value"]), field.y(curve.value(point))) for point in points]
     yield f'<polyline class="{curve.style}" points="{" ".join(f"{x},{y}" for x, y in places)}"/>'
     if len(places) <= 60:
         yield from (f'<circle class="{curve.style}" cx="{x}" cy="{y}" r="2.6"/>' for x, y in places)
 
 
-def _draw_labels(field: _Field, last: dict[str, Any]) -> Iterator[str]:
+def _draw_labels(field: _Field, last: Mapping[str, Any]) -> Iterator[str]:
     """Yield the name of each curve at its end, moved apart where curves end close to each other."""
     ends = sorted((field.y(curve.value(last)), number, curve) for number, curve in enumerate(CURVES))
     heights = [y for y, *_ in ends]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -23,7 +23,7 @@ COLUMNS = {
 WIDTH = 12
 
 
-def format_sweep_text(document: dict[str, Any]) -> Iterator[str]:
+def format_sweep_text(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines for a document of `format_sweep_result`. Neighbours with the same costs share a row."""
     sweep = document["sweep"]
     begin, end = (at if isinstance(at, str) else format_elapsed(at) for at in (document["from"], document["until"]))
@@ -42,7 +42,7 @@ def format_sweep_text(document: dict[str, Any]) -> Iterator[str]:
         yield f"not in the fault catalogue: {', '.join(document['unknown_faults'])}"
 
 
-def _format_row(points: list[dict[str, Any]], current: float, weighted: bool) -> str:
+def _format_row(points: list[Mapping[str, Any]], current: float, weighted: bool) -> str:
     first, last = points[0]["value"], points[-1]["value"]
     values = f"{first:g}" if first == last else f"{first:g} to {last:g}"
     mark = " ◂" if first <= current <= last else "  "

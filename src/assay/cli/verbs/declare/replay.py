@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,7 +93,7 @@ def _sweep(inputs: ReplayInputs, policy: Path, text: str, svg: Path | None, form
     _print(document, form, "" if form == "json" else "\n".join(format_sweep_text(document)))
 
 
-def _print(document: dict[str, Any], form: str, text: str) -> None:
+def _print(document: Mapping[str, Any], form: str, text: str) -> None:
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if form == "json" else text)
 
 
