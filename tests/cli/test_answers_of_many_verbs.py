@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from person import Person
 from typer.testing import CliRunner
 
 from assay.cli.app import app
+from assay.cli.verbs.declare import upgrade
 from assay.cli.verbs.operate import reconcile
 from assay.controller.reconcile_pass import PassReport
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.entries.ticket_entries import TicketOpenedEntry
 from assay.model.ticket import Ticket, TicketPlace
+from assay.results.report.report_builder import ReportPages
 
 TAMPERING = "DROP TRIGGER entry_no_update; UPDATE entry SET at = replace(at, '2026', '2025') WHERE seq = 2"
 BECAUSE = ("--reason", "bisecting a kernel bug")
@@ -60,14 +63,17 @@ def test_the_ledger_is_sealed_copied_and_found_broken(ann: Person) -> None:
     assert ann.reads("ledger", "seal", "--anchor", f"file:{ann.root / 'seals'}")["anchors"][0]["sealed"]
     assert ann.reads("ledger", "backup", str(ann.root / "copy"))["entries"] == 4
     assert ann.reads("ledger", "archive", str(ann.root / "a.gz"), "--before", "2026-11-22")["moved"] is False
-    with sqlite3.connect(ann.root / ".assay" / "ledger.sqlite") as database:
-        database.executescript(TAMPERING)
+    for file in (ann.root / ".assay" / "ledger.sqlite", ann.root / "copy"):
+        with sqlite3.connect(file) as database:
+            database.executescript(TAMPERING)
     for words in (
         ("backup", str(ann.root / "other")),
         ("archive", str(ann.root / "a.gz"), "--before", "2026-11-22", "--yes"),
     ):
         code, told = ask(ann, "ledger", *words)
         assert (code, bool(told["problems"])) == (1, True)
+    (ann.root / ".assay" / "ledger.sqlite").unlink()
+    assert ask(ann, "ledger", "restore", str(ann.root / "copy"))[1]["problems"]
 
 
 @pytest.mark.parametrize("words", [("status",), ("tickets",), ("explain", "n0003"), ("history", "n0003")], ids=" ".join)
@@ -88,6 +94,18 @@ def test_a_round_of_the_controller_tells_its_entries(capsys: pytest.CaptureFixtu
     reconcile._make_change_printer("json")([moved, moved])
     judge_answer(["reconcile", "--format", "json"], capsys.readouterr().out)
     assert {("reconcile", "ReconcileAnswer"), ("reconcile", "EntryInAnswer")} <= JUDGED
+
+
+def test_an_upgrade_that_was_broken_off_tells_its_conflicts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert upgrade._print_finished(["suites/test/test_gpu.py"], "json") == 1
+    judge_answer(["upgrade", "--format", "json"], capsys.readouterr().out)
+    assert ("upgrade", "FinishedUpgradeAnswer") in JUDGED
+
+
+def test_a_report_tells_where_its_pages_are(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = ReportPages(Path("reports/index.html"), Path("reports/allure"), [])
+    monkeypatch.setattr("assay.results.report.report_builder.build_reports", lambda *_: pages)
+    assert ask(ann, "report") == (0, {"overview": "reports/index.html", "allure": "reports/allure"})
 
 
 def ask(ann: Person, *words: str) -> tuple[int, Any]:
