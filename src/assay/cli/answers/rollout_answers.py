@@ -29,7 +29,7 @@ class RolloutNode(TypedDict):
     why: str
     """What it waits for, what failed, or what proves that it is back; "" if there is nothing to say."""
     to: str
-    """The state that it is sent to, so that it comes back with the change."""
+    """The state that brings the change: the node is sent there."""
     change: str
     """What changes on it."""
     ordered_at: str

@@ -21,7 +21,7 @@ class PoolSyncCounts(TypedDict):
     drifted: int
     """How many differ."""
     held: int
-    """How many differ and are held by a person."""
+    """How many are on their way or differ, and are held."""
     unknown: int
     """How many cannot be told, since a check lacks fresh evidence."""
     revision: str

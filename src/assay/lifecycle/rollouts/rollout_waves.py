@@ -45,7 +45,7 @@ class RolloutWave:
     """Nodes that are out together. `hours`: from the first that leaves to the last that is back."""
 
     number: int
-    """Its number, in order."""
+    """Its number, from 0."""
     canary: bool
     """Whether it is a small trial."""
     nodes: tuple[str, ...]

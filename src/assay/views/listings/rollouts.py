@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from assay.lifecycle.rollouts.rollout_history import Rollout, RolloutStatus
+from assay.model.entries.rollout_entries import PauseRule
 
 
 class RolloutPauser(TypedDict):
@@ -16,8 +17,8 @@ class RolloutPauser(TypedDict):
     """Why."""
     at: str
     """When: ISO 8601 with the offset of UTC."""
-    rule: str
-    """The rule of the policy that paused it; "" for a person."""
+    rule: PauseRule
+    """What made assay pause it: failures, a hold, a breaker or its plan; "" for a person."""
 
 
 class RolloutSummary(TypedDict):

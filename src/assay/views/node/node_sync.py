@@ -58,7 +58,7 @@ class NodeSyncStatus(TypedDict):
     node: str
     """The name of the node."""
     state: SyncState
-    """In sync, on its way in a rollout, drifted, held by a person, or unknown."""
+    """In sync, on its way in a rollout, drifted, held (while on its way or drifted), or unknown."""
     items: list[SyncDifference]
     """What differs or is not known."""
 
