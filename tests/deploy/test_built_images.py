@@ -84,7 +84,9 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         download_wheels(wheels)
         shutil.rmtree(ROOT / "dist" / "images", ignore_errors=True)
         built = run(ROOT / "tools" / "images", make_base(folder, variables), *TARGETS, **variables)
-        assert built.split()[-len(TARGETS) :] == [f"dist/images:{target}" for target in TARGETS]
+        assert [line for line in built.splitlines() if line.startswith("dist/")] == [
+            f"dist/images:{target}" for target in TARGETS
+        ]
         shutil.rmtree(folder / "store")
         yield folder
     finally:
