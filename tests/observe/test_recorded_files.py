@@ -15,6 +15,7 @@ from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.observe.recordings.recording_format import RecordingError
 from assay.observe.recordings.recording_reader import RECORDING_FORMATS, parse_recording, read_recordings
+from assay.observe.unanswered_channels import find_unanswered_branches
 from assay.probe.devices.hca import read_hcas
 from assay.probe.node_access import NodeRoot, resolve_lazy
 
@@ -118,8 +119,26 @@ def test_a_kernel_log_reads_as_the_probe_has_it_in_every_form(tmp_path: Path, fo
     assert lines[-1]["text"] == XID
     assert [line["text"] for line in lines].count(XID) == 1, "what others wrote into a journal is not the kernel's"
     assert lines[-1]["t_s"] == (0.0 if form == "short-iso" else 1.0)
-    assert evidence.read("probe", "kernel_log", "unread").value == 0
+    quoted = {"short-iso": 1}.get(form, 0)
+    assert evidence.read("probe", "kernel_log", "unread").value == quoted, "another program says what the kernel said"
+    assert find_unanswered_branches(evidence.channels["probe"]) == {}
     assert evidence.read("probe", "host", "boot_id").kind == "absent"
+
+
+def test_a_text_with_a_kernel_log_and_rows_of_a_sel_fills_both_channels(tmp_path: Path) -> None:
+    row = "1 | 11/10/2026 | 03:11:07 | Power Supply #0x51 | Failure detected | Asserted"
+    booting = "[Tue Nov 10 03:10:00 2026] usb 1-1: new device\n"
+    evidence = read(tmp_path, f"{booting * 2}[Tue Nov 10 03:11:07 2026] {XID}\n   {row}\n")
+    assert evidence.read("probe", "kernel_log", "lines").value[-1]["text"] == XID
+    (event,) = evidence.read("bmc", "events").value
+    assert (event["at"], event["part"]) == ("2026-11-10T03:11:07+00:00", "Power Supply #0x51")
+
+
+def test_a_log_whose_only_fault_is_cut_off_has_a_failed_reading(tmp_path: Path) -> None:
+    healthy = "[   10.0] usb 1-1: new device\n"
+    assert find_unanswered_branches(read(tmp_path, healthy).channels["probe"]) == {}
+    cut = read(tmp_path, f"{healthy}[   12.0] NVRM: Xid (PCI:0000:9d:00\n{healthy}").channels["probe"]
+    assert "cannot be counted: 'NVRM: Xid (PCI:0000:9d:00'" in find_unanswered_branches(cut)["uncounted_fault"]
 
 
 def test_a_boot_within_the_log_says_how_long_the_node_was_up(tmp_path: Path) -> None:

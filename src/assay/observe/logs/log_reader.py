@@ -104,7 +104,13 @@ class LogReader:
             what = f"is no log that I can read; it begins with {shown!r}"
             raise AssayError(what, where=self._where, fix=f"known are: {names}") from None
 
-    def is_clipped(self, message: LogMessage) -> bool:
+    def is_uncounted(self, message: LogMessage, faults: Sequence[object]) -> bool:
+        """Whether the message that came last names a fault that cannot be counted. `faults` are those in its text."""
+        if faults:
+            return not message.is_of_kernel or self._query.matcher.is_cut(message.text)
+        return is_truncated_xid(message.text) or self._is_clipped(message)
+
+    def _is_clipped(self, message: LogMessage) -> bool:
         """Whether the message that came last, and names no fault, would name one if its line had not been cut."""
         matcher, text = self._query.matcher, message.text
         if matcher.breaks_off(text) and not text.startswith(GPU_INTRODUCTION):  # which goes on in the next line

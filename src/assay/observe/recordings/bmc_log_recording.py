@@ -86,14 +86,19 @@ def _read_sel(content: bytes, _at: datetime) -> Branches:
         )
     if cut := [message.text for _, message in read if message.is_cut]:
         raise RecordingError(f"it breaks off within its last entry: {cut[0]!r}")
-    events = [_sel_event(ident, message, message.at) for ident, message in read if message.at is not None]
-    branches = {**build_event_branches(events), ("bmc", "undated_events"): value(len(read) - len(events))}
+    branches = build_text_branches(read)
     host = next(iter(by_host), "")
     return {**branches, ("bmc", "log_host"): value(host)} if host else branches
 
 
 def _text(content: bytes) -> str:
     return content.decode(errors="replace")
+
+
+def build_text_branches(read: Sequence[tuple[str, LogMessage]]) -> Branches:
+    """Return the branches of entries in text, each with its id. One without a time is only counted."""
+    events = [_sel_event(ident, message, message.at) for ident, message in read if message.at is not None]
+    return {**build_event_branches(events), ("bmc", "undated_events"): value(len(read) - len(events))}
 
 
 def _sel_event(ident: str, message: LogMessage, at: float) -> Event:

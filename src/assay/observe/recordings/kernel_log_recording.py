@@ -1,6 +1,7 @@
 """Reads a kernel log in a file, in any known form, into the branch `kernel_log` of the probe and the host's boot.
 
-Lines of other programs in a journal are left out. Of a journal that names its boots, the last boot counts.
+Lines of other programs in a journal are left out. Of a journal that names its boots, the last boot counts. Rows of a
+BMC's event log in the same text become the BMC's events.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from typing import Any, NamedTuple
 
 from assay.model.errors import AssayError
 from assay.model.log_message import LogMessage
-from assay.model.reading import absent, value
+from assay.model.reading import absent, failed, value
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 from assay.observe.logs.log_reader import LogReader
-from assay.observe.recordings.recording_format import Branches, RecordingError, RecordingFormat
+from assay.observe.recordings.bmc_log_recording import build_text_branches
+from assay.observe.recordings.recording_format import Branches, BranchPath, RecordingError, RecordingFormat
 from assay.probe.kernel_log import MAX_LOG_LINES
 
 NAME = "the kernel's log"
 BOOT_MESSAGE = "Linux version "
 XIDS_ONLY = KernelLogMatcher({})
+UNCOUNTED = ("probe", "uncounted_fault")
+SHOWN_LENGTH = 200
 
 
 class NumberedMessage(NamedTuple):
@@ -55,8 +59,8 @@ def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) ->
     log, count = _open(matcher, content, at), 0
     last: deque[NumberedMessage] = deque(maxlen=MAX_LOG_LINES)
     boot_line: NumberedMessage | None = None
-    hosts = set[str]()
-    for numbered in _kernel_messages(log, matcher):
+    hosts, events = set[str](), list[tuple[str, LogMessage]]()
+    for numbered in _kernel_messages(log, matcher, events):
         last.append(numbered)
         hosts |= {numbered.message.host} - {""}
         count += 1
@@ -72,13 +76,27 @@ def _read_kernel_log(matcher: KernelLogMatcher, content: bytes, at: datetime) ->
     if boot_line and boot_line.message.boot == boot and boot_line.seq < wanted[0].seq:
         wanted.insert(0, boot_line)
     branch = _log_branch(wanted, missed=count - len(wanted), unread=log.tally.unreadable)
-    return {("probe", "kernel_log"): branch, ("probe", "host"): _host_branch(wanted, boot, at, hosts)}
+    own: dict[BranchPath, Any] = {
+        ("probe", "kernel_log"): branch,
+        ("probe", "host"): _host_branch(wanted, boot, at, hosts),
+    }
+    line = log.tally.uncounted[:SHOWN_LENGTH]
+    if line and not any(matcher.find_faults(numbered.message.text) for numbered in wanted):
+        own[UNCOUNTED] = failed(f"the log names a fault that cannot be counted: {line!r}")
+    return {**own, **build_text_branches(events)} if events else own
 
 
-def _kernel_messages(log: LogReader, matcher: KernelLogMatcher) -> Iterator[NumberedMessage]:
-    """Yield the kernel's messages, and those whose program is unknown. One whose number may be cut is unread."""
+def _kernel_messages(
+    log: LogReader, matcher: KernelLogMatcher, events: list[tuple[str, LogMessage]]
+) -> Iterator[NumberedMessage]:
+    """Yield the kernel's messages, and those whose program is unknown. A fault that cannot be counted is noted.
+
+    A BMC's entries go to `events`, each with its place in the file.
+    """
     for number, message in enumerate(log.messages()):
-        if log.is_bmc_log or message.is_cut or matcher.is_cut(message.text):
+        if log.is_bmc_log and not message.is_cut:
+            events.append((str(number), message))
+        elif message.is_cut or log.is_uncounted(message, matcher.find_faults(message.text)):
             log.tally.note_uncounted(message.text)
         elif message.is_of_kernel:
             yield NumberedMessage(number if message.seq is None else message.seq, message)

@@ -111,6 +111,7 @@ def _modified_at(file: Path) -> datetime:
 
 
 def _build_channels(branches: Branches) -> dict[str, Any]:
-    probe = {area: branches.get(("probe", area), NOT_RECORDED) for area in PROBE_AREAS}
+    probe: dict[str, Any] = dict.fromkeys(PROBE_AREAS, NOT_RECORDED)
+    probe |= {branch: tree for (channel, branch), tree in branches.items() if channel == "probe"}
     bmc = {branch: tree for (channel, branch), tree in branches.items() if channel == "bmc"}
     return {"probe": probe, "bmc": bmc or NOT_RECORDED}

@@ -107,7 +107,6 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
     from assay.lifecycle.faults.bmc_event_faults import find_event_fault
     from assay.lifecycle.faults.sightings import find_nvlink_code
     from assay.lifecycle.faults.split_messages import SplitMessages
-    from assay.model.specs.kernel_log_and_xid_patterns import is_truncated_xid
 
     matcher, split = catalog.kernel_log_matcher, defaultdict[str, SplitMessages](SplitMessages)
     for read in log.messages():
@@ -119,8 +118,7 @@ def collect_log_faults(log: LogReader, collector: LogFaultCollector, catalog: Fa
             continue
         message = split[read.host].complete(read)
         mentions = matcher.find_faults(message.text)
-        is_whole = message.is_of_kernel and not matcher.is_cut(message.text)
-        if not is_whole if mentions else is_truncated_xid(message.text) or log.is_clipped(message):
+        if log.is_uncounted(message, mentions):
             log.tally.note_uncounted(message.text)
             continue
         for mention in mentions:
