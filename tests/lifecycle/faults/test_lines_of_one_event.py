@@ -22,6 +22,12 @@ LOST = [
     f"NVRM: Xid (PCI:{GPU}): 119, pid=3, Timeout after 6s of waiting for RPC response from GPU0 GSP!",
 ]
 MEMORY = [f"NVRM: Xid (PCI:{GPU}): {number}, pid=1, name=python3, something" for number in (48, 171, 45)]
+CALLS = [
+    LOST[0],
+    "NVRM: nvCheckOkFailedNoLog: Check failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned from f",
+    "NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out",
+]
+SILENT = [f"NVRM: Xid (PCI:{GPU}): 119, pid=3, Timeout after 6s of waiting for RPC response from GPU0 GSP!", *CALLS[1:]]
 PORT = ["pcieport 0000:15:01.0: pciehp: Slot(7): Link Down", LOST[0], LOST[2]]
 STORM = [f"[{at:12.6f}] NVRM: Xid (PCI:{GPU}): 45, pid=2, name=python3, Ch {at}" for at in range(100, 110)]
 SPEC: Any = SimpleNamespace(gpus=SimpleNamespace(pci=[f"{GPU}.0"]), hcas=[], nvme=SimpleNamespace(count=8))
@@ -33,7 +39,14 @@ def stamped(lines: Any, start: float = 5000.0) -> list[str]:
 
 @pytest.mark.parametrize(
     ("lines", "name"),
-    [(LOST[:4], "gpu.xid.79"), ([LOST[1], *LOST[3:]], "gpu.bus.lost"), (MEMORY, "gpu.xid.48"), (PORT, "gpu.xid.79")],
+    [
+        (LOST[:4], "gpu.xid.79"),
+        ([LOST[1], *LOST[3:]], "gpu.bus.lost"),
+        (MEMORY, "gpu.xid.48"),
+        (PORT, "gpu.xid.79"),
+        (CALLS, "gpu.xid.79"),
+        (SILENT, "gpu.xid.119"),
+    ],
 )
 @pytest.mark.parametrize("stamp", [stamped, list], ids=["with times", "without times"])
 def test_a_log_tells_one_fault_in_every_order_of_the_lines(lines, name, stamp, tell):
@@ -52,6 +65,15 @@ def test_what_came_long_before_stays(tell):
 
 NVLINK = f"NVRM: Xid (PCI:{GPU}): 74, pid=1, name=python3, NVLink: fatal error detected on link 6"
 RESET = "GPU reset executed: GPU-11111111-2222, success: true"
+
+
+def test_calls_that_fail_long_after_the_gpu_was_lost_are_no_cause_of_their_own(tell):
+    (fault,) = tell(*stamped([LOST[0]]), *stamped([CALLS[1]] * 3, start=8000.0))["faults"]
+    assert (fault["fault"], "gpu.lost ×3" in fault["because"]) == ("gpu.xid.79", True)
+
+
+def test_each_sign_of_a_lost_gpu_stands_alone_too(tell):
+    assert [tell(*stamped([line]))["faults"][0]["action"] for line in CALLS] == ["reboot"] * 3
 
 
 def test_a_lesser_cause_that_comes_after_takes_nothing_back(tell):

@@ -68,7 +68,7 @@ ANY_WORDS = {
     "hca.command.timeout": [*("MANAGE_PAGES"[:end] for end in range(2, 13)), "MANAGE_PAGES(0x108)"],
     "host.task.hung": [*("python3:1"[:end] for end in range(1, 10) if end != 8)],
     "nvme.timeout": ["I/O 8", "I/O 8 Q", "I/O 8 QI", "I/O 8 QID", "I/O 8 QID 4"],
-    "nic.link.flap": ["eth0: N", "eth0: NI", "eth0: NIC"],
+    "nic.link.flap": ["eth0: NI", "eth0: NIC"],
 }
 """Where any words may stand in a message: most lines that end so are whole."""
 WHOLE = [

@@ -73,7 +73,8 @@ def _begin_repeat(value: tuple[int, Any, Iterable[Item]], rest: Sequence[Item], 
     if _is_any_words(inner) and not most:
         needed = 0 if letters and told >= MANY_LETTERS else letters
         return _begin_after_words(f"{one}{{{least},}}", rest, needed)
-    ways = f"{one}{{0,{most}}}{_begin(inner, letters, told)}", f"{one}{{{least},{most}}}{_begin(rest, letters, told)}"
+    before = most - 1 if isinstance(most, int) else most
+    ways = f"{one}{{0,{before}}}{_begin(inner, letters, told)}", f"{one}{{{least},{most}}}{_begin(rest, letters, told)}"
     return _join(ways)
 
 
