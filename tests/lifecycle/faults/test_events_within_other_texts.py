@@ -46,6 +46,7 @@ def test_the_host_before_a_row_is_its_host(tell):
     [
         "Record:      3\nSeverity:    Critical\nDescription: Multi-bit memory errors detected.",
         '{"Members": [{"Severity": "Critical", "Message": "Power supply 2 failed."}]}',
+        "Timestamp,Level,Description,Component\n2026-11-10 03:11:07,Critical,Fan 3 failed,Fan",
     ],
 )
 def test_a_critical_entry_of_another_form_in_a_kernel_log_is_told(entry, tell):
@@ -66,3 +67,22 @@ def test_a_severity_counts_however_it_is_spelled(name, severity, tell):
     entry = {"@odata.type": "#LogEntry.v1_9_0.LogEntry", "Message": "Frobnicator asserted", "Severity": None}
     (fault,) = tell(json.dumps({**entry, name: severity}))["faults"]
     assert (fault["fault"], fault["action"]) == ("bmc.event.unknown", "ticket")
+
+
+TIME = "2026-11-10 03:11:07"
+
+
+@pytest.mark.parametrize("name", ["Severity", "Event Severity", "Level", "Sev", "Priority", "Type"])
+@pytest.mark.parametrize("order", ["Timestamp,{},Description,Component", "{},Timestamp,Description,Component"])
+def test_the_severity_of_a_table_counts_whatever_its_column_is_called(order, name, tell):
+    rows = [("Critical", "Fan 3 failed"), ("OK", "Log cleared"), ("Critical", "Frobnicator asserted")]
+    pairs = [((level, TIME) if order.startswith("{") else (TIME, level), text) for level, text in rows]
+    cells = [f"{first},{second},{text},Fan" for (first, second), text in pairs]
+    faults = {fault["fault"]: fault["count"] for fault in tell(order.format(name), *cells)["faults"]}
+    assert faults == {"bmc.event.fan": 1, "bmc.event.unknown": 1}
+
+
+def test_a_table_of_a_log_service_with_a_level_is_of_the_kernel(tell):
+    line = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
+    (fault,) = tell("timestamp,level,component,host,message", f'2026-11-10T03:11:07Z,err,kernel,n1,"{line}"')["faults"]
+    assert (fault["fault"], fault["host"]) == ("gpu.xid.79", "n1")

@@ -9,6 +9,8 @@ from assay.observe.logs.event_texts.event_records import split_time
 from assay.observe.logs.event_texts.text_entry import LINE_ENDS, TextEntry, UnreadLine, join_words
 
 TEXTS = ("message", "summary", "description", "event", "event description", "details")
+SEVERITIES = ("severity", "event severity", "level", "sev", "priority", "type")
+LOG_SERVICES_TEXT = "message"
 WHOLE_TIMES = (
     *("date and time", "date/time", "last update", "timestamp", "created", "event timestamp", "initial update"),
     *("date", "time"),
@@ -47,7 +49,8 @@ class EventCsv:
 def is_event_table(line: str) -> bool:
     """Whether a line names the columns of an event log."""
     columns = set(read_columns(line))
-    is_log = "severity" in columns and not columns.isdisjoint(TEXTS) and not columns.isdisjoint(WHOLE_TIMES)
+    texts = TEXTS if "severity" in columns else [text for text in TEXTS if text != LOG_SERVICES_TEXT]
+    is_log = not any(map(columns.isdisjoint, (SEVERITIES, texts, WHOLE_TIMES)))
     return is_log and len(columns) >= FEWEST_COLUMNS and not columns.isdisjoint(OWN_COLUMNS)
 
 
@@ -64,7 +67,7 @@ def _read_entry(fields: Mapping[str, str]) -> TextEntry:
     part = _find(fields, PARTS)
     ident = _find(fields, ("index", "id", "record", "#", "no."))
     text = join_words(*(name for name in (fields.get("class", ""), part) if name), _find(fields, TEXTS))
-    entry = TextEntry.with_severity(fields["severity"], ident, text, date, clock)
+    entry = TextEntry.with_severity(_find(fields, SEVERITIES), ident, text, date, clock)
     is_over = entry.is_over or any(value.lower().startswith("deassert") for value in fields.values())
     return entry._replace(part=part, message_id=_find(fields, MESSAGE_IDS), is_over=is_over)
 

@@ -14,8 +14,13 @@ ROW = re.compile(
     rb"\| *[\d:]{5,12}[^|\n]{0,12}\|[^\n]{3,1000}\n?)",
     re.MULTILINE,
 )
-ALARM = re.compile(rb'^\s*Severity\s*[:=]\s*Critical\b[^\n]*|[^\n]*"Severity"\s*:\s*"Critical"[^\n]*', re.MULTILINE)
-"""A critical entry in a form that has no rows: racadm's, or Redfish's."""
+ALARM = re.compile(
+    rb'^\s*Severity\s*[:=]\s*Critical\b[^\n]*|[^\n]*"Severity"\s*:\s*"Critical"[^\n]*'
+    rb'|^(?:[^,\n]{0,64},){0,6}"?Critical"?,[^\n]*',
+    re.MULTILINE,
+)
+"""A critical entry in a form that has no rows: racadm's, Redfish's, or CSV."""
+SIGNS_OF_ALARM = (b"Severity", b"Critical,", b'Critical",')
 SHOWN_LENGTH = 200
 MAX_ROWS_BYTES = 16 * 1024 * 1024
 """No BMC keeps a longer log."""
@@ -33,7 +38,7 @@ class EventRows:
         """Yield the text without the rows of an event log."""
         for piece in pieces:
             rest = ROW.sub(self._take, piece) if b" | " in piece else piece
-            if not self.alarm and b"Severity" in piece and (found := ALARM.search(piece)):
+            if not self.alarm and any(sign in piece for sign in SIGNS_OF_ALARM) and (found := ALARM.search(piece)):
                 self.alarm = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             if rest:
                 yield rest
