@@ -141,7 +141,7 @@ class FabricDiscovery:
 
     `facts` describe single ports, `events` are a fabric manager's, `temperatures` are those of devices (°C by GUID).
     Many tools report none of the three. `notes` name lines of the text that are not the tool's, such as a prompt.
-    Nothing is missing because of them.
+    Nothing is missing because of them. With `port_guids`, the tool names adapters by the GUIDs of their ports.
     """
 
     cables: Sequence[DiscoveredCable]
@@ -151,6 +151,7 @@ class FabricDiscovery:
     events: Sequence[FabricEvent] = ()
     temperatures: Mapping[str, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    port_guids: bool = False
 
     @property
     def partial(self) -> bool:

@@ -169,7 +169,10 @@ def add_port_states(discovery: FabricDiscovery, evidence: EvidenceDocument) -> F
         return discovery  # the port health names the problem
     addresses = read_addresses(str(evidence.read("discovery", "text").value))
     states = resolve_port_guids(links, addresses).facts
-    return FabricDiscovery(discovery.cables, discovery.devices, discovery.problems, states, notes=discovery.notes)
+    return FabricDiscovery(
+        discovery.cables, discovery.devices, discovery.problems, states, notes=discovery.notes,
+        port_guids=discovery.port_guids,
+    )  # fmt: skip
 
 
 def _run(command: Sequence[str], deadline_s: float, *, exit_code_judges: bool = False) -> Mapping[str, object]:

@@ -102,6 +102,10 @@ class FabricComparison:
 
 def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> FabricComparison:
     """Compare a compiled design with a discovery. If nothing differs, `DiffExplanation` is not even imported."""
+    if discovery.port_guids:
+        from assay.fabric.comparison.port_guids import resolve_designed_adapters
+
+        discovery = resolve_designed_adapters(topology, discovery)
     diff = diff_ports(topology, discovery)
     problems: list[str] = list(diff.problems)
     discrepancies: tuple[CablingDiscrepancy, ...] = ()

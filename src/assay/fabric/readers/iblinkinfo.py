@@ -65,7 +65,7 @@ UNABRIDGED = re.compile(r"(?m)^(?:CA|Switch|Router): .*:\r?$")
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read link information, a line a port. Never raises: `problems` names what cannot be read."""
-    listing = PortListing(stderr)
+    listing = PortListing(stderr, port_guids=True)
     if UNABRIDGED.search(text):
         _read_groups(listing, text)
         return listing.to_discovery()

@@ -9,7 +9,7 @@ kind = "CA" | "SW" | "RT"
 One line a port, each cable twice. A port without a cable is printed too, without an other end and with a meaningless
 rate (`4x SDR`). A switch lists all of its ports, the last one first, which shows where a text is cut off. The
 description of a port without a cable may lack its quotation marks. `guid` is the PORT's: the same as the device's for
-switches, and for adapters with one port a device, as ConnectX-5 and later are. For others see `lid_addresses`.
+switches, and for adapters with one port a device, as ConnectX-5 and later are. For others see `port_guids`.
 Source: infiniband-diags 44, `ibnetdiscover.c`, `dump_ports_report`.
 """
 
@@ -30,7 +30,7 @@ KINDS: dict[str, DeviceKind] = {"SW": "switch", "CA": "hca", "RT": "router"}
 
 def parse(text: str, stderr: str = "") -> FabricDiscovery:
     """Read a report of ports. Never raises: `problems` names what cannot be read."""
-    listing = PortListing(stderr)
+    listing = PortListing(stderr, port_guids=True)
     for number, line in number_lines(text):
         if found := LINE.fullmatch(line):
             _port(listing, f"line {number}", found)

@@ -69,11 +69,12 @@ class PortListing:
     """Collects the ports of a tool that lists them line by line.
 
     An unreadable line may be a port that was garbled. Before the first port and after the last one, a line without the
-    `shape` of a port is foreign, such as a prompt. If it was a port after all, its absence shows elsewhere.
+    `shape` of a port is foreign, such as a prompt. If it was a port after all, its absence shows elsewhere. With
+    `port_guids`, the tool names adapters by the GUIDs of their ports.
     """
 
-    def __init__(self, stderr: str, shape: re.Pattern[str] = PORT_SHAPE) -> None:
-        self.shape = shape
+    def __init__(self, stderr: str, shape: re.Pattern[str] = PORT_SHAPE, *, port_guids: bool = False) -> None:
+        self.shape, self.port_guids = shape, port_guids
         self.notes: list[str] = []
         self.devices: dict[str, DiscoveredDevice] = {}
         self.ends: PortEnds = {}
@@ -134,7 +135,8 @@ class PortListing:
         self._judge_unreadable(is_between=False, devices=(self._last,))
         cables = join_ends(self.ends, self.devices, self.problems)
         problems = tuple(check_has_cables(cables, self.problems))
-        return FabricDiscovery(cables, self.devices, problems, self.facts, notes=tuple(self.notes))
+        notes = tuple(self.notes)
+        return FabricDiscovery(cables, self.devices, problems, self.facts, notes=notes, port_guids=self.port_guids)
 
 
 def _format_unreadable(number: int, line: str) -> str:
