@@ -8,6 +8,12 @@ from email.message import EmailMessage
 import pytest
 
 from assay.cli.verbs.evidence.faults import classify_log
+from assay.model.log_message import LineTally
+from assay.observe.logs.broken_lines.repeated_lines import (
+    MOST_COPIES,
+    MOST_COPIES_OF_A_LOG,
+    write_repeated_lines,
+)
 
 XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 LOST = "The power input for power supply 2 is lost."
@@ -135,12 +141,39 @@ def test_openbmcs_own_log_is_read(tell):
     assert {part for _, part in told} == {"PSU2", "CPU1_TEMP"}
 
 
+LINK = "NVRM: Xid (PCI:0000:cb:00): 74, pid=1, name=a, NVLink: fatal error detected on link 9(0x0, 0x0)"
+DISK = "blk_update_request: I/O error, dev sdb, sector 81 op 0x0:(READ)"
+
+
 @pytest.mark.parametrize("stamp", ["Nov 10 03:12:37", "2026-11-10T03:12:37+00:00"])
-def test_a_message_that_a_syslog_only_says_was_repeated_counts_again(stamp, tell):
-    link = "NVRM: Xid (PCI:0000:cb:00): 74, pid=1, name=a, NVLink: fatal error detected on link 9(0x0, 0x0)"
-    before = stamp.replace("12:37", "11:07")
-    (fault,) = tell(f"{before} n1 kernel: {link}", f"{stamp} n1 last message repeated 4 times")["faults"]
-    assert (fault["host"], fault["count"], fault["action"]) == ("n1", 2, "reset")
+@pytest.mark.parametrize("words", ["last message repeated 4 times", f"kernel: message repeated 4 times: [ {LINK}]"])
+def test_a_message_that_a_syslog_only_says_was_repeated_counts_as_often(words, stamp, tell):
+    document = tell(f"{stamp.replace('12:37', '11:07')} n1 kernel: {LINK}", f"{stamp} n1 {words}")
+    (fault,) = document["faults"]
+    assert (fault["host"], fault["count"], fault["lines"], fault["action"]) == ("n1", 5, 5, "reset")
+    assert (fault["first"][11:19], fault["last"][11:19], document["lines"]) == ("03:11:07", "03:12:37", 2)
+
+
+@pytest.mark.parametrize(("times", "action"), [(1, "none"), (2, "ticket")])
+def test_a_threshold_is_reached_by_what_was_repeated(times, action, tell):
+    repeated = f"Nov 11 00:01:10 n1 last message repeated {times} times"
+    (fault,) = tell(f"Nov 10 23:59:10 n1 kernel: {DISK}", repeated)["faults"]
+    assert (fault["count"], fault["action"], fault["last"][5:19]) == (times + 1, action, "11-11T00:01:10")
+
+
+def test_what_was_repeated_and_repeated_again_counts_on(tell):
+    again = [f"Nov 10 03:1{at}:07 n1 last message repeated 2 times" for at in (2, 3)]
+    (fault,) = tell(f"Nov 10 03:11:07 n1 kernel: {LINK}", *again)["faults"]
+    assert (fault["count"], fault["lines"]) == (5, 5)
+
+
+def test_a_mad_count_does_no_harm():
+    tally = LineTally()
+    mad = [f"Nov 10 04:{at:02}:37 n1 last message repeated 999999999 times" for at in range(40)]
+    log = "\n".join([f"Nov 10 03:11:07 n1 kernel: {LINK}", *mad]).encode()
+    (written,) = write_repeated_lines([log], tally)
+    assert written.count(b"NVLink") == 1 + MOST_COPIES_OF_A_LOG + 40 - MOST_COPIES_OF_A_LOG // MOST_COPIES
+    assert written.count(b"\n") + tally.lines == log.count(b"\n")
 
 
 def test_another_hosts_message_was_not_repeated(tell):

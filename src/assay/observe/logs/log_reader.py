@@ -87,7 +87,7 @@ class LogReader:
             self.tally.note_uncounted(_text(sample[0]))
         pieces = chain([first], pieces)
         if not EXPORT_FORM.rate(sample):  # which counts its bytes
-            pieces = join_wrapped_lines(write_repeated_lines(write_line_ends(strip_colours(pieces))))
+            pieces = join_wrapped_lines(write_repeated_lines(write_line_ends(strip_colours(pieces)), self.tally))
         try:
             for message in self._read_pieces(sample, self._cut.watch(pieces)):
                 if "[" in message.host:
