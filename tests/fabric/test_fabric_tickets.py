@@ -123,7 +123,7 @@ def test_a_swap_says_both_ways_to_mend_it_and_why_one_is_likelier(small):
 
 def test_both_links_of_a_cage_without_link_are_one_ticket_about_its_transceiver(small):
     (ticket,) = make_cabling_tickets(look(small, without(0, 4)))
-    assert ticket.title == "No link: leaf-1-0 cage 1"
+    assert ticket.title == "No link: leaf-1-0 cage 1 to n01, n02"
     assert (
         ticket.cause == "2 links of leaf-1-0 cage 1 are down: the transceiver they share; it costs 800 Gb/s of 2 nodes"
     )

@@ -19,6 +19,9 @@ LOST_TITLES = {"missing": "No link", "degraded": "Slow links", "": "Bad links"}
 LOST_WORDS = {"missing": "down", "degraded": "slow", "": "down or slow"}
 MOVED_TITLES: dict[DiscrepancyKind, str] = {"swap": "Exchanged plugs", "moved": "Plug in the wrong place"}
 
+MAX_OTHER_ENDS = 4
+"""A title names so many nodes and switches at the other ends of a plug's links."""
+
 
 class Plug(NamedTuple):
     """A plug that several links share: what it is in (a GUID, a box or a node), and its label there."""
@@ -67,10 +70,21 @@ def merge_lost_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRep
 def _report_lost(plug: Plug, name: str, links: Sequence[CablingDiscrepancy]) -> CablingRepair:
     kinds = {one.kind for one in links}
     kind = next(iter(kinds)) if len(kinds) == 1 else ""
+    others = _list_other_ends(plug, links)
+    both = f"{name} and {others[0]}" if len(others) == 1 else f"{name} to {', '.join(others)}"
     return CablingRepair(
-        tuple(links), f"cage/{plug.owner}/{plug.label}", f"{LOST_TITLES[kind]}: {name}",
+        tuple(links), f"cage/{plug.owner}/{plug.label}",
+        f"{LOST_TITLES[kind]}: {both if len(others) <= MAX_OTHER_ENDS else name}",
         f"{len(links)} links of {name} are {LOST_WORDS[kind]}: the transceiver they share",
     )  # fmt: skip
+
+
+def _list_other_ends(plug: Plug, links: Sequence[CablingDiscrepancy]) -> list[str]:
+    """Return where the other ends of a plug's links are: one plug that they share, else nodes and switches."""
+    ends = [end for one in links for end in one.ends if (here := find_shared_plug(end)) is None or here.plug != plug]
+    plugs = {shared.name if shared else "" for shared in map(find_shared_plug, ends)}
+    units = dict.fromkeys(end.node or (end.box if end.plane else end.device) for end in ends)
+    return list(plugs if len(plugs) == 1 and "" not in plugs else units)
 
 
 def merge_moved_plugs(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
