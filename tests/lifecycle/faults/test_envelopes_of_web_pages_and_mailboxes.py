@@ -9,6 +9,7 @@ import pytest
 
 from assay.cli.verbs.evidence.faults import classify_log
 from assay.model.log_message import LineTally
+from assay.observe.logs.broken_lines.counted_frames import write_frames
 from assay.observe.logs.broken_lines.repeated_lines import (
     MOST_COPIES,
     MOST_COPIES_OF_A_LOG,
@@ -188,3 +189,24 @@ def test_the_form_of_a_file_is_found_by_more_than_its_first_bytes(tmp_path, cata
     (tmp_path / "log").write_text(log)
     (fault,) = classify_log(str(tmp_path / "log"), catalog)["faults"]
     assert (fault["first"], fault["last"]) == ("2026-11-03T03:11:07", "2026-11-13T03:11:07")
+
+
+FRAMES = [f"<3>1 2026-11-10T03:1{at}:07Z n{at} kernel - - - {XID}" for at in range(3)]
+
+
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_each_frame_of_a_stream_that_counts_octets_has_its_own_host_and_time(between, tell):
+    faults = tell(between.join(f"{len(frame)} {frame}" for frame in FRAMES))["faults"]
+    told = {(one["host"], one["first"][:16], one["lines"]) for one in faults}
+    assert told == {(f"n{at}", f"2026-11-10T03:1{at}", 1) for at in range(3)}
+
+
+@pytest.mark.parametrize("size", [1, 7, 200, 10_000])
+def test_a_frame_may_stand_in_several_pieces_and_a_wrong_count_loses_nothing(size):
+    stream = "".join(f"{len(frame)} {frame}" for frame in FRAMES).encode()
+    for log, lines in ((stream, FRAMES), (stream + b"9 no frame", [*FRAMES[:2], ""])):
+        pieces = [log[at : at + size] for at in range(0, len(log), size)]
+        written = b"".join(write_frames(pieces)).decode()
+        assert written.startswith("\n".join(lines)), written
+        assert written.count(XID) == len(FRAMES)
+        assert written.rstrip().endswith(log[-10:].decode())

@@ -11,6 +11,7 @@ from assay.model.errors import AssayError
 from assay.model.log_message import GPU_INTRODUCTION, LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
 from assay.model.texts.node_sets import expand_names
+from assay.observe.logs.broken_lines.counted_frames import begins_with_frame, write_frames
 from assay.observe.logs.broken_lines.cut_lines import CutLines
 from assay.observe.logs.broken_lines.joined_messages import join_wrapped_lines
 from assay.observe.logs.broken_lines.repeated_lines import write_repeated_lines
@@ -74,12 +75,11 @@ class LogReader:
 
         Raises AssayError where the log is of no known form and no message in it names a fault.
         """
-        pieces = read_chunks(self._read)
+        pieces = _read_stream(self._read)
         try:
             first = next(pieces, b"")
         except TooLongDocument:
             raise self._refuse_long_document() from None
-        first = HTTP_HEADERS.sub(b"", first, count=1) or next(pieces, b"")
         sample = _take_sample(next(strip_colours([first])))
         if not sample:
             return
@@ -209,6 +209,14 @@ class LogReader:
         """Whether the form leaves no layer before the messages: `[ 12.5] n1 kernel: …` is not only dmesg's."""
         parsed = [message for line in sample if (message := form.parse_line(line, self._query.written_at))]
         return not any(_has_layer(message, self._query.written_at) for message in parsed)
+
+
+def _read_stream(read: ReadBytes) -> Iterator[bytes]:
+    """Yield the log without the headers of an HTTP answer, and with one line for each frame of a syslog stream."""
+    pieces = read_chunks(read)
+    first = next(pieces, b"")
+    every = chain(filter(None, [HTTP_HEADERS.sub(b"", first, count=1)]), pieces)
+    yield from write_frames(every) if begins_with_frame(first) else every
 
 
 def _has_layer(message: LogMessage, written_at: datetime) -> bool:
