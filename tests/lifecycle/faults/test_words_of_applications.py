@@ -105,3 +105,19 @@ def test_what_a_kernel_says_when_it_or_a_part_breaks_is_a_fault(message, tell):
 )
 def test_what_sounds_like_it_is_none(message, tell):
     assert tell(f"[Tue Nov 10 03:11:07 2026] {message}")["faults"] == []
+
+
+LOST = "NVRM: The NVIDIA GPU {} has fallen off the bus"
+
+
+def test_the_source_of_a_message_is_no_fault(tell):
+    lines = LOST.format("%04x:%02x:%02x.%x"), "NVRM: GPU %s: GPU has fallen off the bus.", "usb 1-1: ok"
+    assert tell(*(f"[ 12.5] {line}" for line in lines))["faults"] == []
+
+
+@pytest.mark.parametrize("name", ["%d", "%s%s", "%04x"])
+def test_the_name_of_a_process_makes_no_message_a_source(name, tell):
+    locked = f"watchdog: BUG: soft lockup - CPU#4 stuck for 26s! [{name}:1122]"
+    xid = f"NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name={name}, GPU has fallen off the bus."
+    faults = tell(f"[ 12.5] {locked}", f"[ 13.5] {xid}")["faults"]
+    assert {fault["fault"] for fault in faults} == {"host.kernel.deadlock", "gpu.xid.79"}

@@ -68,6 +68,7 @@ _XID_START, _SXID_START = rf"^{_XID_HEAD} \([^)]*\): \d", rf"^{_SXID_HEAD} \([^)
 _LAST_NUMBER = re.compile(r"(?P<switch>S)?Xid +\([^)]*\): +(?P<number>\d{1,6})$")
 MOST_AFTER_ADDRESS = 20
 """The letters in which a number that ends a message stands, with the quotes around the message."""
+_CONVERSION = re.compile(r"(?:0x)?%(?:0?\d{1,2})?(?:hh?|ll?|z)?[cdiusxX](?![a-z])")
 _QUOTES = " \t\r\n\"'`|*>\\"
 KNOWN_TEXTS, LONGEST_KNOWN = 256, 512
 """So many messages, none longer, have their faults remembered: a storm says the same again and again."""
@@ -206,7 +207,7 @@ class KernelLogMatcher:
             found.append(self._xid_mention(number, text))
         head = self._head.match(text)
         classes = self._by_head[(head.lastindex or 0) - 1] if head else ()
-        if classes:
+        if classes and not ("%" in text and _is_format(text)):
             found += _class_mentions(classes, text)
         for word, classes in self._by_word:
             if word in text:
@@ -248,6 +249,12 @@ def _join_as_tree(words: Collection[str]) -> str:
 def is_truncated_xid(text: str) -> bool:
     """Whether a message announces an XID or SXID without its number."""
     return _XID_ANNOUNCED.search(text) is not None and _XID_NUMBER.search(text) is None
+
+
+def _is_format(text: str) -> bool:
+    """Whether a text is the source of a message: conversions such as `%04x` stand where the message has its numbers."""
+    plain, conversions = _CONVERSION.subn("", text)
+    return conversions > 0 and not any(map(str.isdigit, plain))
 
 
 def _class_mentions(classes: Iterable[tuple[str, re.Pattern[str]]], text: str) -> list[FaultMention]:
