@@ -11,7 +11,7 @@ DEPLOY_READY := .venv-deploy/.ready
 export PYTHONDONTWRITEBYTECODE :=  # keep what is compiled: a story starts Python a hundred times
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool agent packages manifests dist docs lock schemas clean system
+.PHONY: help run test test-slow explore lint bench gpu-check probe load-tool agent packages manifests dist docs lock newest schemas clean system
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,15 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 schemas: $(READY) ## export the JSON Schemas of specs and answers, and the reference pages in docs/reference/
 	@$(BIN)/python -m assay.fleet.json_schemas
 	@$(BIN)/python -m assay.cli.render.reference_pages
+
+newest: ## set up .venv with the newest of all libraries, instead of the locked ones, to see what their next releases break
+	@rm -rf .venv
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all]' --group dev
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pytest pytest-xdist # also beyond the ceilings
+	@$(BIN)/pip list --disable-pip-version-check --outdated
+	@touch $(READY)
 
 system: ## install the Debian packages that some tests and the lab use, where that is allowed
 	@sh tools/system-packages

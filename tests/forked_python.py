@@ -154,8 +154,11 @@ def serve(line: socket.socket) -> None:
 
 def fork_for_parent() -> int:
     """Fork this process as a child of its parent; return 0 in the fork."""
+    ctypes.pythonapi.PyOS_BeforeFork()  # locks imports: 3.13 refuses a fork that has no lock to let go
     child: int = ctypes.PyDLL(None).syscall(SYS_CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
-    if not child:
+    if child:
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+    else:
         ctypes.pythonapi.PyOS_AfterFork_Child()
     return child
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,7 @@ def test_the_example_fleet_holds_none(example: Path) -> None:
 def test_no_message_of_any_rule_shows_a_secret(variable: str, fleet_with: Write) -> None:
     found = list_problems(fleet_with(with_variable(variable)))
     assert found
-    assert CANARY not in json.dumps([problem.as_json() for problem in found])
+    assert CANARY not in json.dumps([asdict(problem) for problem in found])
 
 
 @given(st.text(string.ascii_letters + string.digits, min_size=40, max_size=60))
