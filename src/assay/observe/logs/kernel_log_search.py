@@ -123,7 +123,7 @@ def strip_colours(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a log without the colours of a terminal, and with plain blanks in place of those of a web page."""
     for piece in pieces:
         plain = COLOURS.sub(b"", piece) if b"\x1b" in piece else piece
-        yield plain.replace(HARD_BLANK, b" ") if HARD_BLANK in plain else plain
+        yield plain if plain.isascii() else plain.replace(HARD_BLANK, b" ")
 
 
 def write_line_ends(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ ALARM = re.compile(
     re.MULTILINE,
 )
 """A critical entry in a form that has no rows: racadm's, Redfish's, or CSV."""
-SIGNS_OF_ALARM = (b"Severity", b"Critical,", b'Critical",')
+SIGN_OF_ALARM = b"Critical"
 SHOWN_LENGTH = 200
 MAX_ROWS_BYTES = 16 * 1024 * 1024
 """No BMC keeps a longer log."""
@@ -37,8 +37,8 @@ class EventRows:
     def take_out(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text without the rows of an event log."""
         for piece in pieces:
-            rest = ROW.sub(self._take, piece) if b" | " in piece else piece
-            if not self.alarm and any(sign in piece for sign in SIGNS_OF_ALARM) and (found := ALARM.search(piece)):
+            rest = ROW.sub(self._take, piece) if b"|" in piece and b" | " in piece else piece
+            if not self.alarm and SIGN_OF_ALARM in piece and (found := ALARM.search(piece)):
                 self.alarm = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             if rest:
                 yield rest
