@@ -7,6 +7,7 @@ from email.message import EmailMessage
 
 import pytest
 
+from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.evidence.faults import classify_log
 from assay.model.log_message import LineTally
 from assay.observe.logs.broken_lines.counted_frames import write_frames
@@ -15,6 +16,7 @@ from assay.observe.logs.broken_lines.repeated_lines import (
     MOST_COPIES_OF_A_LOG,
     write_repeated_lines,
 )
+from assay.observe.logs.dmesg_pieces import DmesgPieces
 
 XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 LOST = "The power input for power supply 2 is lost."
@@ -172,7 +174,7 @@ def test_a_mad_count_does_no_harm():
     tally = LineTally()
     mad = [f"Nov 10 04:{at:02}:37 n1 last message repeated 999999999 times" for at in range(40)]
     log = "\n".join([f"Nov 10 03:11:07 n1 kernel: {LINK}", *mad]).encode()
-    (written,) = write_repeated_lines([log], tally)
+    (written,) = write_repeated_lines([log], tally, DmesgPieces(load_surrounding_catalog(None).kernel_log_matcher))
     assert written.count(b"NVLink") == 1 + MOST_COPIES_OF_A_LOG + 40 - MOST_COPIES_OF_A_LOG // MOST_COPIES
     assert written.count(b"\n") + tally.lines == log.count(b"\n")
 

@@ -19,6 +19,7 @@ from assay.lifecycle.faults.log_file_faults import LogFaultCollector
 from assay.model.errors import AssayError
 from assay.model.log_message import LineTally
 from assay.observe.logs import kernel_log_search
+from assay.observe.logs.dmesg_pieces import DmesgPieces
 from assay.observe.logs.kernel_log_forms import DMESG
 from assay.observe.logs.log_form_protocol import LogQuery
 from assay.observe.logs.log_reader import LogReader
@@ -103,7 +104,7 @@ def test_where_a_chunk_ends_makes_no_difference(size, lines):
     pieces = list(kernel_log_search.read_chunks(lambda _: source.read(size)))
     assert b"".join(pieces) == content
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
-    query = LogQuery(CATALOG.kernel_log_matcher, NOW, LineTally())
+    query = LogQuery(CATALOG.kernel_log_matcher, NOW, LineTally(), DmesgPieces(CATALOG.kernel_log_matcher))
     told = list(kernel_log_search.find_kernel_messages(DMESG, pieces, query))
     assert sum("Xid" in message.text for message in told) == sum(XID in line for line in lines)
     assert query.tally.lines == len(content.splitlines())

@@ -203,7 +203,8 @@ class KernelLogMatcher:
 
     def _match_faults(self, text: str) -> list[FaultMention]:
         found = []
-        if _XID_WORD.search(text) and (number := _XID_NUMBER.search(text)):
+        xid = _XID_WORD.search(text)
+        if xid and (number := _XID_NUMBER.search(text, max(0, xid.start() - 1))):
             found.append(self._xid_mention(number, text))
         head = self._head.match(text)
         classes = self._by_head[(head.lastindex or 0) - 1] if head else ()

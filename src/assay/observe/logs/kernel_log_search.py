@@ -18,7 +18,7 @@ from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, mark_
 from assay.observe.logs.quoted_examples import LETTERS_BEFORE
 from assay.observe.logs.time_stamps import ParsedStamp
 
-CHUNK_BYTES = 256 * 1024  # pieces that stay in a processor's cache
+CHUNK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 1024 * 1024  # a longer line is no line of a log
 PROBED_LINES = 8
 """So many lines of each chunk must be of the log's form; if one is not, all lines of the chunk are searched in full."""
@@ -27,8 +27,12 @@ TEXT_AND_STAMP = 2
 ReadBytes = Callable[[int], bytes]
 StampParser = Callable[[str, datetime], ParsedStamp]
 """(a line's stamp, the time when the log was last written) → its time. Raises ValueError or OverflowError."""
+LINE = re.compile(rb"[^\n]+")
 LINE_ENDS = re.compile(rb"\r*\n\r*|\r+")
 HARD_BLANK = "\u00a0".encode()
+XID, XID_LETTER = re.compile(XID_ANYWHERE), b"X"
+MOST_LETTERS = 1000
+"""In a piece with more, the word is searched for."""
 COLOURS = re.compile(rb"\x1b\[[0-9;?]*[mK]")
 
 
@@ -145,7 +149,7 @@ def find_kernel_messages(
     width = find_width(first)
     for chunk in hold_last_lines(chain([first] if first else [], pieces), bool(width)):
         query.tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
-        for place, messages in _search_chunk(search, chunk, width):
+        for place, messages in list(_search_chunk(search, chunk, width)):  # in one go, which is faster
             if not has_examples or not messages:
                 yield from messages
                 continue
@@ -160,9 +164,7 @@ def _search_chunk(search: KernelLineSearch, chunk: bytes, width: int) -> Iterato
         if run.is_wrapped:
             yield run.start, search.read_wrapped(text)
             continue
-        place = 0
-        for line in search.find_lines(text):
-            place = text.find(line, place)
+        for place, line in search.find_lines(text):
             yield run.start + place, search.read_line(line)
 
 
@@ -171,6 +173,7 @@ class KernelLineSearch:
 
     def __init__(self, form: KernelLogForm | None, query: LogQuery) -> None:
         self._form, self._tally, self._every = form, query.tally, query.every or bool(query.matcher.patterns)
+        self._dmesg = query.dmesg
         self._wants_all = query.every
         self._messages = MessageSearch(query.matcher, query.written_at)
         heads = query.matcher.prefix_regex().encode()
@@ -179,12 +182,11 @@ class KernelLineSearch:
             self._heads = re.compile(form.prefix + rb"(?:" + heads + rb")")
             self._start = re.compile(rb"[" + form.first_bytes + rb"\r\n]")
             self._foreign = re.compile(rb"\n[^" + form.first_bytes + rb"\r\n]")
-        self._xid = re.compile(XID_ANYWHERE)
 
-    def find_lines(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines of a chunk that may match, and those of another form, each once and in order."""
+    def find_lines(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines of a chunk that may match, and those of another form, each once, with where they begin."""
         if self._every:
-            yield from filter(None, chunk.split(b"\n"))
+            yield from ((line.start(), line[0]) for line in LINE.finditer(chunk))
             return
         end = -1
         for offset in sorted(self._find_offsets(chunk)):
@@ -192,7 +194,7 @@ class KernelLineSearch:
                 start = chunk.rfind(b"\n", 0, offset) + 1
                 end = chunk.find(b"\n", offset)
                 end = len(chunk) if end < 0 else end
-                yield chunk[start:end]
+                yield start, chunk[start:end]
 
     def read_line(self, line: bytes) -> Sequence[LogMessage]:
         """Return the messages of a line, none where it names no fault and only faults are wanted."""
@@ -216,7 +218,7 @@ class KernelLineSearch:
     def read_wrapped(self, text: bytes) -> Sequence[LogMessage]:
         """Return the messages of lines that may have been one: as one line, if that names more faults."""
         unreadable = self._tally.unreadable
-        best = [message for line in self.find_lines(text) for message in self.read_line(line)]
+        best = [message for _, line in self.find_lines(text) for message in self.read_line(line)]
         most = self._count_faults(best)
         for line in join_lines([line for line in text.split(b"\n") if line]):
             found = self._messages.find_messages(line.decode(errors="replace"))
@@ -234,18 +236,17 @@ class KernelLineSearch:
         return self._messages.may_name_fault(message.text)
 
     def _find_offsets(self, chunk: bytes) -> list[int]:
-        form = self._form if self._form and self._is_of_form(chunk) else None
-        if form and holds_written_line_ends(chunk):
-            form = None
-        if form is None:
+        is_dmesg = self._dmesg.holds_only_dmesg(chunk)
+        if not self._form or holds_written_line_ends(chunk) or not (is_dmesg or self._is_of_form(chunk)):
             return [match.start() for match in self._messages.head_bytes.finditer(chunk)]
-        foreign = [] if self._start.match(chunk) else [0]
-        foreign += [match.end() for match in self._foreign.finditer(chunk)]
-        offsets = [match.end() for match in self._heads.finditer(chunk)]
-        offsets += [match.end() for match in self._xid.finditer(chunk)]
+        offsets = find_xids(chunk)
         for word in self._words:
             offsets += [match.start() for match in re.finditer(re.escape(word), chunk)]
-        return offsets + foreign
+        if is_dmesg:
+            return offsets + self._dmesg.unusual_lines
+        offsets += [] if self._start.match(chunk) else [0]
+        offsets += [match.end() for match in self._foreign.finditer(chunk)]
+        return offsets + [match.end() for match in self._heads.finditer(chunk)]
 
     def _is_of_form(self, chunk: bytes) -> bool:
         """Whether some lines of a chunk, from all over it, are of the form."""
@@ -255,6 +256,18 @@ class KernelLineSearch:
             if form and begins and not form.line.match(chunk, start):
                 return False
         return True
+
+
+def find_xids(chunk: bytes) -> list[int]:
+    """Return where XIDs stand. Few logs hold many of their first letter, which is found faster than the word."""
+    found, place = list[int](), chunk.find(XID_LETTER)
+    for _ in range(MOST_LETTERS):
+        if place < 0:
+            return found
+        if XID.match(chunk, place):
+            found.append(place)
+        place = chunk.find(XID_LETTER, place + 1)
+    return found + [match.start() for match in XID.finditer(chunk, place)] if place >= 0 else found
 
 
 def probe_lines(chunk: bytes) -> Iterator[int]:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.plugins import LOG_FORMS
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
+from assay.observe.logs.dmesg_pieces import DmesgPieces
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 """A document in JSON is read as a whole, and takes up to ten times its size in memory."""
@@ -22,12 +23,14 @@ class LogQuery(NamedTuple):
     """What is read from a log: messages that `matcher` may match, or `every` message.
 
     The form counts the lines in `tally`.
-    `written_at` is the time when the log was last written, for forms whose times name no year.
+    `written_at` is the time when the log was last written, for forms whose times name no year. `dmesg` knows the
+    pieces in which nothing but dmesg's lines stand.
     """
 
     matcher: KernelLogMatcher
     written_at: datetime
     tally: LineTally
+    dmesg: DmesgPieces
     every: bool = False
 
 

@@ -17,6 +17,7 @@ from assay.observe.logs.broken_lines.joined_messages import join_wrapped_lines
 from assay.observe.logs.broken_lines.repeated_lines import write_repeated_lines
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
 from assay.observe.logs.csv_form import CSV_FORM
+from assay.observe.logs.dmesg_pieces import DmesgPieces
 from assay.observe.logs.event_texts.event_rows import EventRows
 from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
@@ -68,7 +69,7 @@ class LogReader:
     ) -> None:
         self.tally, self.is_bmc_log = LineTally(), False
         self._read, self._where, self._cut = read, where, CutLines()
-        self._query = LogQuery(matcher, written_at, self.tally, every)
+        self._query = LogQuery(matcher, written_at, self.tally, DmesgPieces(matcher), every)
 
     def messages(self) -> Iterator[LogMessage]:
         """Yield the messages that may name a fault, or every message, in order: of a line of several hosts, one each.
@@ -87,7 +88,9 @@ class LogReader:
             self.tally.note_uncounted(_text(sample[0]))
         pieces = chain([first], pieces)
         if not EXPORT_FORM.rate(sample):  # which counts its bytes
-            pieces = join_wrapped_lines(write_repeated_lines(write_line_ends(strip_colours(pieces)), self.tally))
+            pieces = join_wrapped_lines(
+                write_repeated_lines(write_line_ends(strip_colours(pieces)), self.tally, self._query.dmesg)
+            )
         try:
             for message in self._read_pieces(sample, self._cut.watch(pieces)):
                 if "[" in message.host:
@@ -149,7 +152,7 @@ class LogReader:
         self, form: KernelLogForm | None, sample: list[bytes], pieces: Iterable[bytes]
     ) -> Iterator[LogMessage]:
         """Read a text by its messages, and then the rows of an event log in it. Raises UnknownLogForm for neither."""
-        events = EventRows()
+        events = EventRows(self._query.dmesg)
         rest = events.take_out(pieces)
         try:
             if form is not None or self._is_stamped(sample):

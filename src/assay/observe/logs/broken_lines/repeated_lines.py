@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from assay.model.log_message import LineTally
+from assay.observe.logs.dmesg_pieces import DmesgPieces
 
 SHORT = b"message repeated "
 MOST_COPIES, MOST_COPIES_OF_A_LOG = 1000, 10_000
@@ -44,14 +45,15 @@ class _Line(NamedTuple):
         return cls(found["host"], said, found["day"], at, found["zone"])
 
 
-def write_repeated_lines(pieces: Iterable[bytes], tally: LineTally) -> Iterator[bytes]:
+def write_repeated_lines(pieces: Iterable[bytes], tally: LineTally, dmesg: DmesgPieces) -> Iterator[bytes]:
     """Yield the log with each repeated message as often as it was said, evenly from its last time to the time told.
 
     `tally` counts the lines of the log, not those that are written out here.
     """
     writer = _RepeatedLines(tally)
     for piece in pieces:
-        yield writer.write(piece) if SHORT in piece else piece
+        is_plain = dmesg.holds_only_dmesg(piece) or SHORT not in piece
+        yield piece if is_plain else writer.write(piece)
 
 
 class _RepeatedLines:

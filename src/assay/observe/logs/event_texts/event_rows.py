@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from assay.observe.logs.dmesg_pieces import DmesgPieces
+
 ROW = re.compile(
     rb"^[ \t>|*`]{0,20}(?P<row>(?:[A-Za-z][\w.-]{0,63}: +)?"
     rb"[0-9a-fA-F]{1,5} {1,8}\| *(?:\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}-\d\d-\d{4}|Pre-Init) *"
@@ -29,14 +31,17 @@ MAX_ROWS_BYTES = 16 * 1024 * 1024
 class EventRows:
     """The rows that were taken out of the pieces of a text, and the first critical entry that is no row."""
 
-    def __init__(self) -> None:
+    def __init__(self, dmesg: DmesgPieces) -> None:
         self.rows: list[bytes] = []
         self.alarm = ""
-        self._length = 0
+        self._dmesg, self._length = dmesg, 0
 
     def take_out(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text without the rows of an event log."""
         for piece in pieces:
+            if self._dmesg.holds_only_dmesg(piece):
+                yield piece
+                continue
             rest = ROW.sub(self._take, piece) if b"|" in piece and b" | " in piece else piece
             if not self.alarm and SIGN_OF_ALARM in piece and (found := ALARM.search(piece)):
                 self.alarm = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
