@@ -104,7 +104,7 @@ def test_results_of_other_tools_are_explained_without_a_fleet(tmp_path: Path) ->
         (["plan", "--allocated"], "which nodes"),
         (["explain", "/none.jsonl"], "cannot be read"),
         (["plan", "--design", "none"], "no FabricDesign"),
-        (["plan", "--routes", "/none"], "routes cannot be read"),
+        (["plan", "--routes", "/none"], "none: cannot be read"),
     ],
 )
 def test_what_cannot_be_done_is_an_error_that_says_why(fleet: Path, words: list[str], error: str) -> None:

@@ -1,6 +1,7 @@
 """`assay fabric` as a person and a pipeline use it, on the example fleet."""
 
 import json
+import lzma
 import shutil
 import sys
 from pathlib import Path
@@ -108,6 +109,13 @@ def test_a_prompt_is_named_and_changes_nothing(assay, dump, tmp_path):
     assert yaml.safe_load(draft)["kind"] == "FabricDesign"
 
 
+def test_a_packed_discovery_is_compared_and_learnt_from(assay, dump, tmp_path):
+    (tmp_path / "dump").write_bytes(lzma.compress(b"\xff\xfe" + dump.encode("utf-16-le")))
+    assert assay("compare", "--design", "compute", "--from", str(tmp_path / "dump"))[0] == 0
+    code, draft, _ = assay("learn", "--from", str(tmp_path / "dump"))
+    assert (code, yaml.safe_load(draft)["kind"]) == (0, "FabricDesign")
+
+
 def test_lost_packets_show_on_stderr_only(assay, dump, tmp_path):
     (tmp_path / "dump").write_text(dump)
     (tmp_path / "err").write_text(
@@ -122,7 +130,7 @@ def test_lost_packets_show_on_stderr_only(assay, dump, tmp_path):
     ("words", "said"),
     [
         (["--design", "storage", "--from", "x"], "there is no FabricDesign 'storage'\n  → name one of: compute"),
-        (["--design", "compute", "--from", "no/such/dump"], "no/such/dump: cannot read the discovery"),
+        (["--design", "compute", "--from", "no/such/dump"], "no/such/dump: cannot be read"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_exits_with_2(assay, words, said):
@@ -141,6 +149,20 @@ def test_a_scan_runs_the_inventorys_command_and_keeps_the_evidence(assay, dump, 
     assert (code, json.loads(out)["verdict"]) == (1, "mismatch")
     kept = EvidenceStore(repository / ".assay/evidence").latest("fabric-compute")
     assert kept.read("discovery", "text").value == swapped(dump)
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(0, "mismatch"), (9, "partial")])
+def test_a_scans_command_may_print_a_packed_file(assay, dump, tmp_path, repository, lost, verdict):
+    packed = lzma.compress(swapped(dump).encode())
+    (tmp_path / "dump").write_bytes(packed[: len(packed) - lost])
+    overlay = repository / ".assay/lab/inventory.yml"
+    overlay.parent.mkdir(parents=True, exist_ok=True)
+    hosts = {"n0001": {"fabric_discover": ["cat", str(tmp_path / "dump")]}}
+    overlay.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    _, out, _ = assay("scan", "compute", "--format", "json")
+    answer = json.loads(out)
+    assert answer["verdict"] == verdict
+    assert any("its xz data break off" in problem for problem in answer["problems"]) == bool(lost)
 
 
 @pytest.mark.parametrize(

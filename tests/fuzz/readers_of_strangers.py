@@ -74,10 +74,11 @@ def event_texts() -> Read:
 
 
 def packed_logs() -> Read:
-    from assay.observe.logs.log_file import UNPACKING_ERRORS, unpack_text
+    from assay.model.texts.packed_text import UnpackingError
+    from assay.observe.logs.log_file import unpack_text
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(*UNPACKING_ERRORS):
+        with contextlib.suppress(UnpackingError):
             source = unpack_text(io.BytesIO(content))
             while source.read(65536):
                 pass

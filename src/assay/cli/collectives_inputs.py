@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.cli.fabric.dump_file import read_dump
 from assay.cli.name_check import require_known
 from assay.cli.workspace import Workspace
 from assay.collectives.fabric_map import FabricMap
@@ -43,11 +44,7 @@ def load_searched_fabric(workspace: Workspace, design: str, routes: Path | None)
     if routes:
         from assay.fabric.readers.forwarding_tables import read_forwarding_tables
 
-        try:
-            text = routes.read_text(errors="replace")
-        except OSError as error:
-            raise AssayError(f"the routes cannot be read: {error.strerror}", where=str(routes)) from None
-        found = add_routes(found, topology, read_forwarding_tables(text).tables)
+        found = add_routes(found, topology, read_forwarding_tables(read_dump(routes)).tables)
     return SearchedFabric(found, name)
 
 

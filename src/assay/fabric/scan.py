@@ -6,6 +6,7 @@ iblinkinfo tells them apart. That takes as long as the discovery, so it runs onl
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
@@ -28,6 +29,7 @@ from assay.model.evidence import FABRIC_EVIDENCE_PREFIX, EvidenceDocument
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.model.reading import absent, failed, unsupported, value
+from assay.model.texts.packed_text import UnpackingError, read_text
 
 DISCOVER_COMMAND = ("ibnetdiscover",)
 LINKS_COMMAND = "links"
@@ -192,7 +194,11 @@ def _run(command: Sequence[str], deadline_s: float, *, exit_code_judges: bool = 
     except subprocess.TimeoutExpired:
         _kill(process)
         return failed(f"{line}: no answer within {deadline_s:g} s")
-    text, stderr = out.decode(errors="replace"), err.decode(errors="replace")
+    stderr = err.decode(errors="replace")
+    try:
+        text = read_text(io.BytesIO(out))
+    except UnpackingError as error:
+        return failed(f"{line}: what it printed cannot be unpacked: {error}")
     if process.returncode and not (exit_code_judges and text.strip()):
         last = (stderr.strip() or text.strip() or "it printed nothing").splitlines()[-1]
         return failed(f"{line}: exit code {process.returncode}: {last}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
 from assay.model.reading import PROBE_AREAS, absent
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
-from assay.observe.logs.log_file import UNPACKING_ERRORS, unpack_text
+from assay.model.texts.packed_text import read_up_to
+from assay.observe.logs.log_file import unpack_text
 from assay.observe.recordings.bmc_log_recording import REDFISH_LOG, SEL
 from assay.observe.recordings.ibstat_recording import IBSTAT
 from assay.observe.recordings.kernel_log_recording import XIDS_ONLY, make_kernel_log_format
@@ -80,10 +81,9 @@ def parse_recording(
 def _read_branches(file: Path, at: datetime, matcher: KernelLogMatcher) -> Branches:
     try:
         with file.open("rb") as opened:
-            content = _read_text(opened)
-    except UNPACKING_ERRORS as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise AssayError(f"the file cannot be read: {reason}", where=str(file)) from None
+            content = read_up_to(unpack_text(opened), MAX_RECORDING_BYTES + 1)
+    except OSError as error:
+        raise AssayError(f"the file cannot be read: {error.strerror or error}", where=str(file)) from None
     if len(content) > MAX_RECORDING_BYTES:
         raise AssayError(
             f"more than {MAX_RECORDING_BYTES >> 20} MiB", where=str(file), fix="cut out what is of interest"
@@ -93,14 +93,6 @@ def _read_branches(file: Path, at: datetime, matcher: KernelLogMatcher) -> Branc
     except RecordingError as error:
         names = ", ".join(known.name for known in RECORDING_FORMATS)
         raise AssayError(f"the file cannot be read in: {error}", where=str(file), fix=f"what can be: {names}") from None
-
-
-def _read_text(opened: BinaryIO) -> bytes:
-    """Return the text of a file, unpacked, and at most one byte more than `MAX_RECORDING_BYTES`."""
-    source, content = unpack_text(opened), bytearray()
-    while len(content) <= MAX_RECORDING_BYTES and (piece := source.read(MAX_RECORDING_BYTES + 1 - len(content))):
-        content += piece
-    return bytes(content)
 
 
 def _modified_at(file: Path) -> datetime:
