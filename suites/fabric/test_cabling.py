@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.phase("fabric"), pytest.mark.passive]
 def test_link_leads_where_it_should(link):
     """Check that the cable at each adapter is the one of the design."""
     wrong = [one.summary for one in link.misplaced]
-    assert not wrong, f"{'; '.join(wrong)}; expected {link.expected.a} to {link.expected.b}"
+    assert not wrong, f"{'; '.join(wrong)}; expected {' and '.join(f'{one.a} to {one.b}' for one in link.cables)}"
 
 
 @pytest.mark.phase("seatrial", "fabric")

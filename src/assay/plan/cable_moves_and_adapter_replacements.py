@@ -16,6 +16,7 @@ from typing import Literal
 
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
+from assay.fabric.comparison.plane_links import drop_other_planes, find_plugs
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.designed_device import DesignedDevice
@@ -119,7 +120,7 @@ class _FabricChange:
 
     def jobs(self) -> list[CablingJob]:
         found = compare_cabling(self.new, _as_discovery(self.old, self.new)).discrepancies
-        return [self._job(one) for one in found]
+        return [self._job(one) for one in drop_other_planes(found)]
 
     def _job(self, one: CablingDiscrepancy) -> CablingJob:
         what, steps = self._work(one)
@@ -144,8 +145,10 @@ class _FabricChange:
         return f"replace the switch {new.device} ({new.rack} U{new.u}): {old.guid} by {new.guid}", "its cables stay"
 
     def _pairs(self, one: CablingDiscrepancy) -> Sequence[CablePair]:
-        """Return the best pairs of old and new cables; only moved plugs leave a choice."""
-        return choose_plug_moves(one.cables) if one.kind == "moved" else one.cables
+        """Return the best pairs of old and new cables, of each plug one; only moved plugs leave a choice."""
+        pairs = {find_plugs(pair): pair for pair in reversed(one.cables)}
+        cables = tuple(pairs.values())[::-1]
+        return choose_plug_moves(cables) if one.kind == "moved" else cables
 
     def _steps(self, pair: CablePair) -> Iterator[str]:
         """Return the steps for one cable: lay it, remove it, or move one of its plugs."""

@@ -32,7 +32,7 @@ def describe_listed_cables(design: FabricDesign, fleet: Fleet) -> list[object]:
     """Return what decides which ports the list connects: its ends, and the devices with these names."""
     if not design.cables:
         return []
-    named = [(name, switch.guid) for name, _, _, switch in design.switches()]
+    named = [(chip.name, chip.guid) for chip in design.chips()]
     adapters = [
         (name, fleet.nodes[name].hca_guids) for name in sorted(find_adapter_nodes(design.cables)) if name in fleet.nodes
     ]
@@ -108,7 +108,7 @@ def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
     nodes = (fleet.nodes.get(name) for name in design.node_names())
     guids = [node and node.hca_guids for node in nodes]
     rules = [tier.model_dump(exclude={"name", "at"}) for _, tier in design.tiers]
-    switches = [(tier, switch.guid) for tier, _, switch in design.list_switch_places()]
+    switches = [(tier, switch.guid, *switch.other_planes) for tier, _, switch in design.list_switch_places()]
     devices = [(device.name, device.guid) for device in design.devices]
     gaps = design.fat_tree.gaps if design.fat_tree else ()
     listed = describe_listed_cables(design, fleet)

@@ -13,6 +13,7 @@ from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.comparison.device_discrepancies import find_unit_name
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy, DiscrepancyKind
+from assay.fabric.comparison.plane_links import drop_other_planes
 from assay.fabric.comparison.repair_cost import measure_cost
 from assay.model.fabric.ports_and_cables import Cable
 from assay.model.ledger_entry import derive_id
@@ -142,7 +143,7 @@ def list_repair_steps(
     steps = []
     if links_sharing_transceiver:
         steps.append("other links share the cages and go down with the plugs: warn their users")
-    for member in members:
+    for member in drop_other_planes(members):
         steps += [*_list_inspection_steps(member), *member.steps]
     steps.append(f"then assay fabric scan {design}: this ticket closes when the scan finds it as designed")
     return list(dict.fromkeys(steps))

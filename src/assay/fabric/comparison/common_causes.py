@@ -19,6 +19,7 @@ from assay.fabric.comparison.lost_switches import (
     merge_lost_switches,
     merge_many_plugs,
 )
+from assay.fabric.comparison.plane_links import PlaneLinks
 from assay.fabric.comparison.repair_cost import measure_cost
 from assay.fabric.comparison.shared_plugs import (
     LOST_KINDS,
@@ -38,8 +39,10 @@ ADAPTER_OF_HOST = re.compile(r"(?P<host>\S+)(?:[ :/](?=\S*\d)[\w-]+|[-.]ib\d+)")
 
 def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRepair]:
     """Return the repairs, each discrepancy in exactly one: what costs most nodes and bandwidth first."""
-    remaining, repairs = list(found), list[CablingRepair]()
-    order = {id(discrepancy): number for number, discrepancy in enumerate(remaining)}
+    every, repairs = list(found), list[CablingRepair]()
+    order = {id(discrepancy): number for number, discrepancy in enumerate(every)}
+    links = PlaneLinks(every)
+    remaining = links.cables
     for merge in MERGES:
         used: set[int] = set()
         for repair in merge(remaining):
@@ -49,6 +52,7 @@ def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRe
                 repairs.append(repair)
         remaining = [discrepancy for discrepancy in remaining if id(discrepancy) not in used]
     repairs += [CablingRepair((discrepancy,)) for discrepancy in remaining]
+    repairs = list(map(links.unfold, repairs))
     return sorted(repairs, key=lambda repair: (*measure_cost(repair.members).rank, order[id(repair.first)]))
 
 

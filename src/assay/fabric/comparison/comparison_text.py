@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from assay.fabric.comparison.cabling_repair import CablingRepair
 from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
+from assay.fabric.comparison.plane_links import drop_other_planes
 from assay.fabric.comparison.repair_cost import measure_cost
 
 MAX_REPAIRS, MAX_MEMBERS, MAX_NOTES = 20, 4, 4
@@ -32,8 +33,9 @@ def _format_repair(repair: CablingRepair) -> Iterator[str]:
     cost = measure_cost(repair.members)
     if repair.title:
         yield f"{cost.severity}: {repair.title}: {repair.likely_cause}; {cost}"
-    for member in repair.members[:MAX_MEMBERS]:
+    members = drop_other_planes(repair.members)
+    for member in members[:MAX_MEMBERS]:
         yield f"  {member.kind}: {member.summary}" if repair.title else f"{member.kind}: {member.summary}; {cost}"
         yield from (f"  → {step}" for step in member.steps)
-    if len(repair.members) > MAX_MEMBERS:
-        yield f"  and {len(repair.members) - MAX_MEMBERS} more like these: --format json"
+    if len(members) > MAX_MEMBERS:
+        yield f"  and {len(members) - MAX_MEMBERS} more like these: --format json"

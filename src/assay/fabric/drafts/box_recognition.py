@@ -1,19 +1,20 @@
 """Tells which switch chips share a box, and on which card and plane of it each one is.
 
 A system image GUID says which chips share a box. Names say which chip of which card it is, where they are written
-`MF0;NAME:PRODUCT/U2` or `MF0;NAME:PRODUCT/L01/U1`. The chips of a box carry planes if all of them are cabled alike.
+`MF0;NAME:PRODUCT/U2` or `MF0;NAME:PRODUCT/L01/U1`; in the output of a tool that tells no system image GUID, they also
+say which chips share a box. The chips of a box carry planes if all of them are cabled alike.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 
-CHIP = re.compile(r"MF0;(?P<box>.+?):[\w-]+(?:/(?P<module>[A-Z]+\d+))?/U(?P<chip>\d+)")
+CHIP = re.compile(r"MF0;(?P<box>.+?):(?P<product>[\w-]+)(?:/(?P<module>[A-Z]+\d+))?/U(?P<chip>\d+)")
 MIN_ALIKE = 0.75
 """Our own choice: planes are there if so large a part of the ports leads to the same box on all chips."""
 
@@ -31,9 +32,10 @@ def find_box_chips(devices: Mapping[str, DiscoveredDevice], cables: Iterable[Dis
     """Return the chips of boxes that have several, by GUID."""
     chips_of: dict[str, list[DiscoveredDevice]] = defaultdict(list)
     for device in devices.values():
-        if device.kind == "switch" and device.system:
-            chips_of[device.system].append(device)
-    boxes = {system: chips for system, chips in chips_of.items() if len(chips) > 1}
+        if device.kind == "switch" and (system := _find_system(device)):
+            chips_of[system].append(device)
+    boxes = {system: chips for system, chips in chips_of.items()
+             if len(chips) > 1 and (chips[0].system or _find_own_name(chips))}  # fmt: skip
     if not boxes:
         return {}
     far_ends = _list_far_ends(devices, cables, boxes)
@@ -45,7 +47,23 @@ def find_box_chips(devices: Mapping[str, DiscoveredDevice], cables: Iterable[Dis
         for chip in chips:
             box = names[system] if is_named else f"{chip.name} {system}"
             found[chip.guid] = _make_chip(chip, box, is_named=is_named, is_plane=planes)
-    return found
+    return found | dict(_find_lone_chips(devices, found))
+
+
+def _find_lone_chips(
+    devices: Mapping[str, DiscoveredDevice], found: Mapping[str, BoxChip]
+) -> Iterator[tuple[str, BoxChip]]:
+    """Yield the last chip that works of a box with planes: its name has the form of theirs."""
+    products = {_find_chip_product(devices[guid]) for guid, chip in found.items() if chip.plane} - {""}
+    for guid, device in devices.items():
+        if guid not in found and device.kind == "switch" and _find_chip_product(device) in products:
+            read = CHIP.fullmatch(device.description.strip())
+            yield guid, _make_chip(device, read["box"] if read else "", is_named=True, is_plane=True)
+
+
+def _find_chip_product(chip: DiscoveredDevice) -> str:
+    read = CHIP.fullmatch(chip.description.strip())
+    return read["product"] if read else ""
 
 
 def _list_far_ends(
@@ -56,9 +74,17 @@ def _list_far_ends(
     for a, b, _ in cables:
         for here, there in ((a, b), (b, a)):
             far = devices.get(there.guid)
-            is_chip = far is not None and far.system in boxes and far.kind == "switch"
-            found[here.guid][here.number] = (far.system, there.number) if far and is_chip else (there.guid, 0)
+            system = _find_system(far) if far and far.kind == "switch" else ""
+            found[here.guid][here.number] = (system, there.number) if system in boxes else (there.guid, 0)
     return found
+
+
+def _find_system(chip: DiscoveredDevice) -> str:
+    """Return what the chips of a box share, "" where nothing tells."""
+    if chip.system:
+        return chip.system
+    read = CHIP.fullmatch(chip.description.strip())
+    return f"{read['box']}:{read['product']}" if read else ""
 
 
 def _find_own_name(chips: Sequence[DiscoveredDevice]) -> str:
@@ -70,10 +96,11 @@ def _find_own_name(chips: Sequence[DiscoveredDevice]) -> str:
 
 
 def _are_planes(ends: Sequence[Mapping[int, tuple[str, int]]]) -> bool:
-    """Return whether the ports of all chips lead alike. Links to each other would lead back to their own box."""
-    ports = {number for own in ends for number in own}
-    alike = sum(len({own.get(number) for own in ends}) == 1 for number in ports)
-    return bool(ports) and alike >= MIN_ALIKE * len(ports)
+    """Return whether the ports that several chips use lead alike. Links to each other would lead to their own box."""
+    used = Counter(number for own in ends for number in own)
+    shared = [number for number, chips in used.items() if chips > 1]
+    alike = sum(len({own[number] for own in ends if number in own}) == 1 for number in shared)
+    return bool(shared) and alike >= MIN_ALIKE * len(shared)
 
 
 def _make_chip(chip: DiscoveredDevice, box: str, *, is_named: bool, is_plane: bool) -> BoxChip:

@@ -54,7 +54,7 @@ class FatTreeInference:
 
     def __init__(self, discovery: FabricDiscovery, hosts: Mapping[str, HostAdapter]) -> None:
         self.discovery = discovery
-        self.unseen = UNSEEN
+        self._unseen = UNSEEN
         self.peers: dict[str, list[tuple[int, PortId]]] = defaultdict(list)
         for a, b, _ in discovery.cables:
             self.peers[a.guid].append((a.number, b))
@@ -139,14 +139,6 @@ class FatTreeInference:
                 votes[host].update((unit_of[p.guid], p.number) for _, p in self.peers[guid] if p.guid in unit_of)
         return votes
 
-    def list_outside(self) -> dict[str, list[tuple[str, int]]]:
-        """Return the leaf ports of each host that has no place."""
-        leaves = set(self.leaves.guids)
-        ends = {host: [(far.guid, far.number) for guid in adapters.values() for _, far in self.peers[guid]
-                       if far.guid in leaves]
-                for host, adapters in self.hosts.items() if host not in self.places}  # fmt: skip
-        return {host: ports for host, ports in ends.items() if ports}
-
     def _arrange(self) -> None:
         lower = {leaf for unit in self.units for leaf in unit if leaf}
         to_spines = self._join(lower)
@@ -220,7 +212,7 @@ class FatTreeInference:
         if to_cores:
             groups = self._order_cores(to_cores, slots, groups, width)
         self.spines.guids = [
-            slots.get((*group, place), "") or self._unseen() for group in groups for place in range(width)
+            slots.get((*group, place), "") or self.make_guid() for group in groups for place in range(width)
         ]
         self._order_units(to_spines, pod_of_unit, [pod for pod, _ in groups], is_deep=bool(to_cores))
 
@@ -255,7 +247,7 @@ class FatTreeInference:
         self.pod = size if len(pod_order) > 1 or is_deep else 0
         self.units = [self.units[unit] for unit in order]
         self.places = {host: (order.index(unit), port) for host, (unit, port) in self.places.items()}
-        self.leaves.guids = [leaf or self._unseen() for unit in self.units for leaf in unit]
+        self.leaves.guids = [leaf or self.make_guid() for unit in self.units for leaf in unit]
 
     def _find_absent_units(self, places: list[tuple[int, int]], size: int) -> int:
         """Return the number of units of a pod, and note those that nobody saw. `places` are pod and place there."""
@@ -283,7 +275,9 @@ class FatTreeInference:
         cores = {(plane[core] if self.planes else 0, number[core]): core for core in number}
         each = max(number.values()) + 1
         self.cores.guids = [
-            cores.get((one, n), "") or self._unseen() for one in range(width if self.planes else 1) for n in range(each)
+            cores.get((one, n), "") or self.make_guid()
+            for one in range(width if self.planes else 1)
+            for n in range(each)
         ]
         divisor = per if self.planes else per * width
         order = vote(
@@ -291,10 +285,11 @@ class FatTreeInference:
         )
         return sorted(groups, key=lambda group: order.get(str(group), len(groups)))
 
-    def _unseen(self) -> str:
-        self.unseen += 1
-        return f"0x{self.unseen:016x}"
+    def make_guid(self) -> str:
+        """Return a GUID for a switch or an adapter that nobody saw."""
+        self._unseen += 1
+        return f"0x{self._unseen:016x}"
 
     def list_adapters(self, host: str) -> list[str]:
         """Return the GUIDs of a host's adapters in rail order, unseen ones included."""
-        return [self.hosts[host].get(rail) or self._unseen() for rail in range(len(self.slots))]
+        return [self.hosts[host].get(rail) or self.make_guid() for rail in range(len(self.slots))]

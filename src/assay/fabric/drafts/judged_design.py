@@ -14,6 +14,7 @@ from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.drafts.inferred_rules import make_rules
+from assay.fabric.drafts.plane_folding import fold_planes
 from assay.fabric.drafts.switch_naming import name_by_rule
 from assay.fabric.readers.truncated_output import PORTS_OF_PRODUCT, find_product
 from assay.fabric.topology.compiled_topology import CompiledTopology
@@ -74,10 +75,12 @@ def judge_discovery(
     `hosts` has the host of each adapter by GUID. The fleet says which adapters a node has, unless most of those that
     the fabric has in its place are others.
     """
-    tree = FatTreeInference(discovery, hosts)
+    folded = fold_planes(discovery)
+    tree = FatTreeInference(folded.discovery if folded else discovery, hosts)
     try:
         nameless = list(_take_nameless_adapters(tree, hosts))
         rules = make_rules(tree, name, *_find_model(tree))
+        rules = folded.unfold(rules, tree.make_guid) if folded else rules
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
         contradicted = {n for n in design.node_names() if n in fleet.nodes
                         and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip
@@ -107,10 +110,11 @@ def _tell_contradictions(nodes: Iterable[str]) -> Iterator[str]:
 
 
 def _tell_outside(tree: FatTreeInference) -> Iterator[str]:
-    for host, ports in tree.list_outside().items():
-        where = ", ".join(f"{tree.discovery.devices[leaf].name} port {number}" for leaf, number in ports)
-        down = tree.leaves.down
-        yield f"{host} is cabled to {where}, outside of the ports to nodes ({down[0]} to {down[-1]}): a new node?"
+    down, leaves = tree.leaves.down, set(tree.leaves.guids)
+    for host in (one for one in tree.hosts if one not in tree.places):
+        ends = [far for guid in tree.hosts[host].values() for _, far in tree.peers[guid] if far.guid in leaves]
+        if where := ", ".join(f"{tree.discovery.devices[leaf].name} port {number}" for leaf, number in ends):
+            yield f"{host} is cabled to {where}, outside of the ports to nodes ({down[0]} to {down[-1]}): a new node?"
 
 
 def _tell_crowded(tree: FatTreeInference) -> Iterator[str]:

@@ -10,7 +10,7 @@ from assay.fabric.comparison.cabling_repair import CablingRepair
 from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.comparison.lost_switches import MIN_SWITCH_CABLES
-from assay.fabric.comparison.shared_plugs import LOST_KINDS
+from assay.fabric.comparison.shared_plugs import LOST_KINDS, MOVED_TITLES
 from assay.fabric.drafts.judged_design import JudgedDesign
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
@@ -28,13 +28,14 @@ class _Shift(NamedTuple):
 def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
     """Yield a line for each exception.
 
-    All adapters of a node that are in another port in the same way have one line, and many cables that are down or slow
-    for one reason, such as all of a leaf.
+    All adapters of a node that are in another port in the same way have one line; so have many cables that are down or
+    slow for one reason, such as all of a leaf, and the links of all planes of a cable that is in another place.
     """
     exceptions = judged.exceptions
     repairs = group_by_common_cause(one for one in exceptions if one.kind in LOST_KINDS)
-    together = {id(one): repair for repair in repairs if len(repair.members) >= MIN_SWITCH_CABLES
-                for one in repair.members}  # fmt: skip
+    planes = group_by_common_cause(one for one in exceptions if one.kind in MOVED_TITLES and _has_planes(one))
+    together = {id(one): repair for repairs, least in ((repairs, MIN_SWITCH_CABLES), (planes, 2)) for repair in repairs
+                if len(repair.members) >= least for one in repair.members}  # fmt: skip
     found = [(one, _find_shift(one)) for one in exceptions]
     left = Counter(shift for _, shift in found if shift)
     for one, shift in found:
@@ -50,8 +51,14 @@ def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
             yield f"moved: {shift.node} is in {where}, out of the order of the names: is that intended?"
 
 
+def _has_planes(one: CablingDiscrepancy) -> bool:
+    return any(end.plane for end in one.ends)
+
+
 def _describe_repair(repair: CablingRepair) -> str:
-    """Return a line for many cables that are down or slow for one reason, with the rates of those that are slow."""
+    """Return a line for what has one reason: with the first cable in another place, and the rates of slow ones."""
+    if repair.first.kind in MOVED_TITLES:
+        return f"{repair.first.kind}: {repair.title}, {len(repair.members)} links: {repair.first.summary}"
     pairs = [pair for one in repair.members for pair in one.cables]
     rates = {(pair.observed.rate, pair.expected.rate) for pair in pairs if pair.observed and pair.expected}
     slow = ", ".join(f"at {seen} instead of {designed}" for seen, designed in sorted(rates))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 
 from assay.fabric.discovery import DiscoveredCable, FabricDiscovery
@@ -45,7 +46,8 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: C
     yield from ("kind: FabricDesign", f"name: {design.name}", f"nodes: {format_node_list(design.nodes)}")
     if design.gaps:
         yield f"gaps: {format_node_list(design.gaps)}"
-    yield from (f"rails: {design.rails}", f"rate: {design.rate}")
+    yield from (f"rails: {design.rails}", *([f"planes: {design.planes}"] if design.planes > 1 else []))
+    yield f"rate: {design.rate}"
     if rates := design.rates.model_dump(exclude_none=True):
         listed = ", ".join(f"{cables}: {rate}" for cables, rate in rates.items())
         yield f"rates: {{{listed}}} # review: is that intended?"
@@ -92,8 +94,12 @@ def _format_tier(tier: LeafTier | SpineTier | CoreTier) -> Iterator[str]:
         name = f"name: {quote_yaml(switch.name)}, " if switch.name else ""
         box = f", box: {quote_yaml(switch.box)}" if switch.box else ""
         box += f", module: {quote_yaml(switch.module)}" if switch.module else ""
-        review = " # review: nobody saw it; write its GUID" if is_unseen(switch.guid) else ""
-        yield f'    - {{guid: "{switch.guid}", {name}rack: {quote_yaml(switch.rack)}, u: {switch.u}{box}}}{review}'
+        planes = f", other_planes: {json.dumps(switch.other_planes)}" if switch.other_planes else ""
+        unseen = sum(map(is_unseen, [switch.guid, *switch.other_planes]))
+        what = f"{unseen} of its chips; write their GUIDs" if switch.other_planes else "it; write its GUID"
+        review = f" # review: nobody saw {what}" if unseen else ""
+        place = f"rack: {quote_yaml(switch.rack)}, u: {switch.u}"
+        yield f'    - {{guid: "{switch.guid}"{planes}, {name}{place}{box}}}{review}'
 
 
 def _format_beside(judged: JudgedDesign, discovery: FabricDiscovery, cables: list[DiscoveredCable]) -> Iterator[str]:

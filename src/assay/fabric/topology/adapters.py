@@ -15,7 +15,7 @@ def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[Design
     names = list_adapter_names(node, fleet, design.adapter_names)
     return [
         DesignedDevice(
-            guid, name, "hca", 1, node.rack, node.u, node.site or design.site, node.name,
+            guid, name, "hca", design.planes, node.rack, node.u, node.site or design.site, node.name,
             hca_label=design.label_rail(rail),
         )
         for rail, (guid, name) in enumerate(zip(node.hca_guids, names, strict=True))

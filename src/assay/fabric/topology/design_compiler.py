@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import repeat
+from itertools import count, repeat
 
 from assay.fabric.topology.adapters import list_adapters
 from assay.fabric.topology.compiled_topology import CableTable, CompiledTopology
@@ -13,7 +13,7 @@ from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.fat_tree_wiring_and_numbering import CableBundle, FatTreeWiring
 from assay.model.fabric.ports_and_cables import Cable
-from assay.model.fabric.switch_settings import FabricSwitch, SwitchModel
+from assay.model.fabric.switch_settings import SwitchChip, SwitchModel
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 
@@ -30,12 +30,14 @@ def compile_topology(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
     cable, an override or a spare port whose device or port does not exist, or whose port already has a cable.
     """
     hcas = [hca for name in design.node_names() for hca in _list_hcas(design, _find_node(design, fleet, name), fleet)]
-    switches = [_make_switch(design, design.switch, at, name) for name, _, _, at in design.switches() if design.switch]
+    switches = [_make_switch(design, design.switch, chip) for chip in design.chips() if design.switch]
     nvlink = list_nvlink_devices(design, design.nvlink, fleet) if design.nvlink else []
     devices = _index_by_guid(design, [*hcas, *switches, *nvlink])
     links = CableTable()
     if design.fat_tree:
-        _add_rule_cables(design, design.fat_tree, links, len(hcas))
+        for plane in range(design.planes):
+            chips = range(len(hcas) + plane, len(hcas) + len(switches), design.planes)
+            _add_rule_cables(design, design.fat_tree, links, chips, plane + 1)
     if design.nvlink:
         add_nvlinks(design, design.nvlink, links, len(hcas) + len(switches))
     if not (design.cables or design.devices or design.overrides or design.spares):
@@ -48,19 +50,20 @@ def compile_topology(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
     return CompiledTopology(design.name, explicit.devices.values(), links, spare=explicit.list_spare_ports(links))
 
 
-def _make_switch(design: FabricDesign, model: SwitchModel, at: FabricSwitch, name: str) -> DesignedDevice:
+def _make_switch(design: FabricDesign, model: SwitchModel, chip: SwitchChip) -> DesignedDevice:
     return DesignedDevice(
-        at.guid,
-        name,
+        chip.guid,
+        chip.name,
         "switch",
         model.port_count,
-        at.rack,
-        at.u,
+        chip.switch.rack,
+        chip.switch.u,
         design.site,
         product=model.product,
         labels=model.port_labelling,
-        box=at.box,
-        module=at.module,
+        box=chip.box,
+        module=chip.module,
+        plane=chip.plane,
     )
 
 
@@ -86,32 +89,39 @@ def _list_hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedD
     return list_adapters(design, node, fleet)
 
 
-def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
-    """Add the cables of the rules. The switches follow the `hcas` adapters, tier by tier."""
-    lengths, leaves, spines = design.lengths, len(wiring.leaves.at), len(wiring.spines.at)
-    _add_node_cables(wiring, links, hcas)
+def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, chips: range, port: int) -> None:
+    """Add the cables of the rules in one plane: at this `port` of the adapters, which are the first devices.
+
+    `chips` are the numbers of the switches' chips of the plane among the devices, tier by tier.
+    """
+    lengths, many = design.lengths, len(wiring.leaves.at)
+    leaves, spines, cores = chips[:many], chips[many:], chips[many + len(wiring.spines.at) :]
+    _add_node_cables(wiring, links, leaves, port)
     links.set_rate_and_length(design.rate_of("node_leaf"), lengths.node_leaf)
-    _add_bundles(links, wiring.leaf_spine_bundles(), hcas, hcas + leaves)
+    _add_bundles(links, wiring.leaf_spine_bundles(), leaves, spines)
     links.set_rate_and_length(design.rate_of("leaf_spine"), lengths.leaf_spine)
-    _add_bundles(links, wiring.spine_core_bundles(), hcas + leaves, hcas + leaves + spines)
+    _add_bundles(links, wiring.spine_core_bundles(), spines, cores)
     links.set_rate_and_length(design.rate_of("spine_core"), lengths.spine_core)
 
 
-def _add_node_cables(wiring: FatTreeWiring, links: CableTable, hcas: int) -> None:
-    """Add the nodes' cables. The adapters come node by node, and within a node rail by rail; a gap has none."""
+def _add_node_cables(wiring: FatTreeWiring, links: CableTable, leaves: range, port: int) -> None:
+    """Add the nodes' cables at one port of their adapters. `leaves` are the numbers of the leaves among the devices.
+
+    The adapters come node by node, and within a node rail by rail; a gap has none.
+    """
     down, rails = wiring.leaf_down_ports, wiring.rails
     places = (number for number in range(wiring.nodes) if number not in wiring.gaps)
-    for number, first in zip(places, range(0, hcas, rails), strict=True):
+    for first, number in zip(count(0, rails), places, strict=False):
         unit, place = divmod(number, len(down))
-        leaf = hcas + unit * rails
-        links.add(range(first, first + rails), repeat(1, rails), range(leaf, leaf + rails), repeat(down[place], rails))
+        own = leaves[unit * rails : (unit + 1) * rails]
+        links.add(range(first, first + rails), repeat(port, rails), own, repeat(down[place], rails))
 
 
-def _add_bundles(links: CableTable, bundles: Iterable[CableBundle], lower: int, upper: int) -> None:
-    """Add the cables between two tiers. `lower` and `upper` are the numbers of the first device of each tier."""
+def _add_bundles(links: CableTable, bundles: Iterable[CableBundle], lower: range, upper: range) -> None:
+    """Add the cables between two tiers. `lower` and `upper` are the numbers of their switches among the devices."""
     for bundle in bundles:
-        count = len(bundle.lower_ports)
-        a, b = repeat(lower + bundle.lower, count), repeat(upper + bundle.upper, count)
+        many = len(bundle.lower_ports)
+        a, b = repeat(lower[bundle.lower], many), repeat(upper[bundle.upper], many)
         links.add(a, bundle.lower_ports, b, bundle.upper_ports)
 
 

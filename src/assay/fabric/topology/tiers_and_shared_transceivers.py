@@ -35,8 +35,8 @@ def _describe_traffic(topology: CompiledTopology, cable: Cable) -> str:
     adapter = next((end for end in cable.ends if end.node), None)
     if adapter is None:
         return f"the traffic between {cable.a.device} and {cable.b.device}"
-    node_ends = [end for own in topology.cables_of_node(adapter.node) for end in own.ends if end.node == adapter.node]
-    return f"rail {[end.port_id for end in node_ends].index(adapter.port_id)} of {adapter.node}"
+    own = {end.guid: None for cable in topology.cables_of_node(adapter.node) for end in cable.ends if end.node}
+    return f"rail {list(own).index(adapter.guid)} of {adapter.node}"
 
 
 def find_device_tiers(topology: CompiledTopology) -> dict[str, int]:

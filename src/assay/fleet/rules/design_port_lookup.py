@@ -48,8 +48,9 @@ class DesignCabling:
     def __init__(self, draft: RepositoryDraft, design: FabricDesign, hosts: Mapping[str, HostDeclaration]) -> None:
         self._draft, self.design, self._hosts = draft, design, hosts
         self._specs = draft.specs_of_model(NodeSpec)
-        self._switches = {switch.guid: (tier, number) for _, tier, number, switch in design.switches()}
-        self._names = {name: switch.guid for name, _, _, switch in design.switches()}
+        self._switches = {chip.guid: (tier, number) for name, tier, number, switch in design.switches()
+                          for chip in switch.list_chips(name)}  # fmt: skip
+        self._names = {chip.name: chip.guid for chip in design.chips()}
         self._nodes = set(design.node_names())
         self._used_ports: dict[tuple[TierName, int], frozenset[int]] = {}
         self._listed = {end.device: end.guid for cable in design.cables for _, end in cable.ends if end.guid}
@@ -94,7 +95,7 @@ class DesignCabling:
         """Return the number of ports of a port's device, None if it is not declared."""
         if port.guid in self._switches:
             return self.design.switch.port_count if self.design.switch else None
-        return 1 if port.guid in self.adapters else self._device_ports.get(port.guid)
+        return self.design.planes if port.guid in self.adapters else self._device_ports.get(port.guid)
 
     @cached_property
     def _device_ports(self) -> Mapping[str, int]:
@@ -122,18 +123,26 @@ class DesignCabling:
         found = wiring.find_far_end(*place, port.number) if place and wiring else None
         if found is None or wiring is None:
             return None
-        tier, number, far = found
+        tier, number, far = found  # an adapter has one port for each plane
         if tier == "nodes":
             node, rail = divmod(number, wiring.rails)
             host = self._hosts.get(self.design.node_places[node])
             guids = host.settings.hca_guids if host and host.settings else []
-            return PortId(guids[rail], far) if rail < len(guids) else None
-        return PortId(dict(self.design.tiers)[tier].at[number].guid, far)
+            return PortId(guids[rail], self._find_plane(port) + 1) if rail < len(guids) else None
+        chips = dict(self.design.tiers)[tier].at[number].list_chips("")
+        return PortId(chips[self._find_plane(port)].guid, far)
+
+    def _find_plane(self, port: PortId) -> int:
+        """Return the plane of a switch's chip, from 0."""
+        tier, number = self._switches[port.guid]
+        chips = dict(self.design.tiers)[tier].at[number].list_chips("")
+        return next(plane for plane, chip in enumerate(chips) if chip.guid == port.guid)
 
     def is_port_of_rules(self, port: PortId) -> bool:
         """Whether a port has a cable by the rules, before overrides."""
         if port.guid not in self._switches:
-            return port.number == 1 and port.guid in self.adapters and self.adapters[port.guid][0] in self._nodes
+            node, _ = self.adapters.get(port.guid, ("", 0))
+            return node in self._nodes and port.number <= self.design.planes
         place = self._switches[port.guid]
         if place not in self._used_ports:
             self._used_ports[place] = frozenset(self.design.used_ports(*place))

@@ -105,7 +105,7 @@ def unknown_cable_end(draft: RepositoryDraft) -> Iterator[RuleFinding]:
 )
 def duplicate_fabric_identity(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find GUIDs that a switch shares with an adapter, and places that hold two switches."""
-    guids = {switch.guid for _, _, _, switch in _switches(draft)}
+    guids = {chip.guid for design in draft.specs_of_model(FabricDesign).values() for chip in design.chips()}
     shared = [host for host in draft.hosts if host.settings and not guids.isdisjoint(host.settings.hca_guids)]
     adapters = {guid: host.name for host in shared if host.settings for guid in host.settings.hca_guids}
     places: dict[tuple[str, str, int], str] = {}

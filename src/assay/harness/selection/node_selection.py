@@ -125,4 +125,4 @@ def _list_of_fabric(fleet: Fleet, fabric: CheckSubject, kind: str) -> list[Check
         return [fabric] if kind == "fabric" else []
     if kind == "rail":
         return [CheckSubject(fabric.scope, fabric.name, f"rail-{rail}") for rail in range(design.rails)]
-    return [CheckSubject(fabric.scope, fabric.name, name) for name, *_ in design.switches()]
+    return [CheckSubject(fabric.scope, fabric.name, chip.name) for chip in design.chips()]

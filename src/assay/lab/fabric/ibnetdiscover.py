@@ -76,7 +76,7 @@ def _format_device_record(device: DiscoveredDevice, lines: list[str]) -> str:
     else:
         comment = f'# "{device.description}" enhanced port 0 lid 0 lmc 0'
         kind = [f"switchguid=0x{guid}({guid})", f'Switch\t{device.ports} "{letter}-{guid}"\t\t{comment}']
-    head = ["vendid=0x2c9", f"devid={DEVICE_ID[device.kind]}", f"sysimgguid=0x{guid}"]
+    head = ["vendid=0x2c9", f"devid={DEVICE_ID[device.kind]}", f"sysimgguid={device.system or device.guid}"]
     return "\n".join([*head, *kind, *lines, ""])
 
 

@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.fabric.design_cables_and_partitions import (
-    MAX_DESIGN_NODES,
     CableOverride,
     DeviceGuid,
     ExplicitDevice,
@@ -25,17 +24,20 @@ from assay.model.fabric.design_cables_and_partitions import (
     SparePorts,
     expand_node_names,
 )
-from assay.model.fabric.fat_tree_conflicts import find_wiring_conflicts
+from assay.model.fabric.fat_tree_conflicts import find_plane_conflicts, find_wiring_conflicts
 from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
+from assay.model.fabric.node_ranges import find_unreadable_ranges
 from assay.model.fabric.nvlink_domain import NvlinkDomain
 from assay.model.fabric.switch_names import PLACEHOLDER, HcaLabel, fill_pattern, parse_switch_position
 from assay.model.fabric.switch_settings import (
+    MAX_PLANES,
     CableLengths,
     CableRates,
     CoreTier,
     FabricSwitch,
     LeafTier,
     SpineTier,
+    SwitchChip,
     SwitchModel,
     TierName,
 )
@@ -62,7 +64,8 @@ class FabricDesign(SpecDocument):
 
     `adapters`: the GUIDs of the adapters, one a rail, of nodes that the inventory does not have. `adapter_names`: what
     nodes without a spec call their adapters, rail 0 first. `site`: where its switches stand. `rails`: adapters of each
-    node, one a rail. `rates`: rates that differ by tier. `switch`: the model of all switches. `leaves`: the first tier,
+    node, one a rail. `planes`: chips of each switch, and ports of each adapter: port 2 leads to the leaf's chip of
+    plane 2. `rates`: rates that differ by tier. `switch`: the model of all switches. `leaves`: the first tier,
     which has the nodes. `spines`: the second tier. `cores`: the third tier, if there is one. `lengths`: cable lengths
     by tier. `overrides`: cables that differ from the rules. `devices`: devices that the rules do not include. `cables`:
     cables that the rules do not include, or all. `spares`: ports that are free on purpose. `nvlink`: the NVLink domain
@@ -76,6 +79,7 @@ class FabricDesign(SpecDocument):
     adapters: dict[str, list[DeviceGuid]] = Field(default={})
     adapter_names: list[str] = Field(default=[])
     rails: int = Field(default=0, ge=0)
+    planes: int = Field(default=1, ge=1, le=MAX_PLANES)
     rate: LinkRate
     rates: CableRates = CableRates()
     hca_label: HcaLabel | list[str] = ""
@@ -159,6 +163,11 @@ class FabricDesign(SpecDocument):
                 name = switch.name or (wiring.name_switch(rules.name, tier, number) if wiring else "")
                 yield name, tier, number, switch
 
+    def chips(self) -> Iterator[SwitchChip]:
+        """Yield every switch of the rules; of a switch with planes, the chip of each."""
+        for name, _, _, switch in self.switches():
+            yield from switch.list_chips(name)
+
     def used_ports(self, tier: TierName, number: int) -> set[int]:
         """Return the ports of a switch that have a cable by the rules."""
         return self.fat_tree.used_ports(tier, number) if self.fat_tree else set()
@@ -173,42 +182,19 @@ class FabricDesign(SpecDocument):
 
 def _find_design_conflicts(design: FabricDesign) -> list[FieldConflict]:
     """Return what contradicts itself. Where a range or part is missing, nothing that depends on it is reported."""
-    if unfit := list(_unreadable_ranges(design)) or list(_missing_parts(design)):
+    unreadable = list(find_unreadable_ranges(design.nodes, design.gaps, design.partitions))
+    if unfit := unreadable or list(_missing_parts(design)):
         return unfit
     wiring = design.fat_tree
     rules = find_wiring_conflicts(wiring, design.switch) if wiring and design.switch else []
     return [
         *rules,
+        *find_plane_conflicts(design.tiers, design.planes),
         *_unknown_gaps(design),
         *_misplaced_names(design),
         *_unknown_partition_nodes(design),
         *_duplicates(design),
     ]
-
-
-def _unreadable_ranges(design: FabricDesign) -> Iterator[FieldConflict]:
-    for at, partition in enumerate(design.partitions):
-        for number, entry in enumerate(partition.nodes):
-            try:
-                expand_node_names(entry)
-            except ValueError as wrong:
-                place = ("partitions", at, "nodes", number)
-                yield FieldConflict("ASY0084", place, str(wrong), "write a name, or a range as n0001..n0020")
-    for number, entry in enumerate(design.gaps):
-        try:
-            expand_node_names(entry)
-        except ValueError as wrong:
-            yield FieldConflict("ASY0084", ("gaps", number), str(wrong), "write a name, or a range as n0001..n0020")
-    count = 0
-    for number, entry in enumerate(design.nodes):
-        try:
-            count += len(expand_node_names(entry))
-        except ValueError as wrong:
-            yield FieldConflict("ASY0084", ("nodes", number), str(wrong), "write a name, or a range as n0001..n0020")
-        if count > MAX_DESIGN_NODES:
-            message = f"more than {MAX_DESIGN_NODES} nodes"
-            yield FieldConflict("ASY0084", ("nodes", number), message, "split the fabric, or correct the range")
-            return
 
 
 def _unknown_gaps(design: FabricDesign) -> Iterator[FieldConflict]:
@@ -282,6 +268,7 @@ def _unique_entries(design: FabricDesign) -> Iterator[tuple[EntryPath, str, str]
     for name, tier, number, switch in design.switches():
         entry_path = (tier, "at", number)
         yield (*entry_path, "guid"), "guid", switch.guid
+        yield from (((*entry_path, "other_planes", at), "guid", guid) for at, guid in enumerate(switch.other_planes))
         yield (*entry_path, "u"), "place", f"{switch.rack} U{switch.u}"
         yield ((*entry_path, "name") if switch.name else (tier, "name")), "name", name
     for number, device in enumerate(design.devices):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from assay.model.errors import FieldConflict
 from assay.model.fabric.fat_tree_wiring_and_numbering import FatTreeWiring
-from assay.model.fabric.switch_settings import SwitchModel
+from assay.model.fabric.switch_settings import CoreTier, LeafTier, SpineTier, SwitchModel, TierName
 
 
 def find_wiring_conflicts(wiring: FatTreeWiring, model: SwitchModel) -> list[FieldConflict]:
@@ -102,3 +102,19 @@ def _plane_conflicts(wiring: FatTreeWiring, cores: int, per: int, model: SwitchM
         needs = f"{wiring.spines_per_plane} spines × {per} cables"
         message = f"cores: {needs} exceed {model.port_count} ports of a {model.product}"
         yield FieldConflict("ASY0081", ("cores", "per_pair"), message, "take more cores with fewer cables a pair")
+
+
+def find_plane_conflicts(
+    tiers: Iterable[tuple[TierName, LeafTier | SpineTier | CoreTier]], planes: int
+) -> Iterator[FieldConflict]:
+    """Find switches with more or fewer chips than the design has planes, and those that are in another box."""
+    for name, tier in tiers:
+        for number, switch in enumerate(tier.at):
+            chips, entry = 1 + len(switch.other_planes), (name, "at", number)
+            if chips != planes:
+                message = f"planes: {planes}, but {switch.guid} has GUIDs for {chips}"
+                fix = "give `guid` for plane 1 and `other_planes` for the others, or correct `planes`"
+                yield FieldConflict("ASY0084", (*entry, "other_planes") if chips > 1 else entry, message, fix)
+            if planes > 1 and (switch.box or switch.module):
+                message = f"{switch.guid} has planes, so it is a box itself"
+                yield FieldConflict("ASY0084", (*entry, "box"), message, "remove `box` and `module`")

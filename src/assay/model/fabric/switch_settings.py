@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -13,8 +13,20 @@ from assay.model.specs.spec_document import StrictModel
 
 PortLabelRule = Literal["number", "cage/port"]
 MAX_SWITCHES = 10_000  # switches of one tier
+MAX_PLANES = 8
 CsvPath = Annotated[str, Field(pattern=r"^[^/.][^\\]*\.csv$")]
 RackName = Annotated[str, Field(pattern=r"^([^{}]|\{rack(:0?\d)?\})+$")]
+
+
+class SwitchChip(NamedTuple):
+    """One chip of a switch, as the fabric announces it. `box` is the switch, "" where it has one chip."""
+
+    guid: str
+    name: str
+    switch: FabricSwitch
+    box: str
+    module: str
+    plane: int
 
 
 class FabricSwitch(StrictModel):
@@ -22,6 +34,7 @@ class FabricSwitch(StrictModel):
 
     `guid`: its GUID, as on its label. `rack`: the rack it stands in. `u`: its rack unit, counted from the bottom.
     `box`: the chassis that it is a chip of, such as a director switch. `module`: the card that it is on there.
+    `other_planes`: in a design with planes, the GUIDs of its chips of plane 2, 3 and so on. `guid` is that of plane 1.
     """
 
     guid: DeviceGuid
@@ -30,6 +43,14 @@ class FabricSwitch(StrictModel):
     name: str = ""
     box: str = ""
     module: str = ""
+    other_planes: list[DeviceGuid] = Field(default=[])
+
+    def list_chips(self, name: str) -> list[SwitchChip]:
+        """Return the switch, which has this name, as a chip; with planes, the chip of each."""
+        if not self.other_planes:
+            return [SwitchChip(self.guid, name, self, self.box, self.module, 0)]
+        guids = enumerate([self.guid, *self.other_planes], start=1)
+        return [SwitchChip(guid, f"{name}-p{plane}", self, name, "", plane) for plane, guid in guids]
 
 
 class SwitchModel(StrictModel):
