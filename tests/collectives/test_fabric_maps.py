@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fat_trees import fat_tree
 from partners import AVAILABLE, WHY_NOT, Partners
+from plane_trees import plane_tree
 from superpods import fleet_of, superpod
 
 from assay.collectives.fabric_map import FabricPart
@@ -35,6 +36,13 @@ def test_a_design_says_leaves_places_and_uplinks() -> None:
         FabricPart("uplink", "leaf-su02-r3[33]"),
     ]
     assert fabric.list_uplinks_between("n0001", "n0002", 3) == [], "one leaf has both"
+
+
+def test_the_first_plane_stands_for_all() -> None:
+    fabric = build_fabric_map(plane_tree(planes=4, units=2, rails=2), {})
+    assert fabric.rails == 2
+    assert fabric.nodes["n0005"].leaves == ("leaf-2-0-p1", "leaf-2-1-p1")
+    assert set(fabric.uplinks) == {f"leaf-{unit}-{rail}-p1" for unit in (1, 2) for rail in (0, 1)}
 
 
 def test_the_tables_of_the_subnet_manager_decide_over_the_design() -> None:

@@ -1,7 +1,6 @@
 """Rules with planes: each switch is a box of one chip a plane, each adapter has a port for each."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -10,6 +9,7 @@ import yaml
 from fat_trees import as_built, in_reach
 from hypothesis import given
 from hypothesis import strategies as st
+from plane_trees import announced, plane_design, plane_tree, row
 from superpods import fleet_of
 
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
@@ -28,46 +28,6 @@ from assay.starter.shipped_specs import find_adapter_names
 NOBODY = Fleet(Path(), {})
 
 
-def row(tier, count, planes):
-    """Boxes that stand one to a rack; their chips have GUIDs one after another."""
-    guids = [[f"0x{0xE000 + tier << 16 | box << 4 | plane:016x}" for plane in range(planes)] for box in range(count)]
-    return [
-        {"guid": own[0], "other_planes": own[1:], "rack": f"t{tier}-{box}", "u": 1} for box, own in enumerate(guids)
-    ]
-
-
-def design(planes=4, units=2, places=3, rails=2, tops=2, pair=2, cores=0, **changes):
-    rules = {
-        "kind": "FabricDesign", "name": "planes", "rate": "1xXDR", "rails": rails, "planes": planes,
-        "nodes": [f"n0001..n{units * places:04}"],
-        "switch": {"product": "Q3400", "ports": 144},
-        "leaves": {"name": "leaf-{unit}-{rail}", "down": f"1..{places}", "up": f"10..{9 + tops * pair}",
-                   "at": row(1, units * rails, planes)},
-        "spines": {"name": "spine-{index}", "per_pair": pair, "at": row(2, tops, planes)},
-    }  # fmt: skip
-    if cores:
-        rules["spines"] |= {"down": f"1..{units * rails * pair}", "up": f"101..{100 + cores * pair}"}
-        rules["cores"] = {"name": "core-{index}", "per_pair": pair, "plane": "all", "at": row(3, cores, planes)}
-    return FabricDesign.model_validate(rules | changes)
-
-
-def compiled(**shape):
-    rules = design(**shape)
-    return compile_topology(rules, fleet_of(rules, rules.rails))
-
-
-def announced(plan, cables):
-    """A discovery in which chips announce their box, and adapters their node."""
-    seen = in_reach(plan, cables)
-    devices = dict(seen.devices)
-    for guid, device in devices.items():
-        own = plan.devices[guid]
-        if own.box:
-            text = f"MF0;{own.box}:Q3400/U{own.plane}"
-            devices[guid] = device._replace(description=text, system=f"0x{int(guid, 16) & ~15:016x}")
-    return replace(seen, devices=devices)
-
-
 def learn(seen):
     judged = judge_discovery(seen, "learned", NOBODY, find_hosts(seen.devices.values(), find_adapter_names(None)))
     learned = FabricDesign.model_validate(yaml.safe_load(draft_rules(judged, seen)))
@@ -75,7 +35,7 @@ def learn(seen):
 
 
 def test_every_plane_is_cabled_alike():
-    plan = compiled()
+    plan = plane_tree()
     assert len(plan.cables) == 4 * (6 * 2 + 4 * 4)
     assert {
         (end.port, plan.devices[cable.b.guid].plane) for cable in plan.cables for end in cable.ends if end.node
@@ -89,7 +49,7 @@ def test_every_plane_is_cabled_alike():
 
 
 def test_a_lost_plug_is_one_ticket_and_a_plane_costs_each_node_its_share():
-    plan = compiled()
+    plan = plane_tree()
     gone = [cable for cable in plan.cables if cable.a.device == "n0002 mlx5_1"]
     seen = in_reach(plan, [cable for cable in as_built(plan) if cable.a.guid != gone[0].a.guid])
     (ticket,) = make_cabling_tickets(compare_cabling(plan, seen))
@@ -114,7 +74,7 @@ def test_a_lost_plug_is_one_ticket_and_a_plane_costs_each_node_its_share():
 )  # fmt: skip
 def test_planes_that_contradict_the_switches_are_refused(changes, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        design(**changes)
+        plane_design(**changes)
 
 
 SHAPES = [
@@ -127,7 +87,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_clean_fabric_is_learnt_as_rules(shape):
-    plan = compiled(**shape)
+    plan = plane_tree(**shape)
     seen = announced(plan, as_built(plan))
     judged, learned, topology = learn(seen)
     assert judged.exceptions == []
@@ -145,7 +105,7 @@ LARGE = [
 @given(st.sampled_from(LARGE), st.integers(0, 10_000))
 def test_planted_faults_are_the_exceptions(shape, seed):
     """Plugs that were exchanged or pulled, and a dead chip."""
-    plan, rng = compiled(**shape), Random(seed)
+    plan, rng = plane_tree(**shape), Random(seed)
     plugs = {}
     for cable in as_built(plan):
         plugs.setdefault((plan.devices[cable.b.guid].box, cable.b.number), []).append(cable)
@@ -167,7 +127,7 @@ def test_planted_faults_are_the_exceptions(shape, seed):
 
 @pytest.fixture(scope="module")
 def large():
-    return compiled(units=2, places=8, rails=4, tops=4)
+    return plane_tree(units=2, places=8, rails=4, tops=4)
 
 
 def box(plan, end):
@@ -233,7 +193,7 @@ def test_what_happens_to_cables_is_told_of_cables_and_not_of_links(large, deed):
 
 
 def test_a_new_node_is_one_cable_to_lay_for_each_rail():
-    before, after = design(gaps=["n0004"]), design()
+    before, after = plane_design(gaps=["n0004"]), plane_design()
     nodes = fleet_of(after, 2).nodes
     (old, new) = (Fleet(Path(), nodes, designs={"planes": one}) for one in (before, after))
     (job,) = plan_cabling_jobs(old, new)

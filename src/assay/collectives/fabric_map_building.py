@@ -24,12 +24,17 @@ def find_nvlink_domains(fleet: Fleet) -> dict[str, str]:
 
 
 def build_fabric_map(topology: CompiledTopology, domains: Mapping[str, str]) -> FabricMap:
-    """Return the map of a design: each node's leaf and place by rail, and each leaf's uplinks in port order."""
+    """Return the map of a design: each node's leaf and place by rail, and each leaf's uplinks in port order.
+
+    Traffic of an adapter takes all planes alike, so the first stands for all.
+    """
     devices = list(topology)
     ports: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
     uplinks: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for a, a_port, b, b_port in topology.links:
         for near, near_port, far, far_port in ((a, a_port, b, b_port), (b, b_port, a, a_port)):
+            if max(devices[near].plane, devices[far].plane) > 1:
+                continue
             if devices[near].node and not devices[far].node:
                 ports[devices[near].node].append((near, far, far_port))
             elif devices[near].kind == devices[far].kind == "switch":
@@ -60,9 +65,10 @@ def add_routes(fabric: FabricMap, topology: CompiledTopology, tables: Iterable[F
     """
     adapters: dict[str, tuple[str, int]] = {}
     for name in fabric.nodes:
-        for rail, cable in enumerate(topology.cables_of_node(name)):
-            end = cable.a if cable.a.node == name else cable.b
-            adapters |= {end.guid: (name, rail), end.device: (name, rail)}
+        ends = [end for cable in topology.cables_of_node(name) for end in cable.ends if end.node == name]
+        own = {end.guid: end.device for end in ends}
+        for rail, (guid, device) in enumerate(own.items()):
+            adapters |= {guid: (name, rail), device: (name, rail)}
     routes = {}
     for table in tables:
         leaf = topology.devices.get(table.switch)
