@@ -14,9 +14,12 @@ import pytest
 import yaml
 
 import assay.harness.items.suite_hooks  # noqa: F401 — once for all sessions below
+from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
+from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
 from assay.harness.suite_verification.must_fail_recordings import apply_case, read_check_recording, read_must_fail_cases
 from assay.harness.suite_verification.verification import verify_checks
+from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.outcome import Outcome
 from assay.results.store.reader import StoredRun
 
@@ -73,6 +76,27 @@ def test_only_the_ends_of_a_swap_fail(pytester, tmp_path):
     write(home, "fabric-compute", apply_case(read_check_recording(RECORDINGS, "fabric-compute"), CASES[check][0]))
     failed = {outcome.subject for outcome in judge(pytester, home, check) if outcome.verdict != "pass"}
     assert failed == {"h100-a/n0003/mlx5_0", "h100-a/n0004/mlx5_0"}
+
+
+def test_a_link_is_judged_in_every_plane(pytester, tmp_path):
+    home = copy_of_the_fleet(tmp_path)
+    path = home / "specs" / "fabrics" / "compute.yaml"
+    design = yaml.safe_load(path.read_text()) | {"planes": 2}
+    for switch in (*design["leaves"]["at"], *design["spines"]["at"]):
+        switch["other_planes"] = [f"0x{int(switch['guid'], 16) + 1:016x}"]
+    path.write_text(yaml.safe_dump(design))
+    fleet = load_fleet(home)
+    topology = compile_topology(fleet.designs["compute"], fleet)
+    seen = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in topology.cables
+            if (cable.a.device, cable.a.port) != ("n0003 mlx5_0", 2)]  # fmt: skip
+    devices = {one.guid: DiscoveredDevice(one.guid, one.kind, one.ports, one.description) for one in topology}
+    channel = {"stderr": {"value": ""}, "text": {"value": format_net_file(devices, seen)}}
+    recorded = read_check_recording(RECORDINGS, "fabric-compute")
+    write(home, "fabric-compute", {**recorded, "channels": {"discovery": channel}})
+    check = "suites/fabric/test_cabling.py::test_link_leads_where_it_should"
+    (failed,) = (outcome for outcome in judge(pytester, home, check) if outcome.verdict != "pass")
+    assert (failed.subject, failed.verdict) == ("h100-a/n0003/mlx5_0", "fail")
+    assert failed.reason.startswith("no link between n0003 mlx5_0 port R0 (r01 U24) and leaf-su01-r0-p2")
 
 
 def test_a_design_without_partitions_has_none_judged(pytester, tmp_path):
