@@ -74,14 +74,12 @@ def event_texts() -> Read:
 
 
 def packed_logs() -> Read:
-    from assay.model.texts.packed_text import UnpackingError
     from assay.observe.logs.log_file import unpack_text
 
     def read(content: bytes) -> None:
-        with contextlib.suppress(UnpackingError):
-            source = unpack_text(io.BytesIO(content))
-            while source.read(65536):
-                pass
+        source = unpack_text(io.BytesIO(content))
+        while source.read(65536):
+            pass
 
     return read
 

@@ -50,3 +50,8 @@ class FaultsAnswer(TypedDict):
 
     The exit code is then 2, unless a fault asks for an action.
     """
+    broken: str
+    """Why a packed file could not be unpacked to its end, so that the rest was not judged; "" if it could.
+
+    The exit code is then 2, unless a fault asks for an action.
+    """

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.model.errors import AssayError
-from assay.model.texts.packed_text import ByteSource, open_text, read_up_to, unpack
+from assay.model.texts.packed_text import ByteSource, UnpackingError, open_text, read_up_to
 
 MAX_MAIL_BYTES = 64 * 1024 * 1024
 _MAIL_HEADER = (
@@ -23,7 +23,7 @@ MAIL_BEGINS = re.compile(rb"(?:From \S[^\n]*\n)?" + _MAIL_HEADER + rb": ?[^\n]*\
 
 
 @contextmanager
-def open_log(name: str) -> Iterator[tuple[ByteSource, datetime]]:
+def open_log(name: str) -> Iterator[tuple[LogText, datetime]]:
     """Open a log by its path, `-` for standard input; yield its text as UTF-8, and when it was last written.
 
     gzip, bzip2, xz and zstd are unpacked. Raises AssayError where the log cannot be read.
@@ -37,24 +37,43 @@ def open_log(name: str) -> Iterator[tuple[ByteSource, datetime]]:
         raise AssayError(f"cannot be read: {error.strerror or error}", where=where) from None
 
 
-def unpack_text(file: ByteSource) -> ByteSource:
-    """Return the text of a file as UTF-8: unpacked, without a byte order mark, what a mail holds.
+class LogText:
+    """The text of a log. `broken` says why it ends before the log does, as far as it was read; "" if it does not."""
 
-    To read it raises UnpackingError where the file is cut or damaged.
-    """
-    text = open_text(file)
-    return _open_mail(text) if MAIL_BEGINS.match(text.first) else text
+    def __init__(self, source: ByteSource, broken: str = "") -> None:
+        self.broken, self._source = broken, source
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        try:
+            return self._source.read(size)
+        except UnpackingError as error:
+            self.broken = self.broken or str(error)
+            return b""
+
+    def put_back(self, content: bytes) -> None:
+        """Let `content` be read again, before the rest."""
+        self._source = ChainedStream(content, self._source)
 
 
-def _open_mail(source: ByteSource) -> ByteSource:
+def unpack_text(file: ByteSource) -> LogText:
+    """Return the text of a file as UTF-8: unpacked, without a byte order mark, what a mail holds."""
+    source = open_text(file)
+    return _open_mail(LogText(source)) if MAIL_BEGINS.match(source.first) else LogText(source)
+
+
+def _open_mail(mail: LogText) -> LogText:
     """Return what a mail holds. One that is too long is read as it is."""
     from assay.observe.logs.mail_text import decode_mails
 
-    content = read_up_to(source, MAX_MAIL_BYTES)
-    if rest := source.read(1):
-        return ChainedStream(content + rest, source)
-    parts = [read_up_to(unpack(io.BytesIO(part)), MAX_MAIL_BYTES) for part in decode_mails(content)]
-    return io.BytesIO(b"\n".join(parts) or content)
+    content = read_up_to(mail, MAX_MAIL_BYTES)
+    if len(content) == MAX_MAIL_BYTES:
+        mail.put_back(content)
+        return mail
+    parts = [LogText(open_text(io.BytesIO(part))) for part in decode_mails(content)]
+    texts = [read_up_to(part, MAX_MAIL_BYTES) for part in parts]
+    broken = next((part.broken for part in (mail, *parts) if part.broken), "")
+    return LogText(io.BytesIO(b"\n".join(texts) or content), broken)
 
 
 class ChainedStream:

@@ -115,4 +115,4 @@ def build_event_branches(events: Sequence[Event]) -> Branches:
     return {("bmc", "events"): value(ordered), ("bmc", "event_log"): {"cursor": value(str(now)), **counts}}
 
 
-SEL = RecordingFormat("a BMC's event log as text", _is_sel, _read_sel)
+SEL = RecordingFormat("a BMC's event log as text", _is_sel, _read_sel, ("bmc", "broken_log"))

@@ -26,6 +26,7 @@ NAME = "the kernel's log"
 BOOT_MESSAGE = "Linux version "
 XIDS_ONLY = KernelLogMatcher({})
 UNCOUNTED = ("probe", "uncounted_fault")
+BROKEN = ("probe", "broken_log")
 SHOWN_LENGTH = 200
 
 
@@ -38,7 +39,7 @@ class NumberedMessage(NamedTuple):
 
 def make_kernel_log_format(matcher: KernelLogMatcher) -> RecordingFormat:
     """Return the format that finds the messages of `matcher` behind whatever stands before them in a line."""
-    return RecordingFormat(NAME, partial(_is_kernel_log, matcher), partial(_read_kernel_log, matcher))
+    return RecordingFormat(NAME, partial(_is_kernel_log, matcher), partial(_read_kernel_log, matcher), BROKEN)
 
 
 def _is_kernel_log(matcher: KernelLogMatcher, content: bytes) -> bool:

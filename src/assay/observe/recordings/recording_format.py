@@ -18,8 +18,12 @@ class RecordingError(ValueError):
 
 @dataclass(frozen=True)
 class RecordingFormat:
-    """One format. `detects` takes a whole file. `read` takes it and its time, and may raise RecordingError."""
+    """One format. `detects` takes a whole file. `read` takes it and its time, and may raise RecordingError.
+
+    `broken` is the branch that tells that the rest of the file is missing, None where the rest is needed.
+    """
 
     name: str
     detects: Callable[[bytes], bool]
     read: Callable[[bytes, datetime], Branches]
+    broken: BranchPath | None = None

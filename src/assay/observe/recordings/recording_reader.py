@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument, encode_canonical_json
-from assay.model.reading import PROBE_AREAS, absent
+from assay.model.reading import PROBE_AREAS, absent, failed
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher
 from assay.model.texts.packed_text import read_up_to
 from assay.observe.logs.log_file import unpack_text
@@ -79,20 +79,37 @@ def parse_recording(
 
 
 def _read_branches(file: Path, at: datetime, matcher: KernelLogMatcher) -> Branches:
+    content, broken = _read_text(file)
+    cut = AssayError(f"the file cannot be read: {broken}", where=str(file), fix="fetch it again")
+    if broken and not content:
+        raise cut
+    try:
+        known, branches = parse_recording(content, at, matcher)
+    except RecordingError as error:
+        if broken:
+            raise cut from None
+        names = ", ".join(one.name for one in RECORDING_FORMATS)
+        raise AssayError(f"the file cannot be read in: {error}", where=str(file), fix=f"what can be: {names}") from None
+    if not broken:
+        return branches
+    if known.broken is None:
+        raise cut
+    return {**branches, known.broken: failed(f"{file.name} was read in part only: {broken}")}
+
+
+def _read_text(file: Path) -> tuple[bytes, str]:
+    """Return the text of a file, and why the rest of it is missing, "" if nothing is."""
     try:
         with file.open("rb") as opened:
-            content = read_up_to(unpack_text(opened), MAX_RECORDING_BYTES + 1)
+            text = unpack_text(opened)
+            content = read_up_to(text, MAX_RECORDING_BYTES + 1)
     except OSError as error:
         raise AssayError(f"the file cannot be read: {error.strerror or error}", where=str(file)) from None
     if len(content) > MAX_RECORDING_BYTES:
         raise AssayError(
             f"more than {MAX_RECORDING_BYTES >> 20} MiB", where=str(file), fix="cut out what is of interest"
         )
-    try:
-        return parse_recording(content, at, matcher)[1]
-    except RecordingError as error:
-        names = ", ".join(known.name for known in RECORDING_FORMATS)
-        raise AssayError(f"the file cannot be read in: {error}", where=str(file), fix=f"what can be: {names}") from None
+    return content, text.broken
 
 
 def _modified_at(file: Path) -> datetime:

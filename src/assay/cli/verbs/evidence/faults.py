@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.observe.logs.log_reader import LogReader
 
 SHOWN_LENGTH = 200
+FETCH_AGAIN = "fetch the file again: what is missing may name a fault"
 faults_app = typer.Typer(add_completion=False)
 
 
@@ -35,12 +36,14 @@ def faults(
     Kernel logs: dmesg, journalctl, syslog, and whatever wraps their lines (JSON, containers, several hosts).
     Event logs: ipmitool sel, ipmi-sel, racadm, iLO, Redfish. The format is detected.
 
-    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log is empty or cannot be read, or a
-    line in it names a fault that cannot be counted.
+    Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log is empty or cannot be read to its
+    end, or a line in it names a fault that cannot be counted.
     """
     document = classify_log(file, load_surrounding_catalog(fleet))
+    where = "standard input" if file == "-" else file
+    if not document["lines"] and document["broken"]:
+        raise AssayError(f"cannot be read: {document['broken']}", where=where, fix=FETCH_AGAIN)
     if not document["lines"]:
-        where = "standard input" if file == "-" else file
         raise AssayError("is empty: there is nothing to judge", where=where, fix="look whether what wrote it failed")
     if format == "json":
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
@@ -51,9 +54,11 @@ def faults(
     if document["uncounted"]:
         raise AssayError(
             f"names a fault that I cannot count: {document['uncounted']!r}",
-            where="standard input" if file == "-" else file,
+            where=where,
             fix="read that line: it is cut off, another program than the kernel wrote it, or a text quotes it",
         )
+    if document["broken"]:
+        raise AssayError(f"was read in part only: {document['broken']}", where=where, fix=FETCH_AGAIN)
 
 
 def format_faults_text(document: dict[str, Any]) -> list[str]:
@@ -75,13 +80,14 @@ def format_faults_text(document: dict[str, Any]) -> list[str]:
     unread = f", {document['unread']:,} of them unreadable" if document["unread"] else ""
     none = "a fault that cannot be counted" if document["uncounted"] else "no fault"
     total = f"faults: {len(document['faults'])}, with an action: {acting}" if document["faults"] else none
-    return [*lines, f"lines: {document['lines']:,}{unread}; {total}"]
+    lines.append(f"lines: {document['lines']:,}{unread}; {total}{' so far' if document['broken'] else ''}")
+    return [*lines, f"read in part only: {document['broken']}"] if document["broken"] else lines
 
 
 def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
     """Return `faults`, the number of `lines`, how many were `unread`, and the first that could not be counted.
 
-    `file` "-" is standard input.
+    `file` "-" is standard input. `broken` says why the file could not be read to its end, "" if it could.
 
     Raises AssayError if the file cannot be read.
     """
@@ -92,13 +98,19 @@ def classify_log(file: str, catalog: FaultCatalog) -> dict[str, Any]:
     with open_log(file) as (source, written):
         log = LogReader(source.read, catalog.kernel_log_matcher, written, "standard input" if file == "-" else file)
         collector = LogFaultCollector(catalog)
-        collect_log_faults(log, collector, catalog)
+        try:
+            collect_log_faults(log, collector, catalog)
+        except AssayError as error:
+            if source.broken:
+                raise AssayError(f"{error.what}; {source.broken}", where=error.where, fix=FETCH_AGAIN) from None
+            raise
     tally = log.tally
     return {
         "faults": collector.faults(),
         "lines": tally.lines,
         "unread": tally.unreadable,
         "uncounted": tally.uncounted[:SHOWN_LENGTH],
+        "broken": source.broken,
     }
 
 
