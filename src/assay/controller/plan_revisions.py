@@ -162,4 +162,4 @@ def _take_unfit_designs(fleet: Fleet, head: Fleet, unread: list[Unread]) -> tupl
 
 def _is_compilable(fleet: Fleet, design: FabricDesign) -> bool:
     nodes = [fleet.nodes.get(name) for name in design.node_names()]
-    return all(node is not None and len(node.hca_guids) == design.rails for node in nodes)
+    return all(node is not None and len(node.hca_guids) == design.adapters_per_node for node in nodes)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
-from assay.fabric.comparison.plane_links import drop_other_planes, find_plugs
+from assay.fabric.comparison.shared_plugs import drop_other_planes, find_plugs
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.designed_device import DesignedDevice

@@ -112,7 +112,7 @@ def _structure(design: FabricDesign, fleet: Fleet) -> tuple[object, ...]:
     devices = [(device.name, device.guid) for device in design.devices]
     gaps = design.fat_tree.gaps if design.fat_tree else ()
     listed = describe_listed_cables(design, fleet)
-    return design.rails, rules, switches, guids, gaps, devices, design.overrides, listed
+    return design.rail_ports, rules, switches, guids, gaps, devices, design.overrides, listed
 
 
 def _whole_fabric(fleet: Fleet, design: FabricDesign, what: CablingJobKind) -> Iterator[CablingJob]:

@@ -15,7 +15,7 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
 
 UNCOMPARED_FIELDS = {"kind", "name", "extends", "description", "owner", "sources", "source", "summary"}
-CABLE_FIELDS = {"site", "nodes", "rails", "planes", "rate", "leaves", "spines", "lengths", "cables"}
+CABLE_FIELDS = {"site", "nodes", "rails", "adapter_ports", "planes", "rate", "leaves", "spines", "lengths", "cables"}
 UNKNOWN_FAULT = "any other"
 FaultTreatmentKey = tuple[str, FaultSeverity, FaultBlame, Remedy]
 

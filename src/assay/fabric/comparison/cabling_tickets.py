@@ -13,8 +13,8 @@ from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.comparison.device_discrepancies import find_unit_name
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy, DiscrepancyKind
-from assay.fabric.comparison.plane_links import drop_other_planes
 from assay.fabric.comparison.repair_cost import measure_cost
+from assay.fabric.comparison.shared_plugs import drop_other_planes
 from assay.model.fabric.ports_and_cables import Cable
 from assay.model.ledger_entry import derive_id
 from assay.model.ticket import Ticket, TicketPlace

@@ -19,12 +19,12 @@ from assay.fabric.comparison.lost_switches import (
     merge_lost_switches,
     merge_many_plugs,
 )
-from assay.fabric.comparison.plane_links import PlaneLinks
 from assay.fabric.comparison.repair_cost import measure_cost
 from assay.fabric.comparison.shared_plugs import (
     LOST_KINDS,
     LOST_TITLES,
     LOST_WORDS,
+    PlaneLinks,
     merge_lost_plugs,
     merge_moved_plugs,
 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from assay.fabric.comparison.cabling_repair import CablingRepair
 from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
-from assay.fabric.comparison.plane_links import drop_other_planes
 from assay.fabric.comparison.repair_cost import measure_cost
+from assay.fabric.comparison.shared_plugs import drop_other_planes
 
 MAX_REPAIRS, MAX_MEMBERS, MAX_NOTES = 20, 4, 4
 

@@ -6,15 +6,17 @@ labelled so, and on the chips of a box with planes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from assay.fabric.comparison.cabling_repair import CablingRepair
-from assay.fabric.comparison.discrepancy import CablingDiscrepancy, DiscrepancyKind
-from assay.model.fabric.ports_and_cables import CableEnd
+from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy, DiscrepancyKind
+from assay.model.fabric.ports_and_cables import Cable, CableEnd
 
 LOST_KINDS = ("missing", "degraded")
+CABLE_KINDS = (*LOST_KINDS, "swap", "moved", "unexpected", "disabled")
 LOST_TITLES = {"missing": "No link", "degraded": "Slow links", "": "Bad links"}
 LOST_WORDS = {"missing": "down", "degraded": "slow", "": "down or slow"}
 MOVED_TITLES: dict[DiscrepancyKind, str] = {"swap": "Exchanged plugs", "moved": "Plug in the wrong place"}
@@ -110,3 +112,67 @@ def _pair_plugs(shared: Sequence[SharedPlug]) -> list[tuple[Plug, Plug]]:
     """Return the pairs of different plugs in which the link has the same place, those of one device first."""
     pairs = {(a.plug, b.plug) for a, b in combinations(shared, 2) if a.plug != b.plug and a.place == b.place}
     return sorted(pairs, key=lambda pair: (pair[0].owner != pair[1].owner, pair))
+
+
+class PlaneLinks:
+    """The discrepancies of a comparison, in which a link of the first plane stands for those of the others.
+
+    Links of all planes are down, slow or elsewhere together: then the cause is looked for among cables.
+    `cables`: the discrepancies, of each cable one. What stands for several links names boxes in place of their chips.
+    """
+
+    def __init__(self, found: Sequence[CablingDiscrepancy]) -> None:
+        groups: dict[Hashable, list[CablingDiscrepancy]] = {}
+        for one in found:
+            groups.setdefault(find_cable(one), []).append(one)
+        self.cables: list[CablingDiscrepancy] = []
+        self._links: dict[int, list[CablingDiscrepancy]] = {}
+        for links in groups.values():
+            self.cables.append(_name_boxes(links[0]) if len(links) > 1 else links[0])
+            self._links[id(self.cables[-1])] = links
+
+    def unfold(self, repair: CablingRepair) -> CablingRepair:
+        """Return a repair of cables with all of their links."""
+        links = tuple(link for cable in repair.members for link in self._links[id(cable)])
+        if len(repair.members) == 1 < len(links):
+            repair = next(chain(merge_lost_plugs(links), merge_moved_plugs(links)), repair)
+        return replace(repair, members=links)
+
+
+def drop_other_planes(members: Iterable[CablingDiscrepancy]) -> list[CablingDiscrepancy]:
+    """Return the discrepancies without the links of other planes of the same cables: what people are told once."""
+    return list({find_cable(one): one for one in reversed(list(members))}.values())[::-1]
+
+
+def find_cable(one: CablingDiscrepancy) -> Hashable:
+    """Return what the links of all planes of the same cables have in common; itself for any other discrepancy."""
+    if one.kind not in CABLE_KINDS or one.box or not any(end.plane for end in one.ends):
+        return id(one)
+    return one.kind, tuple(map(find_plugs, one.cables))
+
+
+def find_plugs(pair: CablePair) -> Hashable:
+    """Return what the links of all planes of a cable, as designed and as seen, have in common: where its plugs are."""
+    return _find_plugs(pair.expected), _find_plugs(pair.observed)
+
+
+def _find_plugs(cable: Cable | None) -> frozenset[tuple[str, int]]:
+    """Return the plugs of a cable. An adapter has one plug, and a port for each plane."""
+    if cable is None or not any(end.plane for end in cable.ends):
+        return frozenset((end.guid, end.port) for end in cable.ends) if cable else frozenset()
+    return frozenset((end.box, end.port) if end.plane else (end.guid, 0) for end in cable.ends)
+
+
+def _name_boxes(one: CablingDiscrepancy) -> CablingDiscrepancy:
+    box_of = {end.guid: end.box for end in one.ends if end.plane}
+    pairs = tuple(CablePair(_name_box(pair.expected), _name_box(pair.observed)) for pair in one.cables)
+    switches = tuple(replace(switch, name=box_of.get(switch.guid, switch.name)) for switch in one.switches)
+    return replace(one, cables=pairs, switches=switches)
+
+
+def _name_box(cable: Cable | None) -> Cable | None:
+    return replace(cable, a=_name_end(cable.a), b=_name_end(cable.b)) if cable else None
+
+
+def _name_end(end: CableEnd) -> CableEnd:
+    return replace(end, device=end.box) if end.plane else end

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from assay.fabric.comparison.compare import FabricComparison, compare_cabling
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, FabricDiscovery
+from assay.fabric.drafts.adapter_splitting import split_adapters
 from assay.fabric.drafts.fat_tree_inference import UNSEEN, FatTreeInference, NoPattern
 from assay.fabric.drafts.inferred_rules import make_rules
 from assay.fabric.drafts.plane_folding import fold_planes
@@ -76,11 +77,14 @@ def judge_discovery(
     the fabric has in its place are others.
     """
     folded = fold_planes(discovery)
-    tree = FatTreeInference(folded.discovery if folded else discovery, hosts)
+    seen = folded.discovery if folded else discovery
+    split = split_adapters(seen, hosts)
+    tree = FatTreeInference(split.discovery if split else seen, split.hosts if split else hosts)
     try:
-        nameless = list(_take_nameless_adapters(tree, hosts))
+        nameless = list(_take_nameless_adapters(tree, split.hosts if split else hosts))
         rules = make_rules(tree, name, *_find_model(tree))
         rules = folded.unfold(rules, tree.make_guid) if folded else rules
+        rules = split.join(rules) if split else rules
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
         contradicted = {n for n in design.node_names() if n in fleet.nodes
                         and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip

@@ -46,7 +46,9 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: C
     yield from ("kind: FabricDesign", f"name: {design.name}", f"nodes: {format_node_list(design.nodes)}")
     if design.gaps:
         yield f"gaps: {format_node_list(design.gaps)}"
-    yield from (f"rails: {design.rails}", *([f"planes: {design.planes}"] if design.planes > 1 else []))
+    yield f"rails: {design.rails}"
+    yield from [f"planes: {design.planes}"] if design.planes > 1 else []
+    yield from [f"adapter_ports: {json.dumps(design.adapter_ports)}"] if design.adapter_ports else []
     yield f"rate: {design.rate}"
     if rates := design.rates.model_dump(exclude_none=True):
         listed = ", ".join(f"{cables}: {rate}" for cables, rate in rates.items())

@@ -13,12 +13,13 @@ from assay.model.node import Node
 def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
     """Return a node's adapters in rail order, named as its spec names them."""
     names = list_adapter_names(node, fleet, design.adapter_names)
+    ports = max((port for _, port in design.rail_ports), default=1) * design.planes
     return [
         DesignedDevice(
-            guid, name, "hca", design.planes, node.rack, node.u, node.site or design.site, node.name,
-            hca_label=design.label_rail(rail),
+            guid, name, "hca", ports, node.rack, node.u, node.site or design.site, node.name,
+            hca_label="" if design.adapter_ports else design.label_rail(number),
         )
-        for rail, (guid, name) in enumerate(zip(node.hca_guids, names, strict=True))
+        for number, (guid, name) in enumerate(zip(node.hca_guids, names, strict=True))
     ]  # fmt: skip
 
 
@@ -33,6 +34,7 @@ def list_adapter_names(node: Node, fleet: Fleet, without_spec: Sequence[str] = (
 
 
 def map_adapter_rails(fleet: Fleet, design: FabricDesign) -> dict[str, int]:
-    """Return the rail of each adapter of the design's nodes, by the adapter's GUID."""
+    """Return the rail of each adapter of the design's nodes, by the adapter's GUID: the first rail of several."""
     nodes = (fleet.nodes[name] for name in design.node_names() if name in fleet.nodes)
-    return {guid: rail for node in nodes for rail, guid in enumerate(node.hca_guids)}
+    rail_of = {adapter: rail for rail, (adapter, _) in reversed([*enumerate(design.rail_ports)])}
+    return {guid: rail_of.get(number, number) for node in nodes for number, guid in enumerate(node.hca_guids)}

@@ -37,7 +37,7 @@ def compile_topology(design: FabricDesign, fleet: Fleet) -> CompiledTopology:
     if design.fat_tree:
         for plane in range(design.planes):
             chips = range(len(hcas) + plane, len(hcas) + len(switches), design.planes)
-            _add_rule_cables(design, design.fat_tree, links, chips, plane + 1)
+            _add_rule_cables(design, design.fat_tree, links, chips, plane)
     if design.nvlink:
         add_nvlinks(design, design.nvlink, links, len(hcas) + len(switches))
     if not (design.cables or design.devices or design.overrides or design.spares):
@@ -80,23 +80,24 @@ def _find_node(design: FabricDesign, fleet: Fleet, name: str) -> Node:
 
 
 def _list_hcas(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
-    if len(node.hca_guids) != design.rails:
+    if len(node.hca_guids) != (many := design.adapters_per_node):
+        of_rails = f"{design.rails} rails" if many == design.rails else f"{many} adapters, with {design.rails} rails"
         raise AssayError(
-            f"{node.name} has {len(node.hca_guids)} hca_guids, but the fabric {design.name} has {design.rails} rails",
+            f"{node.name} has {len(node.hca_guids)} hca_guids, but the fabric {design.name} has {of_rails}",
             where=f"inventory: {node.name}",
             fix="list the GUID of one adapter per rail, in rail order, in the host's hca_guids",
         )
     return list_adapters(design, node, fleet)
 
 
-def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, chips: range, port: int) -> None:
-    """Add the cables of the rules in one plane: at this `port` of the adapters, which are the first devices.
+def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, chips: range, plane: int) -> None:
+    """Add the cables of the rules in one plane, from 0. The adapters are the first devices.
 
     `chips` are the numbers of the switches' chips of the plane among the devices, tier by tier.
     """
     lengths, many = design.lengths, len(wiring.leaves.at)
     leaves, spines, cores = chips[:many], chips[many:], chips[many + len(wiring.spines.at) :]
-    _add_node_cables(wiring, links, leaves, port)
+    _add_node_cables(design, wiring, links, leaves, plane)
     links.set_rate_and_length(design.rate_of("node_leaf"), lengths.node_leaf)
     _add_bundles(links, wiring.leaf_spine_bundles(), leaves, spines)
     links.set_rate_and_length(design.rate_of("leaf_spine"), lengths.leaf_spine)
@@ -104,17 +105,19 @@ def _add_rule_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTa
     links.set_rate_and_length(design.rate_of("spine_core"), lengths.spine_core)
 
 
-def _add_node_cables(wiring: FatTreeWiring, links: CableTable, leaves: range, port: int) -> None:
-    """Add the nodes' cables at one port of their adapters. `leaves` are the numbers of the leaves among the devices.
+def _add_node_cables(design: FabricDesign, wiring: FatTreeWiring, links: CableTable, leaves: range, plane: int) -> None:
+    """Add the nodes' cables in one plane. `leaves` are the numbers of the leaves among the devices.
 
     The adapters come node by node, and within a node rail by rail; a gap has none.
     """
     down, rails = wiring.leaf_down_ports, wiring.rails
+    adapters, ports = zip(*design.rail_ports, strict=True)
+    at = [port + plane for port in ports]
     places = (number for number in range(wiring.nodes) if number not in wiring.gaps)
-    for first, number in zip(count(0, rails), places, strict=False):
+    for first, number in zip(count(0, design.adapters_per_node), places, strict=False):
         unit, place = divmod(number, len(down))
         own = leaves[unit * rails : (unit + 1) * rails]
-        links.add(range(first, first + rails), repeat(port, rails), own, repeat(down[place], rails))
+        links.add([first + adapter for adapter in adapters], at, own, repeat(down[place], rails))
 
 
 def _add_bundles(links: CableTable, bundles: Iterable[CableBundle], lower: range, upper: range) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.repository_check import FilePosition
 from assay.fleet.repository_draft import RepositoryDraft
+from assay.model.fabric.adapter_ports import RailPort
 from assay.model.fabric.design_cables_and_partitions import ExplicitEnd, parse_port_range
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
@@ -95,7 +96,7 @@ class DesignCabling:
         """Return the number of ports of a port's device, None if it is not declared."""
         if port.guid in self._switches:
             return self.design.switch.port_count if self.design.switch else None
-        return self.design.planes if port.guid in self.adapters else self._device_ports.get(port.guid)
+        return self._adapter_port_count if port.guid in self.adapters else self._device_ports.get(port.guid)
 
     @cached_property
     def _device_ports(self) -> Mapping[str, int]:
@@ -123,12 +124,13 @@ class DesignCabling:
         found = wiring.find_far_end(*place, port.number) if place and wiring else None
         if found is None or wiring is None:
             return None
-        tier, number, far = found  # an adapter has one port for each plane
+        tier, number, far = found
         if tier == "nodes":
             node, rail = divmod(number, wiring.rails)
             host = self._hosts.get(self.design.node_places[node])
             guids = host.settings.hca_guids if host and host.settings else []
-            return PortId(guids[rail], self._find_plane(port) + 1) if rail < len(guids) else None
+            adapter, first = self.design.rail_ports[rail]
+            return PortId(guids[adapter], first + self._find_plane(port)) if adapter < len(guids) else None
         chips = dict(self.design.tiers)[tier].at[number].list_chips("")
         return PortId(chips[self._find_plane(port)].guid, far)
 
@@ -141,8 +143,8 @@ class DesignCabling:
     def is_port_of_rules(self, port: PortId) -> bool:
         """Whether a port has a cable by the rules, before overrides."""
         if port.guid not in self._switches:
-            node, _ = self.adapters.get(port.guid, ("", 0))
-            return node in self._nodes and port.number <= self.design.planes
+            node, adapter = self.adapters.get(port.guid, ("", 0))
+            return node in self._nodes and self._has_cabled_port(adapter, port.number)
         place = self._switches[port.guid]
         if place not in self._used_ports:
             self._used_ports[place] = frozenset(self.design.used_ports(*place))
@@ -154,7 +156,11 @@ class DesignCabling:
             return (
                 self.design.fat_tree.rail_of_switch(*place) if self.design.fat_tree and place[0] == "leaves" else None
             )
-        return self.adapters[port.guid][1] if port.guid in self.adapters else None
+        adapter = self.adapters.get(port.guid)
+        if adapter is None or not self.design.adapter_ports:
+            return adapter and adapter[1]
+        of_port = {rail_port: rail for rail, rail_port in enumerate(self.design.rail_ports)}
+        return of_port.get(RailPort(adapter[1], port.number))
 
     def is_leaf(self, port: PortId) -> bool:
         """Whether the port belongs to a leaf."""
@@ -162,9 +168,17 @@ class DesignCabling:
 
     @cached_property
     def adapters(self) -> Mapping[str, tuple[str, int]]:
-        """Node and rail of every adapter of the inventory, by GUID."""
+        """The node of every adapter of the inventory, and its number there, by GUID."""
         guids = [(host.name, host.settings.hca_guids) for host in self._hosts.values() if host.settings]
-        return {guid: (name, rail) for name, own in guids for rail, guid in enumerate(own)}
+        return {guid: (name, number) for name, own in guids for number, guid in enumerate(own)}
+
+    def _has_cabled_port(self, adapter: int, port: int) -> bool:
+        planes = range(self.design.planes)
+        return any((adapter, port - plane) in self.design.rail_ports for plane in planes)
+
+    @property
+    def _adapter_port_count(self) -> int:
+        return max((port for _, port in self.design.rail_ports), default=1) * self.design.planes
 
     def _find_adapter(self, name: str) -> str | None:
         """Return the GUID of an adapter named like `n0001 mlx5_0`, None if there is no such adapter."""

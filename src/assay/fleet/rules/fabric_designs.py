@@ -58,8 +58,8 @@ def mixed_rails(draft: RepositoryDraft) -> Iterator[RuleFinding]:
     """Find specs that lack a rail of their fabric or have it twice, and listed cables between two rails."""
     for design, spec in list_design_spec_pairs(draft):
         rails = sorted(hca.rail for hca in spec.hcas)
-        if rails != list(range(design.rails)):
-            expected = _format_rails(range(design.rails))
+        if rails != list(range(design.adapters_per_node)):
+            expected = _format_rails(range(design.adapters_per_node))
             message = f"{spec.name} has the rails {_format_rails(rails)}; {design.name} has {expected}"
             place = draft.find_position(f"NodeSpec/{spec.name}", "hcas")
             yield RuleFinding(place, message, "give every rail of the fabric to one HCA")

@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
+from assay.model.fabric.adapter_ports import AdapterPort, RailPort, find_adapter_port_conflicts, list_rail_ports
 from assay.model.fabric.design_cables_and_partitions import (
     CableOverride,
     DeviceGuid,
@@ -64,12 +65,13 @@ class FabricDesign(SpecDocument):
 
     `adapters`: the GUIDs of the adapters, one a rail, of nodes that the inventory does not have. `adapter_names`: what
     nodes without a spec call their adapters, rail 0 first. `site`: where its switches stand. `rails`: adapters of each
-    node, one a rail. `planes`: chips of each switch, and ports of each adapter: port 2 leads to the leaf's chip of
-    plane 2. `rates`: rates that differ by tier. `switch`: the model of all switches. `leaves`: the first tier,
-    which has the nodes. `spines`: the second tier. `cores`: the third tier, if there is one. `lengths`: cable lengths
-    by tier. `overrides`: cables that differ from the rules. `devices`: devices that the rules do not include. `cables`:
-    cables that the rules do not include, or all. `spares`: ports that are free on purpose. `nvlink`: the NVLink domain
-    of a rack, in place of leaves and spines.
+    node, one a rail. `adapter_ports`: where adapters have several cabled ports, which one each rail is, rail 0 first:
+    `1/2` is port 2 of the second adapter (adapters count from 0). `planes`: chips of each switch, and ports of each
+    adapter: port 2 leads to the leaf's chip of plane 2. `rates`: rates that differ by tier. `switch`: the model of all
+    switches. `leaves`: the first tier, which has the nodes. `spines`: the second tier. `cores`: the third tier, if
+    there is one. `lengths`: cable lengths by tier. `overrides`: cables that differ from the rules. `devices`: devices
+    that the rules do not include. `cables`: cables that the rules do not include, or all. `spares`: ports that are free
+    on purpose. `nvlink`: the NVLink domain of a rack, in place of leaves and spines.
     """
 
     kind: Literal["FabricDesign"]
@@ -79,6 +81,7 @@ class FabricDesign(SpecDocument):
     adapters: dict[str, list[DeviceGuid]] = Field(default={})
     adapter_names: list[str] = Field(default=[])
     rails: int = Field(default=0, ge=0)
+    adapter_ports: list[AdapterPort] = Field(default=[])
     planes: int = Field(default=1, ge=1, le=MAX_PLANES)
     rate: LinkRate
     rates: CableRates = CableRates()
@@ -116,6 +119,16 @@ class FabricDesign(SpecDocument):
     def gap_names(self) -> frozenset[str]:
         """The names of nodes that are gone, and whose places stay free."""
         return frozenset(name for entry in self.gaps for name in expand_node_names(entry))
+
+    @cached_property
+    def rail_ports(self) -> list[RailPort]:
+        """The adapter and the port of each rail."""
+        return list_rail_ports(self.rails, self.adapter_ports)
+
+    @cached_property
+    def adapters_per_node(self) -> int:
+        """How many adapters each node has."""
+        return max((adapter for adapter, _ in self.rail_ports), default=-1) + 1
 
     def label_rail(self, rail: int) -> str:
         """Return the label at a node's port of a rail, "" where none is declared."""
@@ -190,6 +203,7 @@ def _find_design_conflicts(design: FabricDesign) -> list[FieldConflict]:
     return [
         *rules,
         *find_plane_conflicts(design.tiers, design.planes),
+        *find_adapter_port_conflicts(design.rails, design.adapter_ports, design.planes),
         *_unknown_gaps(design),
         *_misplaced_names(design),
         *_unknown_partition_nodes(design),
