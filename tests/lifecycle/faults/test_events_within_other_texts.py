@@ -46,7 +46,8 @@ def test_the_host_before_a_row_is_its_host(tell):
     [
         "Record:      3\nSeverity:    Critical\nDescription: Multi-bit memory errors detected.",
         '{"Members": [{"Severity": "Critical", "Message": "Power supply 2 failed."}]}',
-        "Timestamp,Level,Description,Component\n2026-11-10 03:11:07,Critical,Fan 3 failed,Fan",
+        "2026-11-10 03:11:07,Critical,Fan 3 failed,Fan",
+        "2026-11-10 03:11:07;Critical;Fan 3 failed;Fan",
     ],
 )
 def test_a_critical_entry_of_another_form_in_a_kernel_log_is_told(entry, tell):
@@ -86,3 +87,67 @@ def test_a_table_of_a_log_service_with_a_level_is_of_the_kernel(tell):
     line = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
     (fault,) = tell("timestamp,level,component,host,message", f'2026-11-10T03:11:07Z,err,kernel,n1,"{line}"')["faults"]
     assert (fault["fault"], fault["host"]) == ("gpu.xid.79", "n1")
+
+
+DELIMITERS = {"commas": ",", "semicolons": ";", "tabs": "\t"}
+TABLE = [
+    "Index,Severity,Date,Time,Sensor,Description",
+    '1,Critical,2026-11-10,03:11:07,PS1,"Power supply, lost"',
+    "2,OK,2026-11-10,03:11:09,PS1,Power supply is back",
+    "3,Critical,2026-11-10,03:12:00,Fan 3,Fan 3 failed",
+]
+TOLD = {"bmc.event.power-supply": 1, "bmc.event.fan": 1}
+AROUND = {
+    "alone": ([], []),
+    "a mail": (["Hi,", "the BMC of n1 says:", ""], ["", "Best,", "Anna"]),
+    "the head of an export": (["Machine: SR675, S4CGR001", "sep=;"], []),
+    "a kernel log": ([USB] * 9, ["", *[USB] * 9]),
+    "a kernel log without a blank line": ([USB] * 9, [USB] * 9),
+}
+
+
+def table(delimiter: str, *lines: str) -> list[str]:
+    """Return the lines with another delimiter. The comma within quotes stays."""
+    return [line.replace(", ", "<>").replace(",", delimiter).replace("<>", ", ") for line in lines or TABLE]
+
+
+def counts(document: dict) -> dict[str, int]:
+    return {fault["fault"]: fault["count"] for fault in document["faults"]}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_a_table_of_events_counts_wherever_it_stands(delimiter, around, tell):
+    before, after = AROUND[around]
+    document = tell(*before, *table(DELIMITERS[delimiter]), *after)
+    assert counts(document) == TOLD
+    assert {fault["first"] for fault in document["faults"]} == {"2026-11-10T03:11:07", "2026-11-10T03:12:00"}
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_a_table_in_a_quoted_mail_counts(delimiter, tell):
+    assert counts(tell(*(f"> {line}" for line in table(DELIMITERS[delimiter])), "We look into it.")) == TOLD
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_a_row_that_a_mail_broke_counts_or_is_told(delimiter, tell):
+    broken = [*TABLE[:3], "3,Critical,2026-11-10,03:12:00,Fan", "3,Fan 3 failed"]
+    assert counts(tell("Hi,", "", *table(DELIMITERS[delimiter], *broken), "", "Anna")) == TOLD
+    lost = tell(
+        "Hi,", "", *table(DELIMITERS[delimiter], *TABLE[:2], "3,Critical,2026-11-10,03:12:00,Fan 3"), "", "Anna"
+    )
+    assert counts(lost) == {"bmc.event.power-supply": 1}
+    assert "Fan 3" in lost["uncounted"]
+
+
+def test_a_fault_of_the_kernel_right_after_a_table_counts_too(tell):
+    for delimiter in DELIMITERS.values():
+        told = tell(*[USB] * 3, *table(delimiter), XID, *[USB] * 3)["by"]
+        assert ("gpu.xid.79", "0000:9d:00") in told
+        assert ("bmc.event.fan", "Fan 3") in told
+
+
+def test_a_table_longer_than_a_piece_of_the_log_is_one(tell):
+    rows = [f"{at},Critical,2026-11-10,03:12:00,Fan 3,Fan 3 failed {'again' * 9}" for at in range(9000)]
+    (fault,) = tell("Hi,", "", TABLE[0], *rows, "", "Anna")["faults"]
+    assert fault["lines"] == 9000

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Sequence
 
 from assay.model.log_message import LogMessage
-from assay.observe.logs.event_texts.event_csv import is_event_table
+from assay.observe.logs.event_texts.event_csv import DELIMITERS, find_event_delimiter, split_cells
 from assay.observe.logs.log_form_protocol import LogQuery
 from assay.observe.logs.record_context import HOSTS, TIMES
 from assay.observe.logs.record_messages import MESSAGES, RecordSearch
 
 NAMES = {name.lower(): name for name in (*MESSAGES, *HOSTS, *TIMES)}
 """The names of fields in use. Tables write them with capitals of their own."""
-
-
-DELIMITERS = (",", ";", "\t")
 
 
 class CsvLogForm:
@@ -25,8 +21,8 @@ class CsvLogForm:
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return 1 for a table whose first line names such columns."""
-        is_kernels = _find_delimiter(sample[0]) is not None and not is_event_table(sample[0].decode(errors="replace"))
-        return float(is_kernels)
+        is_of_events = find_event_delimiter(sample[0].decode(errors="replace")) is not None
+        return float(_find_delimiter(sample[0]) is not None and not is_of_events)
 
     def read(self, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
         """Yield the messages that may name a fault, or all. A line with other columns is read as a text."""
@@ -62,8 +58,4 @@ def _read_columns(line: bytes, delimiter: str) -> list[str]:
 
 
 def _split(line: bytes, delimiter: str) -> list[str]:
-    text = line.decode(errors="replace")
-    try:
-        return next(csv.reader([text], delimiter=delimiter), [])
-    except csv.Error:
-        return [text]
+    return split_cells(line.decode(errors="replace"), delimiter)

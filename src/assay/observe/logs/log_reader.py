@@ -161,13 +161,13 @@ class LogReader:
             else:
                 yield from self._read_unknown(rest)
         except UnknownLogForm:
-            if not events.rows:
+            if not events.logs():
                 raise
         if events.alarm:
             self.tally.note_uncounted(events.alarm)
-        if events.rows:
+        for rows in events.logs():
             self.is_bmc_log = True
-            yield from SEL_FORM.read(events.rows, self._query)
+            yield from SEL_FORM.read(rows, self._query)
             self.is_bmc_log = False
 
     def _read_host_blocks(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:

@@ -21,7 +21,7 @@ MAY_BE_EVENT_TEXT = re.compile(
     rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/|<EVENT|\d{4}\s"
     rb"|\d{4}-\d\d-\d\dT\S+ [A-Za-z]\w*\.\d+\.\d)"
     rb'|(?:\xef\xbb\xbf)?"?(?i:(?:event )?severity|level|sev|type|priority'
-    rb'|index|id|date[\w /]*|time\w*|record|seq\w*|no\.?|#)"?,'
+    rb'|index|id|date[\w /]*|time\w*|record|seq\w*|no\.?|#)"?[,;\t]'
 )
 """How lines of event logs as text begin, perhaps behind a host.
 

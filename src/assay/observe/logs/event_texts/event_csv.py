@@ -1,4 +1,7 @@
-"""Event logs as CSV, as the web pages of iDRAC, iLO, XCC and Supermicro's BMC export them: columns by name."""
+"""Event logs as CSV, as the web pages of iDRAC, iLO, XCC and Supermicro's BMC export them: columns by name.
+
+Commas part the columns, semicolons where a spreadsheet saved them in Europe, or tabs where somebody copied its cells.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ OWN_COLUMNS = {
 }
 """Columns by which a table is that of a BMC, not of a log service: one of these must be there."""
 FEWEST_COLUMNS = 4
+DELIMITERS = (",", ";", "\t")
 
 
 class EventCsv:
@@ -32,31 +36,44 @@ class EventCsv:
 
     def counts_lines(self, sample: Sequence[str]) -> int:
         """Return the number of lines if the first names such columns, else 0."""
-        return len(sample) if is_event_table(sample[0]) else 0
+        return 0 if find_event_delimiter(sample[0]) is None else len(sample)
 
     def read_entries(self, lines: Iterable[str]) -> Iterator[TextEntry | UnreadLine]:
         """Yield the entries. One with other columns than the first line names is a line that could not be read."""
         every = list(lines)
-        columns = read_columns(every[0])
-        for left, cells in zip(range(len(every) - 1, 0, -1), csv.reader(every[1:]), strict=False):
+        delimiter = find_event_delimiter(every[0]) or DELIMITERS[0]
+        columns = read_columns(every[0], delimiter)
+        rows = csv.reader(every[1:], delimiter=delimiter)
+        for left, cells in zip(range(len(every) - 1, 0, -1), rows, strict=False):
             if len(cells) != len(columns):
-                yield UnreadLine(",".join(cells), is_entry=True)
+                yield UnreadLine(delimiter.join(cells), is_entry=True)
                 continue
             is_cut = left == 1 and not every[-1].endswith((*LINE_ENDS, '"'))
             yield _read_entry(dict(zip(columns, map(str.strip, cells), strict=True)))._replace(is_cut=is_cut)
 
 
-def is_event_table(line: str) -> bool:
-    """Whether a line names the columns of an event log."""
-    columns = set(read_columns(line))
+def find_event_delimiter(line: str) -> str | None:
+    """Return what parts the columns of an event log in the line that names them; None for another line."""
+    return next((one for one in DELIMITERS if one in line and _are_of_events(set(read_columns(line, one)))), None)
+
+
+def _are_of_events(columns: set[str]) -> bool:
     texts = TEXTS if "severity" in columns else [text for text in TEXTS if text != LOG_SERVICES_TEXT]
     is_log = not any(map(columns.isdisjoint, (SEVERITIES, texts, WHOLE_TIMES)))
     return is_log and len(columns) >= FEWEST_COLUMNS and not columns.isdisjoint(OWN_COLUMNS)
 
 
-def read_columns(line: str) -> list[str]:
+def read_columns(line: str, delimiter: str) -> list[str]:
     """Return the names of the columns in small letters."""
-    return [cell.strip().lower() for cell in next(csv.reader([line.removeprefix("\ufeff").strip()]), [])]
+    return [cell.strip().lower() for cell in split_cells(line.removeprefix("\ufeff"), delimiter)]
+
+
+def split_cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line."""
+    try:
+        return next(csv.reader([line.strip(" \r\n")], delimiter=delimiter), [])
+    except csv.Error:
+        return [line]
 
 
 def _read_entry(fields: Mapping[str, str]) -> TextEntry:

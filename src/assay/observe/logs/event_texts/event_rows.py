@@ -1,6 +1,7 @@
 """Takes the rows of a BMC's event log out of another text: a mail, a ticket, or a kernel log in which they stand.
 
-`ipmitool sel list` and FreeIPMI's `ipmi-sel` print one row for each event; no kernel writes such a line.
+`ipmitool sel list` and FreeIPMI's `ipmi-sel` print one row for each event; no kernel writes such a line. The web page
+of a BMC exports CSV, below a line that names the columns.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assay.observe.logs.dmesg_pieces import DmesgPieces
+from assay.observe.logs.event_texts.event_tables import EventTables
 
 ROW = re.compile(
     rb"^[ \t>|*`]{0,20}(?P<row>(?:[A-Za-z][\w.-]{0,63}: +)?"
@@ -18,7 +20,7 @@ ROW = re.compile(
 )
 ALARM = re.compile(
     rb'^\s*Severity\s*[:=]\s*Critical\b[^\n]*|[^\n]*"Severity"\s*:\s*"Critical"[^\n]*'
-    rb'|^(?:[^,\n]{0,64},){0,6}"?Critical"?,[^\n]*',
+    rb'|^(?:[^,;\t\n]{0,64}[,;\t]){0,6}"?Critical"?[,;\t][^\n]*',
     re.MULTILINE,
 )
 """A critical entry in a form that has no rows: racadm's, Redfish's, or CSV."""
@@ -29,12 +31,17 @@ MAX_ROWS_BYTES = 16 * 1024 * 1024
 
 
 class EventRows:
-    """The rows that were taken out of the pieces of a text, and the first critical entry that is no row."""
+    """The event logs that were taken out of the pieces of a text, and the first critical entry that is no row."""
 
     def __init__(self, dmesg: DmesgPieces) -> None:
-        self.rows: list[bytes] = []
         self.alarm = ""
+        self._rows: list[bytes] = []
+        self._tables = EventTables()
         self._dmesg, self._length = dmesg, 0
+
+    def logs(self) -> list[list[bytes]]:
+        """Return the rows, each event log for itself."""
+        return [rows for rows in (self._rows, *self._tables.tables) if rows]
 
     def take_out(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text without the rows of an event log."""
@@ -43,7 +50,8 @@ class EventRows:
                 yield piece
                 continue
             rest = ROW.sub(self._take, piece) if b"|" in piece and b" | " in piece else piece
-            if not self.alarm and SIGN_OF_ALARM in piece and (found := ALARM.search(piece)):
+            rest = self._tables.take_out(rest)
+            if not self.alarm and SIGN_OF_ALARM in rest and (found := ALARM.search(rest)):
                 self.alarm = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             if rest:
                 yield rest
@@ -52,5 +60,5 @@ class EventRows:
         if self._length > MAX_ROWS_BYTES:
             return found[0]
         self._length += len(found["row"])
-        self.rows.append(found["row"])
+        self._rows.append(found["row"])
         return b""
