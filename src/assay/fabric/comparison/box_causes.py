@@ -10,24 +10,20 @@ from assay.fabric.comparison.discrepancy import CablingDiscrepancy
 
 def merge_lost_boxes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several chips of one box missing: the card or plane that they are on, or the whole box."""
-    for box, members in _group_by_box(found, "device-missing"):
-        if len(members) > 1:
-            where, names = _find_part(box, members), ", ".join(member.device for member in members)
-            yield CablingRepair(
-                members, f"box/{where}", f"{where}: {len(members)} chips not in the fabric",
-                f"{names} are chips of {where}: its power, or the card itself",
-            )  # fmt: skip
+    for where, names, members in _group_chips(found, "device-missing"):
+        yield CablingRepair(
+            members, f"box/{where}", f"{where}: {len(members)} chips not in the fabric",
+            f"{names} are chips of {where}: its power, or the card itself",
+        )  # fmt: skip
 
 
 def merge_renewed_boxes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several chips of one box have new GUIDs: somebody replaced the card that they are on, or the whole box."""
-    for box, members in _group_by_box(found, "device-replaced"):
-        if len(members) > 1:
-            where, names = _find_part(box, members), ", ".join(member.device for member in members)
-            yield CablingRepair(
-                members, f"renewed/{where}", f"{where}: {len(members)} chips with new GUIDs",
-                f"{names} are chips of {where}, which was replaced",
-            )  # fmt: skip
+    for where, names, members in _group_chips(found, "device-replaced"):
+        yield CablingRepair(
+            members, f"renewed/{where}", f"{where}: {len(members)} chips with new GUIDs",
+            f"{names} are chips of {where}, which was replaced",
+        )  # fmt: skip
 
 
 def merge_links_in_boxes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
@@ -50,6 +46,15 @@ def merge_planes(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]
                 members, f"plane/{plane}", f"Plane {plane}: {len(members)} chips not in the fabric",
                 f"these chips carry plane {plane} of their boxes, whose other planes work: its subnet manager first",
             )  # fmt: skip
+
+
+def _group_chips(
+    found: Sequence[CablingDiscrepancy], kind: str
+) -> Iterator[tuple[str, str, tuple[CablingDiscrepancy, ...]]]:
+    """Yield the card or box of several chips, their names, and the chips."""
+    for box, members in _group_by_box(found, kind):
+        if len(members) > 1:
+            yield _find_part(box, members), ", ".join(member.device for member in members), members
 
 
 def _group_by_box(

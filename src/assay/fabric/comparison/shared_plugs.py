@@ -148,7 +148,7 @@ def find_cable(one: CablingDiscrepancy) -> Hashable:
     """Return what the links of all planes of the same cables have in common; itself for any other discrepancy."""
     if one.kind not in CABLE_KINDS or one.box or not any(end.plane for end in one.ends):
         return id(one)
-    return one.kind, tuple(map(find_plugs, one.cables))
+    return one.kind, frozenset(map(find_plugs, one.cables))
 
 
 def find_plugs(pair: CablePair) -> Hashable:

@@ -30,7 +30,7 @@ class FoldedPlanes:
     def unfold(self, rules: Mapping[str, Any], make_guid: Callable[[], str]) -> dict[str, Any]:
         """Return the rules of a design with the chips of each switch. `make_guid` gives one to a chip nobody saw."""
         unfolded = dict(rules)
-        for name in {"leaves", "spines", "cores"} & rules.keys():
+        for name in (name for name in ("leaves", "spines", "cores") if name in rules):
             switches = [self._add_chips(switch, make_guid) for switch in rules[name]["at"]]
             unfolded[name] = rules[name] | {"at": switches}
         return unfolded | {"planes": self.planes}
