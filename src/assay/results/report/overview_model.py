@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.model.fleet import Fleet
+from assay.model.outcome import read_whole
 from assay.results.report.change_clusters import ChangeCluster, cluster_changes
 from assay.results.report.latest_outcomes_database import FAILING, KNOWN, ON_TRIAL, ON_TRIAL_PASSING, PASSING, UNKNOWN
 from assay.results.report.latest_outcomes_reader import AbnormalOutcome, HolderStatus, LatestOutcomes, ReportedRun
@@ -198,7 +199,7 @@ def _group_excused(excused: Iterable[AbnormalOutcome], status: int) -> list[Excu
     found = []
     for why, outcomes in groups.items():
         checks = dict.fromkeys(outcome.check for outcome in outcomes)
-        holders = dict.fromkeys(outcome.subject.split("/", 2)[1] for outcome in outcomes)
+        holders = dict.fromkeys(read_whole(outcome.subject).rpartition("/")[2] for outcome in outcomes)
         found.append(ExcusedChecks(why, tuple(checks), tuple(holders), outcomes[0].reason))
     return sorted(found, key=lambda group: (-len(group.holders), group.why))
 
