@@ -26,6 +26,12 @@ APPLICATIONS = [
     "nvme0n1: Write Zeroes(0x8) @ LBA 0, 8 blocks, Invalid Command Opcode (sct 0x0 / sc 0x1) DNR",
     "ice cafe link is down",
     "XFS (the file system) is Corruption free",
+    "list_del corruption is what the checker looks for",
+    "refcount_t: the type of our counters",
+    "UBSAN: enabled in this build",
+    "BUG: KASAN: see the handbook",
+    "BUG: stack guard page is off",
+    "kernel tried to execute the notebook",
 ]
 KERNELS = {
     "Out of memory: Kill process 77 (java) score 901 or sacrifice child": "host.oom",
@@ -84,7 +90,37 @@ CRASHES = {
     "[Hardware Error]: System Fatal error.": "host.mce.fatal",
     "mce: Uncorrected hardware memory error in user-access at 1d3f8f000": "host.memory.uncorrected",
     "nvidia 0000:9d:00.0: Unable to change power state from D3cold to D0, device inaccessible": "gpu.bus.lost",
+    "kernel tried to execute NX-protected page - exploit attempt? (uid: 0)": "host.kernel.oops",
+    "unable to execute userspace code (SMEP?) (uid: 0)": "host.kernel.oops",
+    "BUG: stack guard page was hit at ffffc90000000000 (stack is ffffc90000000000..)": "host.kernel.oops",
+    "BUG: TASK stack guard page was hit at 00000000ab12 (stack is 00000000ab00..00000000abff)": "host.kernel.oops",
+    "stack guard page: 0000 [#1] PREEMPT SMP NOPTI": "host.kernel.oops",
+    "double fault: 0000 [#1] SMP": "host.kernel.oops",
+    "list_add corruption. prev->next should be next (ffff8881), but was ffff8882. (prev=ffff8883).": (
+        "host.kernel.corruption"
+    ),
+    "list_add corruption. prev is NULL.": "host.kernel.corruption",
+    "list_add double add: new=ffff8881, prev=ffff8882, next=ffff8881.": "host.kernel.corruption",
+    "list_del corruption, ffff888100000000->next is LIST_POISON1 (dead000000000100)": "host.kernel.corruption",
+    "list_del corruption. next->prev should be ffff8881, but was ffff8882. (next=ffff8883)": "host.kernel.corruption",
+    "refcount_t: underflow; use-after-free.": "host.kernel.corruption",
+    "refcount_t: addition on 0; use-after-free.": "host.kernel.corruption",
+    "BUG: KASAN: slab-out-of-bounds in mlx5e_poll_rx_cq+0x12/0x30 [mlx5_core]": "host.kernel.corruption",
+    "BUG: KASAN: double-free or invalid-free in kfree+0x12/0x30": "host.kernel.corruption",
+    "BUG: KFENCE: use-after-free read in bpf_sk_storage_get_tracing+0x2e/0x1b0": "host.kernel.corruption",
 }
+DEFECTS = [
+    "refcount_t: saturated; leaking memory.",
+    "refcount_t: decrement hit 0; leaking memory.",
+    "UBSAN: shift-out-of-bounds in drivers/gpu/drm/foo.c:123:45",
+    "UBSAN: Undefined behaviour in net/core/dev.c:12:5",
+]
+
+
+@pytest.mark.parametrize("message", DEFECTS)
+def test_a_defect_of_which_the_kernel_limits_the_effect_asks_for_nothing(message, tell):
+    (fault,) = tell(f"[Tue Nov 10 03:11:07 2026] {message}")["faults"]
+    assert (fault["fault"], fault["class"], fault["action"]) == ("host.kernel.defect", "driver", "none")
 
 
 @pytest.mark.parametrize("message", CRASHES)
