@@ -6,7 +6,8 @@ import pytest
 from fat_trees import as_built, fat_tree, in_reach
 
 from assay.fabric.comparison.compare import compare_cabling
-from assay.fabric.fabric_drawing import FabricPicture, draw_fabric
+from assay.fabric.fabric_drawing import draw_fabric
+from assay.fabric.fabric_picture import FabricPicture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -18,6 +18,8 @@ from assay.fabric.comparison.comparison_text import format_comparison
 from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.drafts.judged_design import judge_discovery
 from assay.fabric.drafts.rule_draft import draft_rules
+from assay.fabric.fabric_drawing import draw_fabric
+from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fabric.topology.failure_impact import assess_failure
 from assay.model.fabric.fabric_design import FabricDesign
@@ -198,3 +200,14 @@ def test_a_new_node_is_one_cable_to_lay_for_each_rail():
     (old, new) = (Fleet(Path(), nodes, designs={"planes": one}) for one in (before, after))
     (job,) = plan_cabling_jobs(old, new)
     assert (job.what, len(job.steps)) == ("lay", 2)
+
+
+def test_a_picture_has_boxes_and_says_which_plane_is_missing(large):
+    gone = {device.guid for device in large if device.name in ("leaf-1-2-p4", *(f"spine-3-p{n}" for n in range(1, 5)))}
+    seen = in_reach(large, without(large, lambda cable: gone & {cable.a.guid, cable.b.guid}))
+    svg = draw_fabric(FabricPicture(large, compare_cabling(large, seen).discrepancies))
+    names = re.findall(r'class="name">(.*?)<', svg)
+    assert {"leaf-1-2", "spine-3", "leaf-1-1"} <= set(names)
+    assert [name for name in names if "-p" in name] == []
+    assert ">plane 4 missing<" in svg
+    assert ">plane 1" not in svg, "a box of which all chips are missing is missing"

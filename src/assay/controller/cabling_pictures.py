@@ -9,7 +9,8 @@ from assay.controller.context import ControllerContext
 from assay.fabric.comparison.cabling_tickets import locate_ticket_picture, make_cabling_tickets
 from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.compare import FabricComparison
-from assay.fabric.fabric_drawing import FabricPicture, draw_fabric
+from assay.fabric.fabric_drawing import draw_fabric
+from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.model.errors import AssayError
 from assay.model.ticket import Ticket

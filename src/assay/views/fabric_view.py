@@ -11,7 +11,8 @@ from assay.controller.cache.fleet_snapshot_cache import ScannedFabricComparison
 from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.common_causes import group_by_common_cause
 from assay.fabric.comparison.discrepancy import CablingDiscrepancy
-from assay.fabric.fabric_drawing import FabricPicture, draw_fabric
+from assay.fabric.fabric_drawing import draw_fabric
+from assay.fabric.fabric_picture import FabricPicture
 from assay.fabric.fault_drawing import FindAddress, draw_discrepancy
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.designed_device import DesignedDevice

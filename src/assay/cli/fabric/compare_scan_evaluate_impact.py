@@ -187,7 +187,8 @@ def draw(
 
     Exit codes: 0 drawn; 2 the design has no such element, or there is nothing to compare it with.
     """
-    from assay.fabric.fabric_drawing import FabricPicture, draw_fabric
+    from assay.fabric.fabric_drawing import draw_fabric
+    from assay.fabric.fabric_picture import FabricPicture
 
     topology = load_compiled_design(fleet, design)
     comparison = _compare_dump(topology, dump) if dump else _compare_last_scan(Workspace(fleet), design)
