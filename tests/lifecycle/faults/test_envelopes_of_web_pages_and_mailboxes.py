@@ -17,6 +17,7 @@ from assay.observe.logs.broken_lines.repeated_lines import (
     write_repeated_lines,
 )
 from assay.observe.logs.dmesg_pieces import DmesgPieces
+from assay.observe.logs.kernel_log_search import CHUNK_BYTES
 
 XID = "NVRM: Xid (PCI:0000:9d:00): 79, pid=1, name=a, GPU has fallen off the bus."
 LOST = "The power input for power supply 2 is lost."
@@ -168,6 +169,37 @@ def test_what_was_repeated_and_repeated_again_counts_on(tell):
     again = [f"Nov 10 03:1{at}:07 n1 last message repeated 2 times" for at in (2, 3)]
     (fault,) = tell(f"Nov 10 03:11:07 n1 kernel: {LINK}", *again)["faults"]
     assert (fault["count"], fault["lines"]) == (5, 5)
+
+
+REPEATING = [
+    f"Nov 10 03:11:07 n1 kernel: {LINK}",
+    "Nov 10 03:12:07 n1 last message repeated 2 times",
+    "Nov 10 03:13:07 n1 last message repeated 2 times",
+    "Nov 10 03:14:07 n2 kernel: usb 1-1: new device",
+    "Nov 10 03:15:07 n1 last message repeated 3 times",
+    f"Nov 10 03:16:07 n1 kernel: message repeated 2 times: [ {LINK}]",
+    "Nov 10 03:17:07 n1 last message repeated 2 times",
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_what_was_repeated_may_stand_in_the_piece_before(size):
+    lines, tally = [f"{line}\n".encode() for line in REPEATING], LineTally()
+    pieces = [b"".join(lines[at : at + size]) for at in range(0, len(lines), size)]
+    dmesg = DmesgPieces(load_surrounding_catalog(None).kernel_log_matcher)
+    written = b"".join(write_repeated_lines(pieces, tally, dmesg))
+    assert written.count(b"NVLink") == 1 + 2 + 2 + 2 + 2
+    assert written.count(b"usb 1-1") == 1, "n2 said that, and n1 repeated another message"
+    assert written.count(b"\n") + tally.lines == len(lines)
+
+
+def test_what_was_repeated_at_the_end_of_a_long_piece_counts(tell):
+    calm = [f"Nov 10 03:{at // 60 % 60:02}:{at % 60:02} n1 kernel: usb 1-1: reset {'again' * 9}" for at in range(7000)]
+    place = CHUNK_BYTES // (len(calm[0]) + 1)
+    for end in range(place - 1, place + 2):
+        log = [*calm[:end], f"Nov 10 04:11:07 n1 kernel: {LINK}", "Nov 10 04:12:37 n1 last message repeated 4 times"]
+        (fault,) = tell(*log, *calm[end:])["faults"]
+        assert fault["lines"] == 5
 
 
 def test_a_mad_count_does_no_harm():

@@ -50,19 +50,22 @@ def write_repeated_lines(pieces: Iterable[bytes], tally: LineTally, dmesg: Dmesg
 
     `tally` counts the lines of the log, not those that are written out here.
     """
-    writer = _RepeatedLines(tally)
+    writer, before = _RepeatedLines(tally), b""
     for piece in pieces:
         is_plain = dmesg.holds_only_dmesg(piece) or SHORT not in piece
-        yield piece if is_plain else writer.write(piece)
+        before = piece if is_plain else writer.write(piece, before)
+        yield before
 
 
 class _RepeatedLines:
     def __init__(self, tally: LineTally) -> None:
         self._tally, self._left = tally, MOST_COPIES_OF_A_LOG
         self._last: tuple[int, _Line] | None = None
+        self._piece_before = b""
 
-    def write(self, piece: bytes) -> bytes:
-        self._last = None
+    def write(self, piece: bytes, before: bytes) -> bytes:
+        """Return a piece with its repeated messages. The line that was repeated may stand in the piece before it."""
+        self._last, self._piece_before = None, before
         return _REPEATED.sub(self._copy, piece)
 
     def _copy(self, found: re.Match[bytes]) -> bytes:
@@ -82,11 +85,17 @@ class _RepeatedLines:
         start, text = found.start(), found.string
         if self._last and self._last[0] == start - 1:
             return self._last[1] if self._last[1].host == found["host"] else None
-        end = start
-        if found["message"]:
-            end = text.rfind(found["message"], max(0, start - LOOKED_BACK), start)
+        end = _find_said(text, start, found["message"])
+        if end <= 0 and start < LOOKED_BACK:
+            text = self._piece_before
+            end = _find_said(text, len(text), found["message"])
         line = _LINE.match(text, text.rfind(b"\n", 0, max(end - 1, 0)) + 1) if end > 0 else None
         return _Line.of(line, line["said"]) if line and line["host"] == found["host"] else None
+
+
+def _find_said(text: bytes, end: int, message: bytes | None) -> int:
+    """Return a place in the line before `end`, or in the last one that says `message`; none is at most 0."""
+    return text.rfind(message, max(0, end - LOOKED_BACK), end) if message else end
 
 
 def _write_copies(start: _Line, end: _Line, copies: int) -> Iterator[bytes]:
