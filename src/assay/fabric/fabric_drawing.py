@@ -14,7 +14,7 @@ from assay.model.fabric.ports_and_cables import PortId
 BOX_WIDTH, BOX_HEIGHT, GAP, TIER, MARGIN = 112, 40, 14, 150, 24  # px
 MAX_WORDS = 6
 """Beside more broken lines, words would lie upon each other; the lines still have them as titles."""
-NAME_LETTERS, PLACE_LETTERS = 17, 16  # that fit into a box
+NAME_LETTERS, PLACE_LETTERS = 17, 15  # that fit into a box
 LINE, LETTER_WIDTH, MAX_REMARKS = 18, 7, 4  # px a line, px a letter at most, remarks below a picture
 COLOURS = RAIL_COLOURS[:-1]
 """Without the last one, which is red: red is what is not as designed."""
