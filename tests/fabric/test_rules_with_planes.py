@@ -211,3 +211,21 @@ def test_a_picture_has_boxes_and_says_which_plane_is_missing(large):
     assert [name for name in names if "-p" in name] == []
     assert ">plane 4 missing<" in svg
     assert ">plane 1" not in svg, "a box of which all chips are missing is missing"
+
+
+PLUG = "the cable from n0003 mlx5_2 to leaf-1-2 port 3, with 4 planes, carries 4 of the 16 links of n0003"
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("leaf-1-2 port 3", PLUG),
+        ("leaf-1-2[3]", PLUG),
+        ("n0003 mlx5_2", PLUG),
+        ("leaf-1-2[10]", "4 of the 32 links up of leaf-1-2, 4 of the 8 to spine-1"),
+        ("n0003 mlx5_2[2]", "carries 1 of the 16 links of n0003"),
+        ("leaf-1-2-p2[3]", "carries 1 of the 16 links of n0003"),
+    ],
+)
+def test_a_cable_of_boxes_is_lost_in_all_planes(large, what, said):
+    assert assess_failure(large, what).lines[0].endswith(said)

@@ -22,7 +22,10 @@ PORT_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class NamedElement:
-    """What a name means: a `node`, a `device`, a `port` of a device, or a `box` or plane with all of its chips."""
+    """What a name means: a `node`, a `device`, a `port` of a device, or a `box` or plane with all of its chips.
+
+    A port of a box with planes is that of its first chip; the `box` has them all.
+    """
 
     kind: Literal["node", "device", "port", "box"]
     node: str = ""
@@ -44,6 +47,8 @@ def find_element(topology: CompiledTopology, text: str) -> NamedElement:
         found = form.fullmatch(name)
         if found and (device := _find_device(topology, found[1])):
             return NamedElement("port", device=device, port=_find_port(device, found[2], text))
+        if found and (chips := tuple(chip for chip in topology if chip.plane and chip.box == found[1])):
+            return NamedElement("port", device=chips[0], port=_find_port(chips[0], found[2], text), box=chips)
     device_name = next((found[1] for form in PORT_FORMS if (found := form.fullmatch(name))), name)
     known = dict.fromkeys(part for device in topology for part in (device.node, device.name, device.box) if part)
     near = suggest_nearest(device_name, known)

@@ -54,13 +54,16 @@ def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
     element = find_element(topology, what)
     if element.kind == "node":
         return _FailureAssessment(topology, element.node, [element.node]).assess()
-    if element.box:
+    if element.kind == "box":
         return _FailureAssessment(topology, what, [chip.guid for chip in element.box]).assess()
     device = element.device
     assert device is not None, "an element that is no node has a device"
     if device.kind == "switch" and element.port is None:
         return _FailureAssessment(topology, device.name, [device.guid]).assess()
-    if element.port is None and len(topology.cables_of_device(device.guid)) > 1:
+    own = topology.cables_of_device(device.guid)
+    if element.port is None and len(own) > 1 and all(end.plane for cable in own for end in cable.ends if not end.node):
+        return _FailureAssessment(topology, _name_cable(own), cables=own).assess()
+    if element.port is None and len(own) > 1:
         raise AssayError(
             f"{device.name} has {device.ports} links",
             fix=f"name one of them, such as {device.name}[1], or {device.node}",
@@ -68,19 +71,29 @@ def assess_failure(topology: CompiledTopology, what: str) -> FailureImpact:
     cable = topology.cable_at(element.port or PortId(device.guid, 1))
     if cable is None:
         raise AssayError(f"no cable is designed at {what}", fix=f"{device.name} has {device.ports} ports")
-    return _FailureAssessment(topology, f"the cable from {cable.a} to {cable.b}", cable=cable).assess()
+    links = [topology.cable_at(PortId(chip.guid, element.port.number)) for chip in element.box if element.port]
+    cables = [link for link in links if link] or [cable]
+    return _FailureAssessment(topology, _name_cable(cables), cables=cables).assess()
+
+
+def _name_cable(links: Sequence[Cable]) -> str:
+    """Return the name of a cable by one of its links, or by those of all planes."""
+    if len(links) == 1:
+        return f"the cable from {links[0].a} to {links[0].b}"
+    ends = (f"{end.box} port {end.label or end.port}" if end.plane else end.device for end in links[0].ends)
+    return f"the cable from {' to '.join(ends)}, with {len(links)} planes,"
 
 
 class _FailureAssessment:
-    """The fabric before and after the loss of vertices (`without`), or of a `cable`."""
+    """The fabric before and after the loss of vertices (`without`), or of `cables`: one, or the links of all planes."""
 
     def __init__(
-        self, topology: CompiledTopology, lost: str, without: Sequence[str] = (), cable: Cable | None = None
+        self, topology: CompiledTopology, lost: str, without: Sequence[str] = (), cables: Sequence[Cable] = ()
     ) -> None:
-        self.topology, self.lost, self.without, self.cable = topology, lost, without, cable
+        self.topology, self.lost, self.without, self.cables = topology, lost, without, cables
         self.tiers = find_device_tiers(topology)
         self.before = build_fabric_graph(topology)
-        self.after = build_fabric_graph(topology, without, [cable.a.port_id] if cable else ())
+        self.after = build_fabric_graph(topology, without, [cable.a.port_id for cable in cables])
 
     def assess(self) -> FailureImpact:
         cut_off, pair = self._find_cut_off(), self._choose_leaf_pair()
@@ -128,38 +141,40 @@ class _FailureAssessment:
         for tier in range(self.tiers[lost] - 1, 0, -1):
             rows = (row for guid in below for row in self.topology.rows[guid[2:]])
             below = list(dict.fromkeys(f"0x{row[1]}" for row in rows if self.tiers.get(f"0x{row[1]}") == tier))
-        if self.cable:
-            low = min(self.cable.ends, key=lambda end: self.tiers[end.guid]).guid
+        if self.cables:
+            low = min(self.cables[0].ends, key=lambda end: self.tiers[end.guid]).guid
             below = [low, *(guid for guid in below if guid != low)] if self.tiers[low] == 1 else below
         boxes = list(dict.fromkeys(self._find_box(guid) or guid for guid in below))
         leaves = boxes if len(boxes) > 1 else below  # the line cards of one director are leaves of their own
         return (leaves[0], leaves[-1]) if len(leaves) > 1 else ()
 
     def _find_upper_end(self) -> str:
-        assert self.cable is not None, "either a vertex or a cable is lost"
-        return max(self.cable.ends, key=lambda end: self.tiers.get(end.guid, 0)).guid
+        return max(self.cables[0].ends, key=lambda end: self.tiers.get(end.guid, 0)).guid
 
     def _measure_both(self, measure: Any, pair: tuple[str, ...]) -> tuple[float, float]:
         return measure(self.topology, self.before, *pair), measure(self.topology, self.after, *pair)
 
     def _describe_direct_loss(self) -> str:
-        if self.cable:
-            return f"{self.lost} carries {self._describe_share(self.cable)}"
+        if self.cables:
+            return f"{self.lost} carries {self._describe_share()}"
         if self.without[0] in self.topology.devices:
             loss = describe_capacity_loss(self.topology, self.without, self.tiers)
             return f"without {self.lost} {loss or 'nothing below it loses bandwidth'}"
         return f"without {self.lost} no other node loses bandwidth to any other"
 
-    def _describe_share(self, cable: Cable) -> str:
+    def _describe_share(self) -> str:
         """Return which share of its lower end's bandwidth a cable is."""
-        low, high = sorted(cable.ends, key=lambda end: self.tiers.get(end.guid, 0))
+        pairs = [sorted(cable.ends, key=lambda end: self.tiers.get(end.guid, 0)) for cable in self.cables]
+        (low, high), lost = pairs[0], len(pairs)
         if low.node:
-            return f"1 of the {len(self.topology.cables_of_node(low.node))} links of {low.node}"
-        cables = self.topology.cables_of_device(low.guid)
-        tier = self.tiers[low.guid]
-        up = [own for own in cables for end in own.ends if self.tiers.get(end.guid, 0) > tier]
-        to_high = [own for own in up if high.guid in (own.a.guid, own.b.guid)]
-        return f"1 of the {len(up)} cables up of {low.device}, 1 of the {len(to_high)} to {high.device}"
+            return f"{lost} of the {len(self.topology.cables_of_node(low.node))} links of {low.node}"
+        below, above = ({pair[side].guid for pair in pairs} for side in (0, 1))
+        up = [own for guid in below for own in self.topology.cables_of_device(guid) for end in own.ends
+              if self.tiers.get(end.guid, 0) > self.tiers[low.guid]]  # fmt: skip
+        to_high = [own for own in up if above & {own.a.guid, own.b.guid}]
+        a, b = (low.box, high.box) if lost > 1 else (low.device, high.device)
+        what = "links" if lost > 1 else "cables"
+        return f"{lost} of the {len(up)} {what} up of {a}, {lost} of the {len(to_high)} to {b}"
 
     def _describe_cut_off(self, cut_off: tuple[str, ...]) -> str:
         few = ", ".join(cut_off[:4]) + (" …" if len(cut_off) > 4 else "")
