@@ -98,6 +98,51 @@ def test_numbers_that_no_table_knows_are_never_silent(tell):
         assert actions(tell(switch.format(mild))) == {"nvswitch.sxid.unknown": "none"}
 
 
+def change(before: str, after: str, gpu: str = GPU) -> str:
+    return f"NVRM: Xid (PCI:{gpu}): 154, GPU recovery action changed from 0x9 ({before}) to {CODES[after]:#x} ({after})"
+
+
+def without_times(*lines: str) -> list[str]:
+    return [line.partition("] ")[2] or line for line in lines]
+
+
+RESET, REBOOT = "GPU Reset Required", "Node Reboot Required"
+
+
+@pytest.mark.parametrize(
+    "stamp", ["[{:12.6f}]", "Nov 21 18:{:02}:00 n1 kernel:", "2026-11-21T18:{:02}:00+00:00 n1 kernel:"]
+)
+def test_an_action_that_came_before_the_xid_decides_nothing_though_it_stands_below_it(stamp, tell):
+    lines = [xid(0, 79), recovery(0, "None")]
+    backwards = [f"{stamp.format(at)} {line}" for at, line in zip((42, 40), without_times(*lines), strict=True)]
+    assert actions(tell(*backwards)) == {"gpu.xid.79": "reboot", "gpu.xid.154.none": "none"}
+    in_order = [f"{stamp.format(at)} {line}" for at, line in zip((40, 42), without_times(*lines), strict=True)]
+    assert set(actions(tell(*in_order)).values()) == {"none"}
+
+
+def test_without_times_changes_that_follow_the_other_way_show_that_the_lines_run_backwards(tell):
+    happened = [change("None", RESET), change(RESET, REBOOT), *without_times(xid(0, 79))]
+    assert actions(tell(*happened)) == {
+        "gpu.xid.154.reset": "none",
+        "gpu.xid.154.reboot": "reboot",
+        "gpu.xid.79": "reboot",
+    }
+    document = tell(*happened[::-1])
+    assert actions(document) == {
+        "gpu.xid.154.reset": "ticket",
+        "gpu.xid.154.reboot": "ticket",
+        "gpu.xid.79": "reboot",
+    }
+    assert "its lines run backwards" in document["by"]["gpu.xid.154.reset", GPU]["because"]
+
+
+def test_changes_of_two_gpus_or_of_a_log_that_lost_one_in_order_show_nothing(tell):
+    lines = [change("None", RESET), change("None", REBOOT, OTHER), change(RESET, "None"), change("None", REBOOT)]
+    asked = {(one["subject"], one["fault"]): one["action"] for one in tell(*lines)["faults"]}
+    assert asked[GPU, "gpu.xid.154.reset"] == "none"
+    assert asked[GPU, "gpu.xid.154.reboot"] == asked[OTHER, "gpu.xid.154.reboot"] == "reboot"
+
+
 LOST = (
     "NVRM: The NVIDIA GPU 0000:4b:00.0",
     "NVRM: (PCI ID: 10de:2330) installed in this system has",

@@ -17,6 +17,7 @@ from assay.lifecycle.faults.counting_and_correlation import (
     PrimaryFault,
     may_follow,
 )
+from assay.lifecycle.faults.recovery_order import RUNS_BACK, RecoveryOrder
 from assay.lifecycle.faults.steady_clock import SteadyClock
 from assay.model.log_message import LogMessage
 from assay.model.pci_address import normalize_pci_address
@@ -25,6 +26,8 @@ from assay.model.specs.messages.nvlink_codes import NvlinkCode
 
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
 NODE_SUBJECT = "node"
+OwnTime = tuple[bool, float]
+"""The time that a line tells, and whether it is the wall clock's, as against that since the boot."""
 
 
 class FaultState(NamedTuple):
@@ -40,6 +43,7 @@ class FaultState(NamedTuple):
     code: NvlinkCode | None
     last_at: float | None
     overridden_by: str
+    own_time: OwnTime | None
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +52,7 @@ class LogFault:
 
     `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
     faults that follow from it. `host` is "" if the log names none. `overridden_by` is the class of a later recovery
-    action. `before` is the fault as it was when the event of `event_at` began.
+    action. `own_time` is what the last line told. `before` is the fault as it was when the event of `event_at` began.
     """
 
     name: str
@@ -64,6 +68,7 @@ class LogFault:
     code: NvlinkCode | None = None
     last_at: float | None = None
     overridden_by: str = ""
+    own_time: OwnTime | None = None
     secondary: Counter[str] = field(default_factory=Counter)
     place: str = ""
     may_follow: bool = False
@@ -74,7 +79,7 @@ class LogFault:
         """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
         if self.event_at is None or at - self.event_at > EVENT_SECONDS:
             self.event_at, counted, told = at, self.counter.state(), self.secondary.copy()
-            said = self.detail, self.code, self.last_at, self.overridden_by
+            said = self.detail, self.code, self.last_at, self.overridden_by, self.own_time
             self.before = FaultState(counted, told, self.first, self.last, self.lines, self.settling, *said)
 
     def take_back_event(self) -> Counter[str]:
@@ -95,6 +100,7 @@ class LogFault:
         self.first, self.last = self.first or message.stamp, message.stamp or self.last
         self.detail, self.code = message.text, code
         self.last_at, self.overridden_by = at, ""
+        self.own_time = None if message.at is None else (message.wall is not None, message.at)
         self.lines += 1
         self.settling += settling
 
@@ -108,6 +114,7 @@ class LogFaultCollector:
             name: rule.recovery_action for name, rule in catalog.classes.items() if rule.recovery_action
         }
         self._hosts: dict[str, tuple[SteadyClock, FaultCorrelator]] = {}
+        self._orders: defaultdict[str, RecoveryOrder] = defaultdict(RecoveryOrder)
         self._correlated: dict[str, bool] = {}
         self._faults: dict[tuple[str, str, str], LogFault] = {}
         self._by_place: defaultdict[tuple[str, str], list[LogFault]] = defaultdict(list)
@@ -172,9 +179,15 @@ class LogFaultCollector:
         self._secondary[fault.host].remove(fault)
 
     def _override(self, action: LogFault, place: str, seconds: float) -> None:
-        """Mark the earlier XIDs of the GPU for which the driver names a recovery action."""
+        """Mark the earlier XIDs of the GPU for which the driver names a recovery action.
+
+        Lines may run backwards: by their times, or by what the driver says without them.
+        """
+        order = self._orders[action.host]
+        if action.own_time is None:
+            order.read(place, action.detail)
         for fault in self._by_place[action.host, place]:
-            if fault is action or not fault.name.startswith(XID_NAMES):
+            if fault is action or not fault.name.startswith(XID_NAMES) or _is_later(fault, action):
                 continue
             if fault.last_at is None or action.last_at is None or action.last_at - fault.last_at <= seconds:
                 fault.overridden_by = action.name
@@ -199,11 +212,23 @@ class LogFaultCollector:
         """Return every fault as plain data, the worst first."""
         faults = []
         for fault in self._faults.values():
+            if runs_back := self._orders[fault.host].runs_back:
+                fault.overridden_by = ""
             told = log_fault_as_json(fault, self._catalog)
+            if runs_back and fault.name in self._recovery_actions:
+                told["action"] = "ticket" if told["action"] != "none" else "none"
+                told["because"] += f"; {RUNS_BACK}"
             if self._hosts[fault.host][0].runs_back:
                 told["first"], told["last"] = told["last"], told["first"]
             faults.append(told)
         return sorted(faults, key=_urgency_key)
+
+
+def _is_later(fault: LogFault, action: LogFault) -> bool:
+    """Whether a fault came after a recovery action by the time that its line tells, though it stands before it."""
+    if fault.own_time is None or action.own_time is None or fault.own_time[0] != action.own_time[0]:
+        return False
+    return fault.own_time[1] > action.own_time[1]
 
 
 def _urgency_key(fault: dict[str, Any]) -> tuple[bool, int, str, str]:
