@@ -91,11 +91,9 @@ CRASHES = {
     "mce: Uncorrected hardware memory error in user-access at 1d3f8f000": "host.memory.uncorrected",
     "nvidia 0000:9d:00.0: Unable to change power state from D3cold to D0, device inaccessible": "gpu.bus.lost",
     "kernel tried to execute NX-protected page - exploit attempt? (uid: 0)": "host.kernel.oops",
-    "unable to execute userspace code (SMEP?) (uid: 0)": "host.kernel.oops",
     "BUG: stack guard page was hit at ffffc90000000000 (stack is ffffc90000000000..)": "host.kernel.oops",
     "BUG: TASK stack guard page was hit at 00000000ab12 (stack is 00000000ab00..00000000abff)": "host.kernel.oops",
     "stack guard page: 0000 [#1] PREEMPT SMP NOPTI": "host.kernel.oops",
-    "double fault: 0000 [#1] SMP": "host.kernel.oops",
     "list_add corruption. prev->next should be next (ffff8881), but was ffff8882. (prev=ffff8883).": (
         "host.kernel.corruption"
     ),

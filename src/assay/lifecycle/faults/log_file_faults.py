@@ -26,8 +26,6 @@ from assay.model.specs.messages.nvlink_codes import NvlinkCode
 
 FaultOwner = Literal["hardware", "application", "driver", "operator"]
 NODE_SUBJECT = "node"
-OwnTime = tuple[bool, float]
-"""The time that a line tells, and whether it is the wall clock's, as against that since the boot."""
 
 
 class FaultState(NamedTuple):
@@ -43,7 +41,7 @@ class FaultState(NamedTuple):
     code: NvlinkCode | None
     last_at: float | None
     overridden_by: str
-    own_time: OwnTime | None
+    newest: LogMessage | None
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +50,7 @@ class LogFault:
 
     `lines` counts all of its lines. `settling` counts those too soon after a boot. `secondary` counts, by class, the
     faults that follow from it. `host` is "" if the log names none. `overridden_by` is the class of a later recovery
-    action. `own_time` is what the last line told. `before` is the fault as it was when the event of `event_at` began.
+    action. `newest` is its last line. `before` is the fault as it was when the event of `event_at` began.
     """
 
     name: str
@@ -68,7 +66,7 @@ class LogFault:
     code: NvlinkCode | None = None
     last_at: float | None = None
     overridden_by: str = ""
-    own_time: OwnTime | None = None
+    newest: LogMessage | None = None
     secondary: Counter[str] = field(default_factory=Counter)
     place: str = ""
     may_follow: bool = False
@@ -79,7 +77,7 @@ class LogFault:
         """Remember the fault as it is, unless a sighting came just before: what comes now may follow from another."""
         if self.event_at is None or at - self.event_at > EVENT_SECONDS:
             self.event_at, counted, told = at, self.counter.state(), self.secondary.copy()
-            said = self.detail, self.code, self.last_at, self.overridden_by, self.own_time
+            said = self.detail, self.code, self.last_at, self.overridden_by, self.newest
             self.before = FaultState(counted, told, self.first, self.last, self.lines, self.settling, *said)
 
     def take_back_event(self) -> Counter[str]:
@@ -99,8 +97,7 @@ class LogFault:
         self.counter.add(at, not settling and (code is None or code.needs_action))
         self.first, self.last = self.first or message.stamp, message.stamp or self.last
         self.detail, self.code = message.text, code
-        self.last_at, self.overridden_by = at, ""
-        self.own_time = None if message.at is None else (message.wall is not None, message.at)
+        self.last_at, self.overridden_by, self.newest = at, "", message
         self.lines += 1
         self.settling += settling
 
@@ -183,9 +180,8 @@ class LogFaultCollector:
 
         Lines may run backwards: by their times, or by what the driver says without them.
         """
-        order = self._orders[action.host]
-        if action.own_time is None:
-            order.read(place, action.detail)
+        if action.last_at is None:
+            self._orders[action.host].read(place, action.detail)
         for fault in self._by_place[action.host, place]:
             if fault is action or not fault.name.startswith(XID_NAMES) or _is_later(fault, action):
                 continue
@@ -226,9 +222,11 @@ class LogFaultCollector:
 
 def _is_later(fault: LogFault, action: LogFault) -> bool:
     """Whether a fault came after a recovery action by the time that its line tells, though it stands before it."""
-    if fault.own_time is None or action.own_time is None or fault.own_time[0] != action.own_time[0]:
+    one, other = fault.newest, action.newest
+    if one is None or other is None or one.at is None or other.at is None:
         return False
-    return fault.own_time[1] > action.own_time[1]
+    is_one_clock = (one.wall is None) == (other.wall is None)
+    return is_one_clock and one.at > other.at
 
 
 def _urgency_key(fault: dict[str, Any]) -> tuple[bool, int, str, str]:
