@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.fabric.drafts.point_to_point_sheet import read_sheet
-from assay.fabric.drafts.sheet_import import SheetImport
-from assay.fabric.drafts.topology_file import is_topology_file, read_topology_file
+from assay.fabric.drafts.sheets.point_to_point_sheet import read_sheet
+from assay.fabric.drafts.sheets.sheet_import import SheetImport
+from assay.fabric.drafts.sheets.topology_file import is_topology_file, read_topology_file
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 

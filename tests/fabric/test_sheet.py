@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from assay.cli.app import main
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
-from assay.fabric.drafts.point_to_point_sheet import read_adapter_mapping, read_sheet
-from assay.fabric.drafts.sheet_import import SheetImport
-from assay.fabric.drafts.sheet_port_labels import PortLabelScheme, SheetPortLabel, parse_port_label
-from assay.fabric.drafts.topology_file import is_topology_file, read_topology_file
+from assay.fabric.drafts.sheets.point_to_point_sheet import read_adapter_mapping, read_sheet
+from assay.fabric.drafts.sheets.sheet_import import SheetImport
+from assay.fabric.drafts.sheets.sheet_port_labels import PortLabelScheme, SheetPortLabel, parse_port_label
+from assay.fabric.drafts.sheets.topology_file import is_topology_file, read_topology_file
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError

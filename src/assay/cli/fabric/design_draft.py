@@ -99,9 +99,9 @@ def import_cabling_sheet(
 
     Exit codes: 0 drafted; 1 some lines were not read (stderr lists them); 2 no line was read.
     """
-    from assay.fabric.drafts.point_to_point_sheet import read_adapter_mapping, read_sheet
-    from assay.fabric.drafts.sheet_import import SheetImport
-    from assay.fabric.drafts.topology_file import is_topology_file, read_topology_file
+    from assay.fabric.drafts.sheets.point_to_point_sheet import read_adapter_mapping, read_sheet
+    from assay.fabric.drafts.sheets.sheet_import import SheetImport
+    from assay.fabric.drafts.sheets.topology_file import is_topology_file, read_topology_file
     from assay.fabric.readers.format_detection import read_topology
 
     discovery = read_topology(read_dump(dump)) if dump else None

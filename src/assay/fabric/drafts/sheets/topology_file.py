@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from assay.fabric.drafts.point_to_point_sheet import PointToPointSheet, SheetCable, SheetEnd, drop_mirrored
+from assay.fabric.drafts.sheets.point_to_point_sheet import PointToPointSheet, SheetCable, SheetEnd, drop_mirrored
 from assay.fabric.link_rates_and_states import rate_from_lanes
 from assay.fabric.readers.format_detection import NAMED_PORTS
 

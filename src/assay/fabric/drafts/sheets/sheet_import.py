@@ -10,12 +10,12 @@ from typing import NamedTuple
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.drafts.design_draft import DesignDraft, DraftCable, DraftDevice
 from assay.fabric.drafts.majority_votes import find_most_frequent
-from assay.fabric.drafts.point_to_point_sheet import (
+from assay.fabric.drafts.sheets.point_to_point_sheet import (
     PointToPointSheet,
     SheetCable,
     SheetEnd,
 )
-from assay.fabric.drafts.sheet_port_labels import (
+from assay.fabric.drafts.sheets.sheet_port_labels import (
     PortLabelScheme,
     SheetPortLabel,
     parse_port_label,
