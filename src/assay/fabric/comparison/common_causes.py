@@ -28,6 +28,7 @@ from assay.fabric.comparison.shared_plugs import (
     merge_lost_plugs,
     merge_moved_plugs,
 )
+from assay.model.fabric.switch_settings import UNKNOWN_RACK
 
 MIN_RACK_DEVICES, MIN_UNIT_NODES, MIN_BUNDLE_SWAPS, MAX_SWAPPED = 3, 4, 3, 4
 """From so many missing devices in a rack, nodes without a known rack below a switch, or swaps between the same two to
@@ -59,7 +60,7 @@ def group_by_common_cause(found: Iterable[CablingDiscrepancy]) -> list[CablingRe
 def _merge_racks(found: Sequence[CablingDiscrepancy]) -> Iterator[CablingRepair]:
     """Several missing devices of one rack: the rack has no power."""
     for (site, rack), members in group_by_key(found, "device-missing", _list_own_rack):
-        if rack and len(members) >= MIN_RACK_DEVICES:
+        if rack and not rack.startswith(UNKNOWN_RACK) and len(members) >= MIN_RACK_DEVICES:
             names = ", ".join(member.device for member in members)
             yield CablingRepair(
                 members, f"rack/{site}/{rack}", f"Rack {rack}: {len(members)} devices not in the fabric",
@@ -278,8 +279,8 @@ def _list_swapped_switches(discrepancy: CablingDiscrepancy) -> list[tuple[str, .
 
 
 MERGES = (
-    merge_lost_switches, merge_lost_boxes, merge_renewed_boxes, merge_links_in_boxes, _merge_racks, _merge_units,
-    merge_planes, _merge_trunks, merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles,
+    merge_lost_switches, merge_lost_boxes, merge_renewed_boxes, merge_links_in_boxes, merge_planes, _merge_racks,
+    _merge_units, _merge_trunks, merge_many_plugs, merge_lost_plugs, _merge_disabled_ports, _merge_bundles,
     _merge_moved_nodes, merge_moved_plugs, _merge_adapters, _merge_trays, _merge_nodes, _merge_switches,
     _merge_exchanged_adapters, _merge_new_hosts, _merge_new_adapters,
 )  # fmt: skip

@@ -132,12 +132,18 @@ def compare_cabling(topology: CompiledTopology, discovery: FabricDiscovery) -> F
     )  # fmt: skip
 
 
+def _is_inside_a_box(topology: CompiledTopology, one: CablingDiscrepancy) -> bool:
+    """Return whether it is a link that the design need not have: between the planes of a box."""
+    seen = [pair.observed for pair in one.cables if pair.observed]
+    return one.kind == "unexpected" and all(topology.joins_planes(cable.a.guid, cable.b.guid) for cable in seen)
+
+
 def _explain(
     topology: CompiledTopology, discovery: FabricDiscovery, diff: PortDiff, problems: list[str]
 ) -> tuple[tuple[CablingDiscrepancy, ...], Sequence[Cable]]:
     from assay.fabric.comparison.diff_explanation import DiffExplanation
 
     explanation = DiffExplanation(topology, discovery, diff)
-    discrepancies = explanation.discrepancies
+    discrepancies = tuple(one for one in explanation.discrepancies if not _is_inside_a_box(topology, one))
     problems += explanation.problems
     return discrepancies, explanation.list_unknown_cables(discrepancies) if problems else ()

@@ -15,6 +15,8 @@ from assay.fabric.drafts.host_recognition import sort_naturally
 from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import PortId
 
+MIN_PORTS = 2
+
 
 @dataclass(frozen=True)
 class SplitAdapters:
@@ -50,18 +52,25 @@ def split_adapters(discovery: FabricDiscovery, hosts: Mapping[str, HostAdapter])
     cabled: dict[str, set[int]] = defaultdict(set)
     for port in (port for cable in discovery.cables for port in cable[:2] if port.guid in hosts):
         cabled[port.guid].add(port.number)
-    usual = Counter(map(frozenset, cabled.values())).most_common(1)
-    if not usual or len(usual[0][0]) < 2 or 2 * usual[0][1] <= len(cabled):
+    usual = _find_usual_ports(cabled, hosts)
+    if max(map(len, usual.values()), default=0) < MIN_PORTS:
         return None
-    numbers = sorted(usual[0][0])
     own = {f"{guid}/{number}": hosts[guid]._replace(slot=f"{hosts[guid].slot}/{number}", rail=-1)
-           for guid in cabled for number in numbers}  # fmt: skip
+           for guid in cabled for number in usual[hosts[guid].slot]}  # fmt: skip
     devices = {guid: device for guid, device in discovery.devices.items() if guid not in cabled}
     devices |= {name: DiscoveredDevice(name, "hca", 1, host.host) for name, host in own.items()}
     cables = [DiscoveredCable(_find_port(cable.a, own), _find_port(cable.b, own), cable.rate)
               for cable in discovery.cables]  # fmt: skip
     listed = {host.slot: host.rail for host in hosts.values() if host.rail >= 0}
     return SplitAdapters(FabricDiscovery(cables, devices), own, listed)
+
+
+def _find_usual_ports(cabled: Mapping[str, set[int]], hosts: Mapping[str, HostAdapter]) -> dict[str, frozenset[int]]:
+    """Return the ports with a cable that most adapters of each name have."""
+    count: dict[str, Counter[frozenset[int]]] = defaultdict(Counter)
+    for guid, ports in cabled.items():
+        count[hosts[guid].slot][frozenset(ports)] += 1
+    return {slot: ports.most_common(1)[0][0] for slot, ports in count.items()}
 
 
 def _find_port(port: PortId, own: Mapping[str, HostAdapter]) -> PortId:

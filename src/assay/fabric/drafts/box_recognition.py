@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
+from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice
 
 CHIP = re.compile(r"MF0;(?P<box>.+?):(?P<product>[\w-]+)(?:/(?P<module>[A-Z]+\d+))?/U(?P<chip>\d+)")
 MIN_ALIKE = 0.75
@@ -74,6 +74,8 @@ def _list_far_ends(
     for a, b, _ in cables:
         for here, there in ((a, b), (b, a)):
             far = devices.get(there.guid)
+            if far and far.description == AGGREGATION_NODE:
+                continue
             system = _find_system(far) if far and far.kind == "switch" else ""
             found[here.guid][here.number] = (system, there.number) if system in boxes else (there.guid, 0)
     return found

@@ -8,16 +8,16 @@ switch or an adapter that the pattern needs and that nobody saw gets a GUID of i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import median
 
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.drafts.adapter_rails import find_rails
 from assay.fabric.drafts.majority_votes import join_groups, vote
 from assay.fabric.drafts.name_series import Place
-from assay.fabric.drafts.node_places import find_places
+from assay.fabric.drafts.node_places import find_places, place_named_hosts
+from assay.fabric.drafts.switch_tiers import Joints, join_upper_switches
 from assay.fabric.drafts.trunk_pattern import TrunkPattern
 from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import PortId
@@ -45,10 +45,6 @@ class SwitchTier:
     spread: bool = False
 
 
-Joints = Mapping[tuple[str, str], list[tuple[int, int]]]
-"""The ports of the cables between a lower and an upper switch."""
-
-
 class FatTreeInference:
     """The inferred tree. Raises NoPattern where there is none."""
 
@@ -61,7 +57,7 @@ class FatTreeInference:
             self.peers[b.guid].append((b.number, a))
         known = {guid: host for guid, host in hosts.items() if guid in self.peers}
         self.rails = find_rails(known, {guid: [far.guid for _, far in self.peers[guid]] for guid in known})
-        self.slots = self.rails.names
+        self.slots, self.known = self.rails.names, dict(self.rails.of_adapter)
         self.adapters = self._take_adapters()
         self.units = self._find_units()
         self.places: dict[str, Place] = {}
@@ -69,6 +65,7 @@ class FatTreeInference:
         self.by_rail, self.pod, self.planes = False, 0, False
         self.absent_units: list[int] = []
         self._arrange()
+        self._take_partial_hosts()
 
     @cached_property
     def hosts(self) -> dict[str, dict[int, str]]:
@@ -95,6 +92,19 @@ class FatTreeInference:
         taken = {host for host, rails in rails_of.items()
                  if len(rails) >= MIN_RAILS_OF_HOST * many or (2 * len(rails) >= many and host in alike)}  # fmt: skip
         return {guid: own for guid, own in known.items() if own[0] in taken}
+
+    def _take_partial_hosts(self) -> None:
+        """Take hosts with too few cables for a node that stand where their names say: the other cables are lost."""
+        leaf_at = {leaf: (unit, rail) for unit, leaves in enumerate(self.units) for rail, leaf in enumerate(leaves)}
+        plugs = [(host, rail, leaf_at[far.guid], far.number) for guid, (host, rail) in self.known.items()
+                 if host not in self.hosts for _, far in self.peers[guid] if far.guid in leaf_at]  # fmt: skip
+        votes: dict[str, Counter[Place]] = defaultdict(Counter)
+        for host, rail, (unit, of_leaf), port in plugs:
+            votes[host][unit, port if rail == of_leaf else 0] += 1
+        found = place_named_hosts(votes, self.places, self.leaves.down)
+        self.places |= found
+        self.adapters |= {guid: own for guid, own in self.known.items() if own[0] in found}
+        self.__dict__.pop("hosts", None)
 
     def _find_units(self) -> list[list[str]]:
         """Return each unit's leaves in rail order, "" for one that nobody saw. Leaves of a unit share their hosts."""
@@ -141,63 +151,54 @@ class FatTreeInference:
 
     def _arrange(self) -> None:
         lower = {leaf for unit in self.units for leaf in unit if leaf}
-        to_spines = self._join(lower)
+        to_spines = join_upper_switches(self.discovery, self.peers, lower)
         if not to_spines:
             raise NoPattern("no switch joins the leaves")
         spines = {spine for _, spine in to_spines}
-        to_cores = self._join(spines, without=lower)
+        to_cores = join_upper_switches(self.discovery, self.peers, spines, without=lower)
         rail_of = {leaf: rail for unit in self.units for rail, leaf in enumerate(unit) if leaf}
         rails_of_spine: dict[str, Counter[int]] = defaultdict(Counter)
         for (leaf, spine), cables in to_spines.items():
             rails_of_spine[spine][rail_of[leaf]] += len(cables)
-        self.by_rail = len(self.slots) > 1 and all(
-            rails.most_common(1)[0][1] > OWN_RAIL * rails.total() for rails in rails_of_spine.values()
-        )
+        own_rail = sum(rails.most_common(1)[0][1] > OWN_RAIL * rails.total() for rails in rails_of_spine.values())
+        self.by_rail = len(self.slots) > 1 and own_rail > OWN_RAIL * len(rails_of_spine)
         self.trunk = TrunkPattern.infer(to_spines.values())
         self.spines.per_pair, self.leaves.up, self.spines.down, self.spines.spread = self.trunk
-        if not self.by_rail and not self.rails.is_listed:
-            self._order_rails(to_spines, rail_of)
+        if not self.by_rail:
+            self._find_first_port(to_spines, rail_of)
+            if not self.rails.is_listed:
+                self._order_rails(to_spines, rail_of)
         found = find_places(self._list_plug_votes(), len(self.slots), self.leaves.up)
         self.leaves.down, self.places, self.crowded = found
         if not self.leaves.down:
             raise NoPattern("no node has a plug in a leaf port that leads to no spine")
         self._order(to_spines, to_cores, rails_of_spine)
 
+    def _find_first_port(self, to_spines: Joints, rail_of: Mapping[str, int]) -> None:
+        """Begin the spines' ports to leaves where most cables say: nobody sees the first ports of a dead first leaf."""
+        per, many, down = self.spines.per_pair, len(self.slots), self.spines.down
+        ends = [(rail_of[leaf], port) for (leaf, _), cables in to_spines.items() for _, port in cables]
+        starts = range(down[0], 0, -per)[:many]
+        agreed = {start: sum((port - start) // per % many == rail for rail, port in ends) for start in starts}
+        best = max(starts, key=agreed.__getitem__)
+        if agreed[best] > OWN_RAIL * len(ends):
+            self.spines.down = range(best, down[-1] + 1)
+
     def _order_rails(self, to_spines: Joints, rail_of: Mapping[str, int]) -> None:
         """Put the rails into the order that their leaves have at the spines: the order of names need not be that."""
         places = vote((str(rail_of[leaf]), (port - self.spines.down[0]) // self.spines.per_pair % len(self.slots))
                       for (leaf, _), cables in to_spines.items() for _, port in cables)  # fmt: skip
-        if sorted(places.values()) != list(range(len(self.slots))):
-            return
-        order = sorted(range(len(self.slots)), key=lambda rail: places[str(rail)])
+        if sorted(places.values()) == list(range(len(self.slots))):
+            self._take_rail_order(sorted(range(len(self.slots)), key=lambda rail: places[str(rail)]))
+
+    def _take_rail_order(self, order: list[int]) -> None:
+        """Number the rails anew: what was rail `order[0]` is rail 0."""
+        rail_of = {rail: place for place, rail in enumerate(order)}
         self.slots = [self.slots[rail] for rail in order]
         self.units = [[unit[rail] for rail in order] for unit in self.units]
-        self.adapters = {guid: (host, places[str(rail)]) for guid, (host, rail) in self.adapters.items()}
-
-    def _join(self, lower: Iterable[str], without: Iterable[str] = ()) -> dict[tuple[str, str], list[tuple[int, int]]]:
-        """Return the cables from the lower switches to other switches that are not below them."""
-        devices, below = self.discovery.devices, {*lower, *without}
-        found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-        for guid in lower:
-            for number, far in self.peers[guid]:
-                if far.guid not in below and devices.get(far.guid) and devices[far.guid].kind == "switch":
-                    found[guid, far.guid].append((number, far.number))
-        count = Counter(upper for (_, upper), cables in found.items() for _ in cables)
-        usual = median(count.values()) if count else 0
-        real = {  # no stray cable, and no switch beside the tree that hangs on one of its switches
-            upper for upper, cables in count.items() if 1 < cables >= max(len(self.peers[upper]), usual) / 4
-        }
-        above = {far.guid for upper in real for _, far in self.peers[upper]} - below
-        real |= {upper for upper in count.keys() - real if self._is_beside(upper, below, above)}
-        return {pair: cables for pair, cables in found.items() if pair[1] in real}
-
-    def _is_beside(self, upper: str, below: set[str], above: set[str]) -> bool:
-        """Return whether a switch stands beside others of a tier: most of its cables lead where theirs do.
-
-        A spine of a pod with one unit may have one cable to a leaf, and more to the cores.
-        """
-        others = [far.guid for _, far in self.peers[upper] if far.guid not in below]
-        return len(others) > 1 and 2 * sum(guid in above for guid in others) > len(others)
+        self.adapters = {guid: (host, rail_of[rail]) for guid, (host, rail) in self.adapters.items()}
+        self.known = {guid: (host, rail_of[rail]) for guid, (host, rail) in self.known.items()}
+        self.__dict__.pop("hosts", None)
 
     def _order(self, to_spines: Joints, to_cores: Joints, rails_of_spine: Mapping[str, Counter[int]]) -> None:
         """Put units, spines and cores into the order that the ports at their other ends have."""
@@ -211,6 +212,10 @@ class FatTreeInference:
         groups = [(pod, rail) for pod in range(max(pod_of_unit) + 1) for rail in rails]
         if to_cores:
             groups = self._order_cores(to_cores, slots, groups, width)
+            order = [rail for pod, rail in groups if pod == groups[0][0]]
+            is_one_order = [rail for _, rail in groups] == order * (max(pod_of_unit) + 1)
+            if self.by_rail and is_one_order and not self.rails.is_listed:
+                self._take_rail_order(order)
         self.spines.guids = [
             slots.get((*group, place), "") or self.make_guid() for group in groups for place in range(width)
         ]

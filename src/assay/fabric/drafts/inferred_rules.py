@@ -10,6 +10,7 @@ from assay.fabric.drafts.fat_tree_inference import FatTreeInference
 from assay.fabric.drafts.majority_votes import find_most_frequent
 from assay.fabric.drafts.name_series import find_name_series, guess_name
 from assay.model.fabric.ports_and_cables import rate_to_gbps
+from assay.model.fabric.switch_settings import UNKNOWN_RACK
 
 TIERS = {(0, 1): "node_leaf", (1, 2): "leaf_spine", (2, 3): "spine_core"}
 """The cables between two tiers, of which nodes are the first."""
@@ -68,7 +69,7 @@ def _find_rates(tree: FatTreeInference) -> tuple[str, dict[str, str]]:
 
 def _make_spines(tree: FatTreeInference, rate_ratio: float) -> dict[str, Any]:
     spines: dict[str, Any] = {
-        "name": "unnamed spine {index}", "per_pair": tree.spines.per_pair, "down": _format(tree.spines.down),
+        "name": "unnamed spine {index}", "per_pair": tree.spines.per_pair, "down": _format(_find_down_ports(tree)),
         "at": _list_switches(tree, "spines", tree.spines.guids),
     }  # fmt: skip
     spines |= {"trunk": "spread"} if tree.spines.spread else {}
@@ -78,6 +79,13 @@ def _make_spines(tree: FatTreeInference, rate_ratio: float) -> dict[str, Any]:
         return spines
     ratio = len(tree.spines.down) / len(tree.spines.up) * rate_ratio
     return spines | {"up": _format(tree.spines.up)} | ({"oversubscription": round(ratio, 3)} if ratio > 1 else {})
+
+
+def _find_down_ports(tree: FatTreeInference) -> range:
+    """Return the spines' ports to leaves: those that are used, and those of leaves at the end that nobody saw."""
+    units, down = len(tree.units) + len(tree.absent_units), tree.spines.down
+    leaves = min(tree.pod or units, units) * (1 if tree.by_rail else len(tree.slots))
+    return range(down[0], max(down[-1] + 1, down[0] + leaves * tree.spines.per_pair))
 
 
 def _list_nodes(tree: FatTreeInference) -> tuple[list[str], list[str]]:
@@ -105,7 +113,7 @@ def _list_switches(tree: FatTreeInference, tier: str, guids: list[str]) -> list[
     named = Counter(devices[guid].name for guid in guids if guid in devices)
     chips = find_box_chips(devices, tree.discovery.cables)
     return [
-        {"guid": guid, "rack": f"unknown {tier}", "u": number}
+        {"guid": guid, "rack": f"{UNKNOWN_RACK} {tier}", "u": number}
         | ({"name": devices[guid].name} if guid in devices and named[devices[guid].name] == 1 else {})
         | ({"box": chips[guid].box, "module": chips[guid].module} if guid in chips else {})
         for number, guid in enumerate(guids, start=1)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -76,6 +77,36 @@ def judge_discovery(
     `hosts` has the host of each adapter by GUID. The fleet says which adapters a node has, unless most of those that
     the fabric has in its place are others.
     """
+    judged = _judge(discovery, name, fleet, hosts, {})
+    found = _find_seen(judged, discovery)
+    return _judge(discovery, name, fleet, hosts, found) if found else judged
+
+
+def _find_seen(judged: JudgedDesign, discovery: FabricDiscovery) -> dict[str, str]:
+    """Return the switches that stand where the rules have one that nobody saw, by the GUID that this one was given."""
+    found = {}
+    for one in judged.comparison.discrepancies:
+        ends = {end.guid: end for end in one.ends} if one.kind == "device-replaced" else {}
+        unseen = [guid for guid, end in ends.items() if end.device == one.device and is_unseen(guid)]
+        strangers = [guid for guid in ends if guid not in judged.topology.devices]
+        if len(unseen) == len(strangers) == 1 and discovery.devices[strangers[0]].kind == "switch":
+            found[unseen[0]] = strangers[0]
+    return found
+
+
+def _replace_guids(rules: Any, seen: Mapping[str, str]) -> Any:
+    """Return rules with the GUIDs of devices that were seen in place of those that were made."""
+    if isinstance(rules, dict):
+        return {key: _replace_guids(value, seen) for key, value in rules.items()}
+    if isinstance(rules, list):
+        return [_replace_guids(value, seen) for value in rules]
+    return seen.get(rules, rules) if isinstance(rules, str) else rules
+
+
+def _judge(
+    discovery: FabricDiscovery, name: str, fleet: Fleet, hosts: Mapping[str, HostAdapter], found: Mapping[str, str]
+) -> JudgedDesign:
+    """Judge once. `found` has the devices of the discovery that stand in place of those that nobody saw."""
     folded = fold_planes(discovery)
     seen = folded.discovery if folded else discovery
     split = split_adapters(seen, hosts)
@@ -84,7 +115,7 @@ def judge_discovery(
         nameless = list(_take_nameless_adapters(tree, split.hosts if split else hosts))
         rules = make_rules(tree, name, *_find_model(tree))
         rules = folded.unfold(rules, tree.make_guid) if folded else rules
-        rules = split.join(rules) if split else rules
+        rules = _replace_guids(split.join(rules) if split else rules, found)
         design = FabricDesign.model_validate(name_by_rule(rules, FabricDesign.model_validate(rules)))
         contradicted = {n for n in design.node_names() if n in fleet.nodes
                         and not _agree(fleet.nodes[n].hca_guids, design.adapters[n])}  # fmt: skip

@@ -92,6 +92,18 @@ def assign_places(votes: PlugVotes, down: range) -> dict[str, Place]:
     return found
 
 
+def place_named_hosts(votes: PlugVotes, places: Mapping[str, Place], down: range) -> dict[str, Place]:
+    """Return the places of further hosts, all of whose plugs are in the free place that their names say."""
+    series, taken = find_name_series(places), set(places.values())
+    found: dict[str, Place] = {}
+    for host, (place, *others) in ((host, list(count)) for host, count in votes.items()):
+        is_own = any(one.unit == place[0] and one.find_port(host) == place[1] for one in series)
+        if is_own and not others and place not in taken and place[1] in down:
+            found[host] = place
+            taken.add(place)
+    return found
+
+
 def _list_predicted_places(hosts: list[str], found: Mapping[str, Place], down: range) -> Iterator[tuple[str, Place]]:
     """Yield where the names of hosts without a place say that they belong."""
     every = sorted(find_name_series(found)) if hosts else []

@@ -32,10 +32,9 @@ def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
     slow for one reason, such as all of a leaf, and the links of all planes of a cable that is in another place.
     """
     exceptions = judged.exceptions
-    repairs = group_by_common_cause(one for one in exceptions if one.kind in LOST_KINDS)
-    planes = group_by_common_cause(one for one in exceptions if one.kind in MOVED_TITLES and _has_planes(one))
-    together = {id(one): repair for repairs, least in ((repairs, MIN_SWITCH_CABLES), (planes, 2)) for repair in repairs
-                if len(repair.members) >= least for one in repair.members}  # fmt: skip
+    repairs = [repair for kinds in (LOST_KINDS, MOVED_TITLES, ("device-missing",))
+               for repair in group_by_common_cause(one for one in exceptions if one.kind in kinds)]  # fmt: skip
+    together = {id(one): repair for repair in repairs if _is_told_at_once(repair) for one in repair.members}
     found = [(one, _find_shift(one)) for one in exceptions]
     left = Counter(shift for _, shift in found if shift)
     for one, shift in found:
@@ -51,14 +50,19 @@ def describe_exceptions(judged: JudgedDesign) -> Iterator[str]:
             yield f"moved: {shift.node} is in {where}, out of the order of the names: is that intended?"
 
 
-def _has_planes(one: CablingDiscrepancy) -> bool:
-    return any(end.plane for end in one.ends)
+def _is_told_at_once(repair: CablingRepair) -> bool:
+    """Return whether the members of a repair are one line: a bundle, a box, the planes of a cable, many lost cables."""
+    if len(repair.members) == 1:
+        return False
+    many = repair.first.kind in LOST_KINDS and len(repair.members) >= MIN_SWITCH_CABLES
+    in_boxes = all(one.box or any(end.plane for end in one.ends) for one in repair.members)
+    return many or in_boxes or repair.cause.startswith(("bundle/", "trunk/"))
 
 
 def _describe_repair(repair: CablingRepair) -> str:
     """Return a line for what has one reason: with the first cable in another place, and the rates of slow ones."""
     if repair.first.kind in MOVED_TITLES:
-        return f"{repair.first.kind}: {repair.title}, {len(repair.members)} links: {repair.first.summary}"
+        return f"{repair.first.kind}: {repair.title}: {repair.first.summary}"
     pairs = [pair for one in repair.members for pair in one.cables]
     rates = {(pair.observed.rate, pair.expected.rate) for pair in pairs if pair.observed and pair.expected}
     slow = ", ".join(f"at {seen} instead of {designed}" for seen, designed in sorted(rates))

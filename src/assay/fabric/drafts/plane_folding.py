@@ -6,14 +6,15 @@ All planes are cabled alike, so the rules of one describe all. What differs in a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice, FabricDiscovery
+from assay.fabric.discovery import AGGREGATION_NODE, DiscoveredCable, DiscoveredDevice, FabricDiscovery
 from assay.fabric.drafts.box_recognition import find_box_chips
 from assay.fabric.drafts.majority_votes import find_mode
 from assay.model.fabric.ports_and_cables import PortId
+from assay.model.fabric.switch_settings import MAX_PLANES
 
 ChipsOfBox = Mapping[int, str]
 """The GUIDs of the chips of a box, by plane, from 1. One that nobody saw is missing."""
@@ -58,7 +59,15 @@ def fold_planes(discovery: FabricDiscovery) -> FoldedPlanes | None:
     folded = {guid: first_of[chip.box] for guid, chip in carrying.items()}
     cables = _keep_agreed(_fold_cable(cable, devices, folded) for cable in discovery.cables)
     chips_of_first = {first_of[box]: chips for box, chips in boxes.items()}
-    return FoldedPlanes(FabricDiscovery(cables, devices), find_mode(map(max, boxes.values())), chips_of_first)
+    return FoldedPlanes(FabricDiscovery(cables, devices), _count_planes(discovery, boxes.values()), chips_of_first)
+
+
+def _count_planes(discovery: FabricDiscovery, boxes: Collection[ChipsOfBox]) -> int:
+    """Return the number of planes: of most boxes, or of the ports of most adapters, if nobody sees the last plane."""
+    ports = [device.ports for device in discovery.devices.values()
+             if device.kind == "hca" and device.description != AGGREGATION_NODE]  # fmt: skip
+    usual = find_mode(ports) if ports else 0
+    return max(find_mode(map(max, boxes)), usual if usual <= MAX_PLANES else 0)
 
 
 def _fold_device(device: DiscoveredDevice) -> DiscoveredDevice:

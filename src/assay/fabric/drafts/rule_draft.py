@@ -62,7 +62,8 @@ def _format_lines(judged: JudgedDesign, discovery: FabricDiscovery, inventory: C
     for name, tier in design.tiers:
         yield f"{name}: # review: racks and units"
         yield from _format_tier(tier)
-    if beside := judged.list_cables_beside():
+    between_planes = (cable for cable in discovery.cables if judged.topology.joins_planes(cable.a.guid, cable.b.guid))
+    if beside := [*judged.list_cables_beside(), *between_planes]:
         yield from _format_beside(judged, discovery, beside)
 
 
@@ -107,7 +108,8 @@ def _format_tier(tier: LeafTier | SpineTier | CoreTier) -> Iterator[str]:
 def _format_beside(judged: JudgedDesign, discovery: FabricDiscovery, cables: list[DiscoveredCable]) -> Iterator[str]:
     names = {port.guid for cable in cables for port in cable[:2]} - judged.topology.devices.keys()
     devices = {guid: discovery.devices[guid] for guid in names if guid in discovery.devices}
-    yield "devices: # beside the rules"
+    if devices:
+        yield "devices: # beside the rules"
     yield from map(format_device, make_devices(devices, cables, judged.hosts))
     yield "cables:"
     yield from (format_cable(make_cable(cable, dict(discovery.devices), judged.design.rate)) for cable in cables)

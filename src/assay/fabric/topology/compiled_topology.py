@@ -210,6 +210,11 @@ class CompiledTopology:
                 found[device.box].append(device)
         return found
 
+    def joins_planes(self, a: str, b: str) -> bool:
+        """Return whether a link of these devices is inside a box: between its chips of two planes. No cable is."""
+        one, other = self.devices.get(a), self.devices.get(b)
+        return one is not None and other is not None and one.box == other.box != "" and one.plane != other.plane
+
     def list_ports_sharing_plug(self, port: PortId) -> list[PortId]:
         """Return the ports whose links go down when the plug of a designed port is pulled, this one included."""
         device = self.devices[port.guid]

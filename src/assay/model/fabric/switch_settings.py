@@ -14,6 +14,8 @@ from assay.model.specs.spec_document import StrictModel
 PortLabelRule = Literal["number", "cage/port"]
 MAX_SWITCHES = 10_000  # switches of one tier
 MAX_PLANES = 8
+UNKNOWN_RACK = "unknown"
+"""How the rack of a switch begins in the draft of a design, until a person writes it."""
 CsvPath = Annotated[str, Field(pattern=r"^[^/.][^\\]*\.csv$")]
 RackName = Annotated[str, Field(pattern=r"^([^{}]|\{rack(:0?\d)?\})+$")]
 

@@ -1,1 +1,4 @@
-"""Reads point-to-point cabling sheets and topology files, and drafts a design from them."""
+"""Takes a point-to-point sheet (CSV) or a topology file. Names ports as the sheet and the inventory do.
+
+Gives the draft of a FabricDesign that lists the cables of the sheet.
+"""
