@@ -55,6 +55,22 @@ def test_the_other_ports_are_left_in_peace(pytester, home):
     assert failed == {"h100-a/n0003/mlx5_0"}
 
 
+def test_what_too_few_scans_read_is_an_error_and_what_enough_read_is_judged(pytester, home):
+    document = read_check_recording(RECORDINGS, "week-compute")
+    week = document["channels"]["week"]
+    week["read"] = {
+        "value": {"counters": 28, "temperature": 28, "light": 3, "bias": 28, "ber_power": 28, "fec_bin": 28}
+    }
+    week["grown"], week["answered"] = {"value": 27}, {"value": 3}
+    write(home, document)
+    verdicts = {}
+    for outcome in judge(pytester, home, "suites/weekly/test_links.py"):
+        verdicts.setdefault(outcome.verdict, set()).add(outcome.check.partition("::")[2])
+        assert outcome.verdict == "pass" or "3 of 28 scans read it, 8 are needed" in outcome.reason
+    assert verdicts["error"] == {"test_light_is_that_of_its_peers", "test_nothing_creeps"}
+    assert "test_link_does_not_flap" in verdicts["pass"]
+
+
 @pytest.fixture(autouse=True)
 def _nothing_else_that_is_installed(monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

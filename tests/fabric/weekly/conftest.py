@@ -23,6 +23,7 @@ from assay.observe.evidence_store import EvidenceStore
 START = datetime(2026, 11, 14, 6, tzinfo=UTC)
 EVERY = timedelta(hours=6)
 Change = Callable[[LabWorld, int], None]
+Dead = Callable[[str, int], bool]
 
 
 class Week:
@@ -36,17 +37,21 @@ class Week:
         self.world.home.mkdir(parents=True, exist_ok=True)
         lay_cables(self.world, self.plan)
 
-    def pass_by(self, change: Change, scans: int = 28) -> EvidenceDocument:
-        """Let `change(world, number)` work before each scan; return the last. `self.scans` has them all."""
+    def pass_by(self, change: Change, scans: int = 28, dead: Dead = lambda name, number: False) -> EvidenceDocument:
+        """Let `change(world, number)` work before each scan; return the last. `self.scans` has them all.
+
+        A command prints nothing in the scans for which `dead(name, number)` holds.
+        """
         self.scans.clear()
         for number in range(scans):
             change(self.world, number)
-            self.scans.append(self._scan(START + number * EVERY, self.scans[-1] if self.scans else None))
+            silent = {name for name in port_telemetry.TOOL_OUTPUTS if dead(name, number)}
+            self.scans.append(self._scan(START + number * EVERY, self.scans[-1] if self.scans else None, silent))
         return self.scans[-1]
 
-    def _scan(self, at: datetime, before: EvidenceDocument | None) -> EvidenceDocument:
+    def _scan(self, at: datetime, before: EvidenceDocument | None, silent: set[str]) -> EvidenceDocument:
         said = {
-            name: {"text": value(say(self.world)), "stderr": value("")}
+            name: {"text": value("" if name in silent else say(self.world)), "stderr": value("")}
             for name, say in port_telemetry.TOOL_OUTPUTS.items()
         }
         previous = value(before.digest()) if before else absent("first")

@@ -235,13 +235,26 @@ class CableGroupAnswer(TypedDict):
     """Which medians are worse than those of all other ports, in words."""
 
 
+class StuckPortAnswer(TypedDict):
+    """A port with a counter that stood at its maximum, so that nothing was counted."""
+
+    port: CableEndAnswer
+    """The port."""
+    counter: str
+    """The counter, by the name that perfquery gives it."""
+    scans: int
+    """In how many scans it stood at its maximum."""
+    says: str
+    """The same in words, and what to do."""
+
+
 class FabricWeekAnswer(TypedDict):
     """What a week of scans says of the ports of a fabric."""
 
     fabric: str
     """The FabricDesign."""
     verdict: Literal["look", "unknown", "well"]
-    """Whether some ports stand out (look), nothing could be judged (unknown), or all is well."""
+    """Whether some ports stand out (look), else something could not be judged (unknown), or all is well."""
     start: str
     """The beginning of the week: ISO 8601 with the offset of UTC."""
     end: str
@@ -262,6 +275,10 @@ class FabricWeekAnswer(TypedDict):
     """The batches of transceivers."""
     cables: list[CableGroupAnswer]
     """The ports by their cables."""
+    unjudged: list[str]
+    """What was not judged, such as a reading that too few scans have; with any, the exit code is 1."""
+    stuck: list[StuckPortAnswer]
+    """The ports with a counter that does not count."""
     unseen: list[str]
     """What could not be judged, and why."""
     discovery: list[str]

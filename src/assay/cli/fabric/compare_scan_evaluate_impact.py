@@ -118,7 +118,7 @@ def evaluate(
 ) -> None:
     """Evaluate the stored scans of a week: what changed since the week before, and the ports that stand out, ranked.
 
-    Exit codes: 0 no port stands out; 1 some do, or nothing could be judged; 2 there is no scan.
+    Exit codes: 0 no port stands out; 1 some do, or something could not be judged; 2 there is no scan.
     """
     from assay.controller.schedules.weekly_fabric import record_fabric_week
     from assay.fabric.topology.topology_cache import select_design
@@ -137,7 +137,7 @@ def evaluate(
         print(json.dumps(format_weekly_json(evaluation, changes), indent=1))  # noqa: T201
     else:
         print(format_weekly_text(evaluation, changes))  # noqa: T201
-    raise typer.Exit(1 if evaluation.ranked or evaluation.week.doubt else 0)
+    raise typer.Exit(0 if evaluation.is_whole and not evaluation.ranked else 1)
 
 
 @fabric_app.command()

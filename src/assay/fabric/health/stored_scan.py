@@ -38,6 +38,7 @@ class FabricScan:
 
     `since` is the time of the scan before, None for the first scan. Without it, `growth_unknown_reason` gives the
     reason. With `has_counters`, a tool listed the counters; a port that it leaves out has none above 0.
+    `unread_commands` names the commands of which nothing could be read: they failed, or printed what no reader knows.
     """
 
     at: datetime
@@ -51,6 +52,7 @@ class FabricScan:
     growth_unknown_reason: str = ""
     has_counters: bool = False
     events: tuple[FabricEvent, ...] = ()
+    unread_commands: frozenset[str] = frozenset()
 
     @property
     def seconds(self) -> float:
@@ -88,6 +90,7 @@ def read_scan(evidence: EvidenceDocument) -> FabricScan:
         unknown_reason,
         _has_counters(evidence, reader),
         tuple(reader.events),
+        frozenset(reader.unreadable | reader.failed_commands.keys()),
     )
 
 
@@ -102,7 +105,7 @@ def make_earlier_channel(evidence: EvidenceDocument | None) -> dict[str, Any]:
     if not scan.has_counters and scan.since:
         return dict(evidence.channels["earlier"])
     if not scan.has_counters:
-        reason = next(iter(scan.failed_commands.values()), "no command reads them")
+        reason = next(iter((*scan.failed_commands.values(), *scan.problems)), "no command reads them")
         return absent(f"the scan of {evidence.at.isoformat()} has no counters: {reason}")
     counters: dict[str, dict[str, dict[str, int]]] = {}
     for port, facts in sorted(scan.facts.items()):
@@ -141,6 +144,7 @@ class _ScanReader:
     managers: list[SubnetManager] = field(default_factory=list)
     events: list[FabricEvent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    unreadable: set[str] = field(default_factory=set)
 
     def read_command(self, name: str, text: str, stderr: str) -> None:
         if subnet_manager.is_sminfo(text):
@@ -151,6 +155,8 @@ class _ScanReader:
             ports, switches, problems = site_telemetry.parse_telemetry(text)
             self.ports += ports
             self.switches += switches
+            if problems and not (ports or switches):
+                self.unreadable.add(name)
             self._add_problems(name, problems)
         else:
             self._read_tool_output(name, text, stderr)
@@ -159,6 +165,7 @@ class _ScanReader:
         try:
             discovery = format_detection.read_tool_output(text, stderr)
         except AssayError as error:
+            self.unreadable.add(name)
             self._add_problems(name, [str(error)])
             return
         self.ports += discovery.facts.values()
@@ -176,7 +183,7 @@ class _ScanReader:
 
 def _has_counters(evidence: EvidenceDocument, reader: _ScanReader) -> bool:
     listed = evidence.read("ports", COUNTERS_COMMAND, "text").kind == "value"
-    return listed or any(facts.counters for facts in reader.ports)
+    return (listed and COUNTERS_COMMAND not in reader.unreadable) or any(facts.counters for facts in reader.ports)
 
 
 def _read_earlier(evidence: EvidenceDocument) -> tuple[datetime | None, dict[PortId, PortFacts], str]:

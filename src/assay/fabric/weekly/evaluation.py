@@ -20,6 +20,7 @@ from assay.fabric.weekly.findings import (
 from assay.fabric.weekly.peer_comparison import METRICS, PEER_SCORE, Limits, PeerDeviation, compare_with_peers
 from assay.fabric.weekly.repeated_events import CHANCE_LIMIT, find_repeated_events
 from assay.fabric.weekly.transceiver_batches import TransceiverBatch, compute_hypergeometric_tail, group_by_batch
+from assay.fabric.weekly.unjudged import UnjudgedPart, find_unjudged_parts
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
 from assay.model.fabric.ports_and_cables import Cable, PortId
 
@@ -56,6 +57,7 @@ class WeeklyEvaluation:
     - `groups`: the readings by vendor, length and batch of cables.
     - `drawing`: the part of the fabric around the worst ports, as SVG, "" where none stands out.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
+    - `unjudged`: what too few scans could read, and what no counter counts.
     - `remarks`: what could not be read in the newest discovery of the cables, and what was foreign in it.
     """
 
@@ -66,6 +68,7 @@ class WeeklyEvaluation:
     batches: tuple[TransceiverBatch, ...]
     groups: tuple[CableGroup, ...] = ()
     unknown_reasons: tuple[str, ...] = ()
+    unjudged: tuple[UnjudgedPart, ...] = ()
     remarks: tuple[str, ...] = ()
     drawing: str = ""
 
@@ -73,6 +76,11 @@ class WeeklyEvaluation:
     def fabric(self) -> str:
         """The design's name."""
         return self.week.fabric
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all was judged that the site's tools can tell."""
+        return not (self.week.doubt or self.unjudged)
 
     @property
     def worst(self) -> tuple[RankedPort, ...]:
@@ -115,9 +123,10 @@ def evaluate_fabric_week(
     ports = list_port_weeks(cables, rails, week)
     deviations = {metric.key: compare_with_peers(ports, metric, limits) for metric in METRICS}
     findings = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, limits)]
-    findings += find_repeated_events(ports, week.complete_scans, limits)
+    findings += find_repeated_events(ports, week.counted_scans, limits)
     findings += [finding for of_metric in deviations.values() for finding in find_outliers(of_metric, ports, limits)]
     ranked = _rank_ports(findings)
+    unjudged = find_unjudged_parts(week, ports)
     missing_limits = [name for name in JUDGED_LIMITS if name not in limits]
     return WeeklyEvaluation(
         week,
@@ -131,6 +140,7 @@ def evaluate_fabric_week(
         group_cables(ports, limits),
         (
             *([week.doubt[1]] if week.doubt else []),
+            *map(str, unjudged),
             *week.unknown_reasons,
             *(
                 [f"the design sets no limit {', '.join(missing_limits)}: those are not judged"]
@@ -138,6 +148,7 @@ def evaluate_fabric_week(
                 else []
             ),
         ),
+        unjudged,
     )
 
 

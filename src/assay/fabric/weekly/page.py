@@ -14,6 +14,7 @@ from assay.fabric.weekly.error_heat_map import draw_error_heat_maps
 from assay.fabric.weekly.evaluation import WeeklyEvaluation
 from assay.fabric.weekly.findings import PortFinding
 from assay.fabric.weekly.text_report import SHOWN_CHANGES, describe_ports_to_check, format_week_span
+from assay.fabric.weekly.unjudged import describe_stuck_port, list_stuck_ports
 from assay.fabric.weekly.week import PortWeek
 from assay.fabric.weekly.week_changes import WeekChanges
 from assay.pages.drawing import draw_polyline
@@ -53,6 +54,7 @@ def render_weekly_page(evaluation: WeeklyEvaluation, changes: WeekChanges | None
         readings=[reading for reading in READINGS if any(reading.key in one.medians for one in evaluation.groups)],
         drawn=Markup,
         span=format_week_span(evaluation),
+        stuck=[describe_stuck_port(port, evaluation.week) for port in list_stuck_ports(evaluation.ports)],
         verdict=describe_ports_to_check(evaluation),
         errors=draw_error_heat_maps(evaluation.ports),
         histograms=draw_vendor_histograms(evaluation),

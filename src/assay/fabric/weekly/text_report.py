@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.fabric.weekly.evaluation import RankedPort, WeeklyEvaluation
+from assay.fabric.weekly.unjudged import describe_stuck_port, list_stuck_ports
 from assay.fabric.weekly.week_changes import WeekChanges
 from assay.model.text_lists import format_count
 
@@ -20,12 +21,14 @@ def format_weekly_verdict(evaluation: WeeklyEvaluation) -> str:
 
 
 def describe_ports_to_check(evaluation: WeeklyEvaluation) -> str:
-    """Return how many ports need a look, or why nothing is known yet."""
+    """Return how many ports need a look, or why nothing is known yet; and what was not judged."""
+    unjudged = "; ".join(part.what for part in evaluation.unjudged)
     if count := len(evaluation.ranked):
-        return f"{count} of {len(evaluation.ports)} ports {'needs' if count == 1 else 'need'} a look"
+        look = f"{count} of {len(evaluation.ports)} ports {'needs' if count == 1 else 'need'} a look"
+        return f"{look}; not judged: {unjudged}" if unjudged else look
     if doubt := evaluation.week.doubt:
         return f"nothing is known yet: {doubt[1]}"
-    return "nothing stands out"
+    return f"nothing stands out in what was judged; not judged: {unjudged}" if unjudged else "nothing stands out"
 
 
 def format_week_span(evaluation: WeeklyEvaluation) -> str:
@@ -68,6 +71,12 @@ def _format_lines(evaluation: WeeklyEvaluation, changes: WeekChanges) -> Iterato
     if evaluation.unknown_reasons:
         yield "\nnot known:"
     yield from (f"  {reason}" for reason in evaluation.unknown_reasons)
+    stuck = [describe_stuck_port(port, evaluation.week) for port in list_stuck_ports(evaluation.ports)]
+    if stuck:
+        yield "\ncounters that do not count:"
+    yield from (f"  {line}" for line in stuck[:SHOWN_CHANGES])
+    if len(stuck) > SHOWN_CHANGES:
+        yield f"  and {len(stuck) - SHOWN_CHANGES} more; see --format json"
     if evaluation.remarks:
         yield "\nthe newest discovery of the cables:"
     yield from (f"  {remark}" for remark in evaluation.remarks[:SHOWN_CHANGES])
@@ -80,7 +89,7 @@ def format_weekly_json(evaluation: WeeklyEvaluation, changes: WeekChanges | None
     week = evaluation.week
     return {
         "fabric": evaluation.fabric,
-        "verdict": "look" if evaluation.ranked else "unknown" if week.doubt else "well",
+        "verdict": "look" if evaluation.ranked else "well" if evaluation.is_whole else "unknown",
         "start": week.start.isoformat(),
         "end": week.end.isoformat(),
         "scans": week.scans,
@@ -102,6 +111,14 @@ def format_weekly_json(evaluation: WeeklyEvaluation, changes: WeekChanges | None
                 "medians": dict(group.medians), "worse": list(group.worse),
             }
             for group in evaluation.groups
+        ],
+        "unjudged": [part.what for part in evaluation.unjudged],
+        "stuck": [
+            {
+                "port": port.end.as_json(), "counter": port.summary.stuck_counter, "scans": port.summary.stuck_scans,
+                "says": describe_stuck_port(port, week),
+            }
+            for port in list_stuck_ports(evaluation.ports)
         ],
         "unseen": list(evaluation.unknown_reasons),
         "discovery": list(evaluation.remarks),

@@ -11,6 +11,8 @@ from assay.model.text_lists import format_count
 
 DAYS = 7.0
 WEEK_S = DAYS * 86_400
+COUNTERS = "counters"
+"""The kind of reading that downs and errors come from."""
 MIN_SCANS = 8
 MIN_HOURS = 48.0
 """With fewer scans, or over less time, a week is not judged: two days show only the difference of day and night."""
@@ -37,7 +39,8 @@ class PortWeekSummary:
 
     - `downs_a_day`: the most link downs within any 24 hours.
     - `down_scans`, `error_scans`: before how many of the scans the link went down, or counted errors.
-    - `stuck_counter`: a counter that was at its maximum before the week, so that nothing shows in it, or "".
+    - `stuck_counter`: a counter of downs or errors that stood at its maximum, so that nothing shows in it, or "": in
+      the newest scan, or in half of the scans. `stuck_scans`: in how many scans it did.
     - `ber`: the bit error ratio that the link is judged by, under its name (`symbol`, `effective`).
     - `length_m`: the cable's length as its module says it, 0 if not read.
     - `rx`, `tx`: the weakest and the strongest lane in dBm, empty if not read.
@@ -49,6 +52,7 @@ class PortWeekSummary:
     down_scans: int = 0
     error_scans: int = 0
     stuck_counter: str = ""
+    stuck_scans: int = 0
     ber: Mapping[str, float] = field(default_factory=dict)
     rx: tuple[float, ...] = ()
     tx: tuple[float, ...] = ()
@@ -83,6 +87,9 @@ class FabricWeek:
     - `newest`: the digest of the newest scan.
     - `reads_ports`: whether any scan ran a command that describes ports. `command_failure`: why one of them gave
       nothing, or "". `unknown_reasons`: all reasons why some scan could not read something.
+    - `read_scans`: how many scans read each kind of reading: `COUNTERS`, and the keys of READINGS. Empty in a week that
+      an older version stored. `growth_scans`: how many could tell how counters grew. `answered_scans`: in how many
+      every command gave something.
     - `manager_moves`: when another subnet manager answered than in the scan before: the time (ISO 8601), the GUID of
       the port before and now.
     """
@@ -100,6 +107,9 @@ class FabricWeek:
     unknown_reasons: tuple[str, ...] = ()
     ports: Mapping[PortId, PortWeekSummary] = field(default_factory=dict)
     manager_moves: tuple[tuple[str, str, str], ...] = ()
+    read_scans: Mapping[str, int] = field(default_factory=dict)
+    growth_scans: int = 0
+    answered_scans: int = 0
 
     @property
     def hours(self) -> float:
@@ -120,10 +130,33 @@ class FabricWeek:
             scans = format_count(self.scans, "scan")
             needed = f"a week needs {MIN_SCANS} scans over {MIN_HOURS:.0f} h"
             return "unsupported", f"{scans} over {self.hours:.0f} h: {needed}"
-        if self.complete_scans < MIN_SCANS:
+        if max([self.complete_scans, *self.read_scans.values()]) < MIN_SCANS:
             reason = self.command_failure or "they read no counters"
             return "failed", f"{self.complete_scans} of {self.scans} scans were complete: {reason}"
         return None
+
+    def count_scans(self, kind: str) -> int:
+        """Return how many scans read a kind of reading."""
+        return self.read_scans.get(kind, 0) if self.read_scans else self.complete_scans
+
+    @property
+    def counted_scans(self) -> int:
+        """How many scans could tell how counters grew since the scan before."""
+        return self.growth_scans if self.read_scans else self.complete_scans
+
+    def find_unread(self, kind: str) -> str:
+        """Return why too few scans read a kind of reading, "" if enough did, or if no tool of the site reads it.
+
+        Tools that answered in enough scans, or read other things of the modules, and never read it, do not read it at
+        all. Counters are always needed.
+        """
+        count = self.count_scans(kind)
+        others = any(scans for other, scans in self.read_scans.items() if other != COUNTERS)
+        is_foreign = kind != COUNTERS and not count and (others or self.answered_scans >= MIN_SCANS)
+        if not self.read_scans or count >= MIN_SCANS or is_foreign:
+            return ""
+        reason = self.command_failure or "no command reads it"
+        return f"{count} of {self.scans} scans read it, {MIN_SCANS} are needed: {reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from heapq import nlargest
 from itertools import pairwise
 from math import isnan, nan
-from statistics import median
 
 from assay.fabric.discovery import FabricEvent, PortFacts
 from assay.fabric.health import counter_growth
@@ -21,8 +20,9 @@ from assay.fabric.health.bit_error_rate import find_bit_error_rate
 from assay.fabric.health.link_flaps import count_most_in_window, drop_bursts
 from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
-from assay.fabric.weekly.peer_comparison import compute_median_slope
-from assay.fabric.weekly.week import DAYS, WEEK_S, FabricWeek, PortWeekSummary, ReadingTrend
+from assay.fabric.weekly.reading_trends import list_points, make_trend
+from assay.fabric.weekly.stuck_counters import ERRORS, StuckCounters
+from assay.fabric.weekly.week import COUNTERS, DAYS, FabricWeek, PortWeekSummary, ReadingTrend
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
 from assay.model.fabric.ports_and_cables import Cable, PortId
@@ -31,9 +31,6 @@ from assay.model.gc_pause import pause_gc
 DAY = timedelta(days=1)
 UFM_LINK_DOWN = 329
 """UFM's event for a link that went down; 328 is one that came up."""
-ERRORS = (counter_growth.SYMBOL, counter_growth.RECOVERY, *counter_growth.LINK_ERRORS)
-MIN_TREND_POINTS = 4
-"""With fewer scans there is no drift."""
 MAX_DRAWN_TRENDS = 16
 """For each reading, so many ports keep their points for the page: those that get worse fastest."""
 
@@ -124,7 +121,9 @@ class _WeekAggregator:
         self._error_scans: defaultdict[int, int] = defaultdict(int)
         self._symbol_errors: defaultdict[int, int] = defaultdict(int)
         self._downs: defaultdict[int, list[tuple[datetime, int]]] = defaultdict(list)
-        self._stuck_counters: dict[int, str] = {}
+        self._stuck = StuckCounters()
+        self._read_scans: dict[str, int] = {COUNTERS: 0, **{reading.key: 0 for reading in READINGS}}
+        self._growth_scans, self._answered_scans = 0, 0
         self._events: list[FabricEvent] = []
         self._counted_s, self._reads_ports, self._command_failure = 0.0, False, ""
         self._unknown_reasons: dict[str, int] = defaultdict(int)
@@ -142,12 +141,13 @@ class _WeekAggregator:
         self._managers += [(scan.at, scan.manager.guid)] if scan.manager else []
 
     def _add_problems(self, document: EvidenceDocument, scan: FabricScan) -> None:
-        problems = [*scan.failed_commands.values(), *scan.problems]
+        problems = [reason.partition("\n")[0] for reason in (*scan.failed_commands.values(), *scan.problems)]
         if "unsupported" not in document.channels.get("ports", {"unsupported": ""}):
             self._reads_ports = True
             self._command_failure = self._command_failure or next(iter(problems), "")
         if scan.has_counters and not scan.problems:
             self._complete.append(scan.at)
+        self._answered_scans += not scan.unread_commands
         for reason in (*problems, *([scan.growth_unknown_reason] if scan.growth_unknown_reason else [])):
             self._unknown_reasons[reason] += 1
 
@@ -164,9 +164,12 @@ class _WeekAggregator:
                     column[number] = value
         for reading, (column, _) in zip(READINGS, columns, strict=True):
             self._columns[reading.key].append(column)
+            self._read_scans[reading.key] += not all(map(isnan, column))
 
     def _add_counters(self, scan: FabricScan) -> None:
         self._counted_s += scan.seconds if scan.has_counters else 0.0
+        self._read_scans[COUNTERS] += scan.has_counters
+        self._growth_scans += scan.has_counters and scan.since is not None
         for port, growth in scan.growths.items():
             number = self._number_of.get(port)
             if number is None:
@@ -177,8 +180,8 @@ class _WeekAggregator:
             self._symbol_errors[number] += growth.find_growth(counter_growth.SYMBOL).count
             if downs := growth.find_growth(counter_growth.DOWNED).count:
                 self._downs[number].append((scan.at, downs))
-            if not self._times and (stuck := [name for name, each in growth.counters.items() if each.stuck]):
-                self._stuck_counters[number] = min(stuck)
+            if (facts := scan.facts.get(port)) and facts.saturated:
+                self._stuck.add(number, growth, is_newest=not self._times)
 
     def finish(self, fabric: str, newest: str, now: datetime) -> FabricWeek:
         """Return the week of all scans. `newest` is the digest of the newest one."""
@@ -202,6 +205,9 @@ class _WeekAggregator:
                 for port, number in self._number_of.items()
             },
             _find_manager_moves(self._managers[::-1]),
+            self._read_scans,
+            self._growth_scans,
+            self._answered_scans,
         )
 
     def _find_longest_gap_h(self, now: datetime) -> float:
@@ -217,13 +223,15 @@ class _WeekAggregator:
     ) -> PortWeekSummary:
         facts = self._newest_facts.get(number) or PortFacts(port)
         ratio = find_bit_error_rate(facts, self._rates[number])
+        stuck, stuck_scans = self._stuck.find(number, self._growth_scans)
         return PortWeekSummary(
             errors=self._errors.get(number, 0),
             symbol_errors=self._symbol_errors.get(number, 0),
             down_scans=len(self._downs.get(number, ())),
             error_scans=self._error_scans.get(number, 0),
             downs_a_day=count_most_downs_a_day(self._downs.get(number, ()), seen_downs),
-            stuck_counter=self._stuck_counters.get(number, ""),
+            stuck_counter=stuck,
+            stuck_scans=stuck_scans,
             ber={ratio.kind: ratio.ratio} if ratio else {},
             rx=_find_extreme_lanes(facts, "rx_power_dbm"),
             tx=_find_extreme_lanes(facts, "tx_power_dbm"),
@@ -239,14 +247,14 @@ class _WeekAggregator:
         times = [at.timestamp() for at in reversed(self._times)]
         columns = self._columns.pop(reading.key)[::-1]
         rows = zip(*columns, strict=True)
-        trends = {number: trend for number, row in enumerate(rows) if (trend := _make_trend(times, row))}
+        trends = {number: trend for number, row in enumerate(rows) if (trend := make_trend(times, row))}
         worsening = {
             number: trend.per_week * reading.worse
             for number, trend in trends.items()
             if trend.per_week is not None and trend.per_week * reading.worse > 0
         }
         for number in nlargest(MAX_DRAWN_TRENDS, worsening, key=lambda number: worsening[number]):
-            points = _list_points(times, [column[number] for column in columns])
+            points = list_points(times, [column[number] for column in columns])
             trends[number] = replace(trends[number], points=tuple(points))
         return trends
 
@@ -254,22 +262,6 @@ class _WeekAggregator:
 def _find_manager_moves(managers: Sequence[tuple[datetime, str]]) -> tuple[tuple[str, str, str], ...]:
     """Return when another manager answered than in the scan before, and both. `managers` are in the order of time."""
     return tuple((at.isoformat(), before, now) for (_, before), (at, now) in pairwise(managers) if before != now)
-
-
-def _make_trend(times: Sequence[float], row: Sequence[float]) -> ReadingTrend | None:
-    points = _list_points(times, row)
-    if not points:
-        return None
-    values = [value for _, value in points]
-    if len(set(values)) == 1:  # most lasers and ratios
-        return ReadingTrend(values[0], values[0], values[0], 0.0 if len(points) >= MIN_TREND_POINTS else None)
-    per_week = compute_median_slope(points) * WEEK_S if len(points) >= MIN_TREND_POINTS else None
-    return ReadingTrend(median(values), values[0], values[-1], per_week)
-
-
-def _list_points(times: Sequence[float], row: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the times at which a reading was read, and its values."""
-    return [(at, value) for at, value in zip(times, row, strict=True) if not isnan(value)]
 
 
 def _read_length(facts: PortFacts) -> float:

@@ -4,7 +4,8 @@ The document is named `week-FABRIC`. Its time is that of the newest scan.
 
 ```
 channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen",
-                 "before", "moves"}: readings; "before" has [end, digest] of the weeks that it may be compared with
+                 "before", "moves", "read", "grown", "answered"}: readings; "before" has [end, digest] of the weeks
+                 that it may be compared with
 channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "a_week": 0.1}, …}}}}
 ```
 
@@ -29,12 +30,12 @@ from assay.model.reading import value
 WEEK_KEYS = {
     "scans": "scans", "whole": "complete_scans", "gap_h": "gap_h", "counted_h": "counted_h", "newest": "newest",
     "asked": "reads_ports", "silent": "command_failure", "unseen": "unknown_reasons",
-    "moves": "manager_moves",
+    "moves": "manager_moves", "read": "read_scans", "grown": "growth_scans", "answered": "answered_scans",
 }  # fmt: skip
 """The keys of channel `week`, and the fields of FabricWeek that they hold."""
 PORT_KEYS = {
     "errors": "errors", "symbol_errors": "symbol_errors", "downs_a_day": "downs_a_day",
-    "down_scans": "down_scans", "error_scans": "error_scans", "stuck": "stuck_counter",
+    "down_scans": "down_scans", "error_scans": "error_scans", "stuck": "stuck_counter", "stuck_scans": "stuck_scans",
     "ber": "ber", "rx": "rx", "tx": "tx", "vendor": "vendor", "part": "part", "serial": "serial",
     "length_m": "length_m",
 }  # fmt: skip
@@ -51,6 +52,7 @@ def format_week_subject(fabric: str) -> str:
 def make_week_evidence(week: FabricWeek, before: Iterable[StoredWeek] = ()) -> EvidenceDocument:
     """Return the document of a week. `before` are the weeks that it, or a later one, may be compared with."""
     fields = {key: value(getattr(week, name)) for key, name in WEEK_KEYS.items()}
+    fields["read"] = value(dict(week.read_scans))
     fields["unseen"] = value(list(week.unknown_reasons))
     fields["moves"] = value([list(move) for move in week.manager_moves])
     ports: dict[str, dict[str, Any]] = {}
@@ -83,6 +85,9 @@ def read_week_evidence(document: EvidenceDocument) -> FabricWeek:
             **{
                 **fields,
                 "unknown_reasons": tuple(fields["unknown_reasons"]),
+                "read_scans": dict(fields["read_scans"] or {}),
+                "growth_scans": fields["growth_scans"] or 0,
+                "answered_scans": fields["answered_scans"] or 0,
                 "manager_moves": tuple((at, before, now) for at, before, now in fields["manager_moves"] or ()),
             },
             ports={
