@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.drafts.adapter_rails import find_rails
-from assay.fabric.drafts.majority_votes import join_groups, vote
+from assay.fabric.drafts.host_recognition import sort_naturally
+from assay.fabric.drafts.majority_votes import join_groups, vote, vote_apart
 from assay.fabric.drafts.name_series import Place
 from assay.fabric.drafts.node_places import find_places, place_named_hosts
-from assay.fabric.drafts.switch_tiers import Joints, join_upper_switches
+from assay.fabric.drafts.switch_tiers import Joints, SwitchTier, drop_foreign_units, join_upper_switches
 from assay.fabric.drafts.trunk_pattern import TrunkPattern
 from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fabric.ports_and_cables import PortId
@@ -32,17 +32,6 @@ MIN_RAILS_OF_HOST = 0.6
 
 class NoPattern(Exception):
     """The cabling has not the pattern that the rules of a design can describe."""
-
-
-@dataclass
-class SwitchTier:
-    """The switches of a tier in the order of the rules, and the ports to the tier above and below."""
-
-    guids: list[str] = field(default_factory=list)
-    down: range = range(0)
-    up: range = range(0)
-    per_pair: int = 1
-    spread: bool = False
 
 
 class FatTreeInference:
@@ -128,7 +117,7 @@ class FatTreeInference:
             units.append([by_rail.get(rail, "") for rail in range(len(self.slots))])
         if not units:
             raise NoPattern("no switches are the leaves of the same hosts")
-        return units
+        return drop_foreign_units(self.discovery, self.peers, units)
 
     def _is_leaf(self, guid: str) -> bool:
         """Return whether a switch has more adapters than the switches around it. A stray adapter makes no leaf."""
@@ -202,12 +191,14 @@ class FatTreeInference:
 
     def _order(self, to_spines: Joints, to_cores: Joints, rails_of_spine: Mapping[str, Counter[int]]) -> None:
         """Put units, spines and cores into the order that the ports at their other ends have."""
-        number = vote((spine, self.trunk.find_number(lp)) for (_, spine), c in to_spines.items() for lp, _ in c)
-        width = max(number.values()) + 1
         pod_of_unit, unit_of = self._find_pods(to_spines), self._map_leaves_to_units()
         pod_of_spine = vote((spine, pod_of_unit[unit_of[leaf]]) for leaf, spine in to_spines)
         rail_of = {s: count.most_common(1)[0][0] if self.by_rail else 0 for s, count in rails_of_spine.items()}
-        slots = {(pod_of_spine[s], rail_of.get(s, 0), number[s]): s for s in number}
+        ballots = ((spine, self.trunk.find_number(lp)) for (_, spine), c in to_spines.items() for lp, _ in c)
+        group_of = {spine: (pod, rail_of.get(spine, 0)) for spine, pod in pod_of_spine.items()}
+        number = vote_apart(sorted(ballots, key=self._name_of), group_of)
+        width = max(number.values()) + 1
+        slots = {(*group_of[spine], number[spine]): spine for spine in number}
         rails = range(len(self.slots)) if self.by_rail else range(1)
         groups = [(pod, rail) for pod in range(max(pod_of_unit) + 1) for rail in rails]
         if to_cores:
@@ -220,6 +211,9 @@ class FatTreeInference:
             slots.get((*group, place), "") or self.make_guid() for group in groups for place in range(width)
         ]
         self._order_units(to_spines, pod_of_unit, [pod for pod, _ in groups], is_deep=bool(to_cores))
+
+    def _name_of(self, ballot: tuple[str, int]) -> tuple[list[tuple[int, str]], int]:
+        return sort_naturally(self.discovery.devices[ballot[0]].name), ballot[1]
 
     def _map_leaves_to_units(self) -> dict[str, int]:
         return {leaf: number for number, unit in enumerate(self.units) for leaf in unit if leaf}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def join_groups(members: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
@@ -23,6 +23,25 @@ def vote(ballots: Iterable[tuple[str, int]]) -> dict[str, int]:
     for name, number in ballots:
         count[name][number] += 1
     return {name: numbers.most_common(1)[0][0] for name, numbers in count.items()}
+
+
+def vote_apart(ballots: Iterable[tuple[str, int]], group_of: Mapping[str, object]) -> dict[str, int]:
+    """Return the number that most ballots have for each name; no two names of a group have the same, if they need not.
+
+    The surest come first. Of equal ones, the name with the first ballot has the lowest number.
+    """
+    count: dict[str, Counter[int]] = defaultdict(Counter)
+    for name, number in ballots:
+        count[name][number] += 1
+    best = {name: sorted(numbers.items(), key=lambda item: (-item[1], item[0])) for name, numbers in count.items()}
+    margin = {name: first[1] - (others[0][1] if others else 0) for name, (first, *others) in best.items()}
+    taken: set[tuple[object, int]] = set()
+    found: dict[str, int] = {}
+    for name in sorted(best, key=lambda name: -margin[name]):
+        numbers = [number for number, _ in best[name]]
+        found[name] = next((one for one in numbers if (group_of.get(name), one) not in taken), numbers[0])
+        taken.add((group_of.get(name), found[name]))
+    return found
 
 
 def find_mode(numbers: Iterable[int]) -> int:
