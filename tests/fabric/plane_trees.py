@@ -13,7 +13,7 @@ def row(tier, count, planes):
     """Boxes that stand one to a rack; their chips have GUIDs one after another."""
     guids = [[f"0x{0xE000 + tier << 16 | box << 4 | plane:016x}" for plane in range(planes)] for box in range(count)]
     return [
-        {"guid": own[0], "other_planes": own[1:], "rack": f"t{tier}-{box}", "u": 1} for box, own in enumerate(guids)
+        {"guid": own[0], "other_planes": own[1:], "rack": f"t{tier}", "u": box + 1} for box, own in enumerate(guids)
     ]
 
 

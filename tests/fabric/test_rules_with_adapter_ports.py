@@ -83,6 +83,19 @@ def test_a_clean_fabric_is_learnt_as_rules(ports):
     assert compare_cabling(topology, seen).verdict == "match"
 
 
+@pytest.mark.parametrize("ports", [BY_ADAPTER, BY_PORT], ids=["by adapter", "by port"])
+def test_cores_tell_the_order_of_rails_that_have_spines_of_their_own(ports):
+    tiers = {
+        "leaves": {"name": "leaf-{unit}-{rail}", "down": "1..4", "up": "19..20", "at": row(8, 1)},
+        "spines": {"name": "spine-{rail}-{number}", "group": "rail", "per_pair": 1, "down": "1..2", "up": "19..20",
+                   "at": row(8, 2)},
+        "cores": {"name": "core-{index}", "per_pair": 1, "plane": "all", "at": row(2, 3)},
+    }  # fmt: skip
+    plan = twin_tree(ports, units=2, places=4, **tiers)
+    judged, learned, _ = learn(in_reach(plan, as_built(plan)))
+    assert (judged.exceptions, learned.adapter_ports) == ([], ports)
+
+
 def test_the_inventory_tells_the_order_of_the_adapters():
     """Its order is not that of the names that the adapters announce."""
     design = twin_design(BY_PORT)
