@@ -129,15 +129,27 @@ def list_discovery_remarks(evidence: EvidenceDocument) -> tuple[str, ...]:
 
     Whether the two ends of each cable agree is for a comparison to tell: it takes long.
     """
+    problems, notes = _read_problems_and_notes(evidence)
+    return (*(f"could not tell: {problem}" for problem in problems), *(f"note: {note}" for note in notes))
+
+
+def list_discovery_problems(evidence: EvidenceDocument) -> Sequence[str]:
+    """Return what could not be read in the discovery of a scan, nothing if it is whole."""
+    return _read_problems_and_notes(evidence)[0]
+
+
+def _read_problems_and_notes(evidence: EvidenceDocument) -> tuple[Sequence[str], Sequence[str]]:
     text, stderr = evidence.read("discovery", "text"), str(evidence.read("discovery", "stderr").value or "")
     if text.kind != "value":
-        return (f"could not tell: {text.reason}",) if text.kind in ("failed", "unsupported") else ()
+        return ((text.reason,) if text.kind in ("failed", "unsupported") else (), ())
     try:
         found = read_topology(str(text.value), stderr)
     except AssayError as error:
-        return (f"could not tell: {error.what}",)
-    problems = found.stderr_problems if isinstance(found, LazyDiscovery) else found.problems
-    return (*(f"could not tell: {problem}" for problem in problems), *(f"note: {note}" for note in found.notes))
+        return (error.what,), ()
+    if not isinstance(found, LazyDiscovery):
+        return found.problems, found.notes
+    empty = () if any(found.rows.values()) else ("no cable was discovered",)
+    return (*found.stderr_problems, *empty), found.notes
 
 
 def _know_nothing(topology: CompiledTopology, *problems: str) -> FabricComparison:

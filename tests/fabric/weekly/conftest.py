@@ -34,6 +34,7 @@ class Week:
         self.plan: CompiledTopology = compile_topology(self.design, fleet)
         self.world, self.store = LabWorld(home / "lab"), EvidenceStore(home / "evidence")
         self.scans: list[EvidenceDocument] = []
+        self.discovery: Callable[[int], dict[str, object]] | None = None
         self.world.home.mkdir(parents=True, exist_ok=True)
         lay_cables(self.world, self.plan)
 
@@ -46,17 +47,18 @@ class Week:
         for number in range(scans):
             change(self.world, number)
             silent = {name for name in port_telemetry.TOOL_OUTPUTS if dead(name, number)}
-            self.scans.append(self._scan(START + number * EVERY, self.scans[-1] if self.scans else None, silent))
+            self.scans.append(self._scan(number, self.scans[-1] if self.scans else None, silent))
         return self.scans[-1]
 
-    def _scan(self, at: datetime, before: EvidenceDocument | None, silent: set[str]) -> EvidenceDocument:
+    def _scan(self, number: int, before: EvidenceDocument | None, silent: set[str]) -> EvidenceDocument:
         said = {
             name: {"text": value("" if name in silent else say(self.world)), "stderr": value("")}
             for name, say in port_telemetry.TOOL_OUTPUTS.items()
         }
         previous = value(before.digest()) if before else absent("first")
-        channels = {"ports": said, "earlier": make_earlier_channel(before), "previous": previous}
-        scan = EvidenceDocument("fabric-compute", at, channels)
+        found = {"discovery": self.discovery(number)} if self.discovery else {}
+        channels = {**found, "ports": said, "earlier": make_earlier_channel(before), "previous": previous}
+        scan = EvidenceDocument("fabric-compute", START + number * EVERY, channels)
         self.store.store_latest(scan)
         return scan
 

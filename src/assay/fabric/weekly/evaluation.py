@@ -20,7 +20,7 @@ from assay.fabric.weekly.findings import (
 from assay.fabric.weekly.peer_comparison import METRICS, PEER_SCORE, Limits, PeerDeviation, compare_with_peers
 from assay.fabric.weekly.repeated_events import CHANCE_LIMIT, find_repeated_events
 from assay.fabric.weekly.transceiver_batches import TransceiverBatch, compute_hypergeometric_tail, group_by_batch
-from assay.fabric.weekly.unjudged import UnjudgedPart, find_unjudged_parts
+from assay.fabric.weekly.unjudged import CABLING, UnjudgedPart, find_unjudged_parts
 from assay.fabric.weekly.week import FabricWeek, PortWeek, list_port_weeks
 from assay.model.fabric.ports_and_cables import Cable, PortId
 
@@ -141,6 +141,7 @@ def evaluate_fabric_week(
         (
             *([week.doubt[1]] if week.doubt else []),
             *map(str, unjudged),
+            *([f"{CABLING}: {week.incomplete_discoveries}"] if 0 < week.whole_discoveries < week.discoveries else []),
             *week.unknown_reasons,
             *(
                 [f"the design sets no limit {', '.join(missing_limits)}: those are not judged"]

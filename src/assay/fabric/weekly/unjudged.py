@@ -11,6 +11,7 @@ from assay.model.text_lists import format_count
 
 COUNTED = "link downs and errors"
 """What is judged by counters."""
+CABLING = "discovery of the cables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ def _list_parts(week: FabricWeek, ports: Sequence[PortWeek]) -> Iterator[Unjudge
             names.setdefault(why, []).append(reading.name)
     for why, unread in names.items():
         yield UnjudgedPart(", ".join(unread), why)
+    if week.discoveries and not week.whole_discoveries:
+        yield UnjudgedPart(CABLING, week.incomplete_discoveries)
     if stuck := len(list_stuck_ports(ports)):
         yield UnjudgedPart(
             f"{COUNTED} of {format_count(stuck, 'port')}", "a counter stood at its maximum: it cannot count, clear it"

@@ -90,6 +90,8 @@ class FabricWeek:
     - `read_scans`: how many scans read each kind of reading: `COUNTERS`, and the keys of READINGS. Empty in a week that
       an older version stored. `growth_scans`: how many could tell how counters grew. `answered_scans`: in how many
       every command gave something.
+    - `discoveries`: how many scans discovered the cables, `whole_discoveries`: how many of these lack nothing.
+      `discovery_failure`: why the newest of the others was not whole, or "".
     - `manager_moves`: when another subnet manager answered than in the scan before: the time (ISO 8601), the GUID of
       the port before and now.
     """
@@ -110,6 +112,15 @@ class FabricWeek:
     read_scans: Mapping[str, int] = field(default_factory=dict)
     growth_scans: int = 0
     answered_scans: int = 0
+    discoveries: int = 0
+    whole_discoveries: int = 0
+    discovery_failure: str = ""
+
+    @property
+    def incomplete_discoveries(self) -> str:
+        """How many discoveries of the cables were not whole, and why the newest of them, "" if all were."""
+        count = self.discoveries - self.whole_discoveries
+        return f"{count} of {self.discoveries} were incomplete: {self.discovery_failure}" if count else ""
 
     @property
     def hours(self) -> float:

@@ -20,6 +20,7 @@ from assay.fabric.health.bit_error_rate import find_bit_error_rate
 from assay.fabric.health.link_flaps import count_most_in_window, drop_bursts
 from assay.fabric.health.stored_scan import FabricScan, read_scan
 from assay.fabric.weekly.compared_readings import READINGS, ComparedReading
+from assay.fabric.weekly.discoveries import DiscoveryCount
 from assay.fabric.weekly.reading_trends import list_points, make_trend
 from assay.fabric.weekly.stuck_counters import ERRORS, StuckCounters
 from assay.fabric.weekly.week import COUNTERS, DAYS, FabricWeek, PortWeekSummary, ReadingTrend
@@ -121,7 +122,7 @@ class _WeekAggregator:
         self._error_scans: defaultdict[int, int] = defaultdict(int)
         self._symbol_errors: defaultdict[int, int] = defaultdict(int)
         self._downs: defaultdict[int, list[tuple[datetime, int]]] = defaultdict(list)
-        self._stuck = StuckCounters()
+        self._stuck, self._discoveries = StuckCounters(), DiscoveryCount()
         self._read_scans: dict[str, int] = {COUNTERS: 0, **{reading.key: 0 for reading in READINGS}}
         self._growth_scans, self._answered_scans = 0, 0
         self._events: list[FabricEvent] = []
@@ -133,6 +134,7 @@ class _WeekAggregator:
         """Add one scan. Scans come newest first."""
         scan = read_scan(document)
         self._add_problems(document, scan)
+        self._discoveries.add(document)
         self._add_readings(scan.facts)
         self._add_counters(scan)
         self._times.append(scan.at)
@@ -208,6 +210,9 @@ class _WeekAggregator:
             self._read_scans,
             self._growth_scans,
             self._answered_scans,
+            self._discoveries.discoveries,
+            self._discoveries.whole,
+            self._discoveries.failure,
         )
 
     def _find_longest_gap_h(self, now: datetime) -> float:

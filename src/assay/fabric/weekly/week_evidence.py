@@ -4,7 +4,8 @@ The document is named `week-FABRIC`. Its time is that of the newest scan.
 
 ```
 channels.week   {"start", "scans", "whole", "gap_h", "counted_h", "newest", "asked", "silent", "unseen",
-                 "before", "moves", "read", "grown", "answered"}: readings; "before" has [end, digest] of the weeks
+                 "before", "moves", "read", "grown", "answered", "discoveries", "whole_discoveries",
+                 "discovery_failure"}: readings; "before" has [end, digest] of the weeks
                  that it may be compared with
 channels.ports  {"value": {GUID: {PORT: {"errors": 12, "temperature": {"usual": 46.5, "a_week": 0.1}, …}}}}
 ```
@@ -31,6 +32,7 @@ WEEK_KEYS = {
     "scans": "scans", "whole": "complete_scans", "gap_h": "gap_h", "counted_h": "counted_h", "newest": "newest",
     "asked": "reads_ports", "silent": "command_failure", "unseen": "unknown_reasons",
     "moves": "manager_moves", "read": "read_scans", "grown": "growth_scans", "answered": "answered_scans",
+    "discoveries": "discoveries", "whole_discoveries": "whole_discoveries", "discovery_failure": "discovery_failure",
 }  # fmt: skip
 """The keys of channel `week`, and the fields of FabricWeek that they hold."""
 PORT_KEYS = {
@@ -88,6 +90,9 @@ def read_week_evidence(document: EvidenceDocument) -> FabricWeek:
                 "read_scans": dict(fields["read_scans"] or {}),
                 "growth_scans": fields["growth_scans"] or 0,
                 "answered_scans": fields["answered_scans"] or 0,
+                "discoveries": fields["discoveries"] or 0,
+                "whole_discoveries": fields["whole_discoveries"] or 0,
+                "discovery_failure": fields["discovery_failure"] or "",
                 "manager_moves": tuple((at, before, now) for at, before, now in fields["manager_moves"] or ()),
             },
             ports={
