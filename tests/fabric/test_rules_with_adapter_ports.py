@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from superpods import fleet_of, row
 
+from assay.fabric.comparison.cabling_tickets import make_cabling_tickets
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.drafts.fat_tree_inference import NoPattern
 from assay.fabric.drafts.host_recognition import find_hosts, list_inventory_adapters
@@ -81,6 +82,15 @@ def test_a_clean_fabric_is_learnt_as_rules(ports):
     judged, learned, topology = learn(seen)
     assert (judged.exceptions, learned.adapter_ports, learned.adapter_names) == ([], ports, ["mlx5_0", "mlx5_1"])
     assert compare_cabling(topology, seen).verdict == "match"
+
+
+def test_crossed_ports_of_an_adapter_cost_two_rails():
+    plan = twin_tree(BY_ADAPTER)
+    cables = as_built(plan)
+    a, b = (number for number, cable in enumerate(cables) if plan.devices[cable.a.guid].name == "n0004 mlx5_0")
+    cables[a], cables[b] = cables[a]._replace(b=cables[b].b), cables[b]._replace(b=cables[a].b)
+    (ticket,) = make_cabling_tickets(compare_cabling(plan, in_reach(plan, cables)))
+    assert ticket.severity == "degraded"
 
 
 @pytest.mark.parametrize("ports", [BY_ADAPTER, BY_PORT], ids=["by adapter", "by port"])

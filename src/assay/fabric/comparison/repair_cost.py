@@ -89,8 +89,14 @@ def _find_starved_nodes(members: Iterable[CablingDiscrepancy], uplinks_lost: Map
 
 
 def _join(cable: Cable, places: Mapping[str, str] = NOWHERE_ELSE) -> frozenset[str]:
-    """Return the two devices at a cable. One in another's place stands for that: it has the cables of the place."""
-    return frozenset(places.get(end.guid, end.guid) for end in cable.ends)
+    """Return the two devices at a cable. One in another's place stands for that: it has the cables of the place.
+
+    Each port of a node's adapter counts for itself, since it may be a rail of its own.
+    """
+    is_rail = not any(end.plane for end in cable.ends)
+    return frozenset(
+        f"{places.get(end.guid, end.guid)}{f'/{end.port}' if end.node and is_rail else ''}" for end in cable.ends
+    )
 
 
 def _gbps(cable: Cable) -> int:
