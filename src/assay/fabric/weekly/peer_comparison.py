@@ -8,31 +8,39 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from statistics import fmean, median
 
 from assay.fabric.weekly.compared_readings import READINGS
+from assay.fabric.weekly.false_alarms import OUTLIER_BUDGET, find_group_bound
 from assay.fabric.weekly.week import PortWeek
 from assay.model.specs.node.node_spec import MetricLimit
 
 MIN_PEERS = 8
 """A port with fewer peers is not compared with them."""
 _MAD_OF_NORMAL = 0.6745
+_CLIPPED_AT = 2.0
+_CLIPPED_SQUARE_OF_NORMAL = 0.9205
 _MEAN_DEVIATION_OF_NORMAL = 1.253314
-"""They scale the median and the mean deviation, so that the score of a normal distribution is its z-score."""
+"""They scale the median deviation, the mean square of clipped deviations, and the mean deviation, so that the score
+of a normal distribution is its z-score."""
 
 
 def compute_z_scores(values: Sequence[float]) -> list[float]:
     """Return the modified z-score of each value: its distance from the median, 0 if all values are equal.
 
-    A value beyond 3.5 is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers). If more than half of the
-    values are equal, the median deviation is 0. Then the mean deviation replaces it, as is usual for this score.
+    The spread is the standard deviation, in which a value counts as at most two robust deviations away (Huber, Robust
+    Statistics). It is as robust as the median deviation, and more exact where readings come in steps, such as 0.1 dB.
+    If more than half of the values are equal, the median deviation is 0. Then the mean deviation replaces it.
     """
     if not values:
         return []
     middle = median(values)
     deviations = [abs(value - middle) for value in values]
     if spread := median(deviations):
-        return [_MAD_OF_NORMAL * (value - middle) / spread for value in values]
+        most = _CLIPPED_AT * spread / _MAD_OF_NORMAL
+        sigma = sqrt(fmean(min(deviation, most) ** 2 for deviation in deviations) / _CLIPPED_SQUARE_OF_NORMAL)
+        return [(value - middle) / sigma for value in values]
     if spread := fmean(deviations):
         return [(value - middle) / (_MEAN_DEVIATION_OF_NORMAL * spread) for value in values]
     return [0.0] * len(values)
@@ -52,6 +60,8 @@ def compute_median_slope(points: Sequence[tuple[float, float]]) -> float:
 Limits = Mapping[str, MetricLimit]
 PEER_SCORE = "peer_score"
 """The limit of a design beyond which a score stands out."""
+FULL_SCORE = 3.5
+"""The score of a port that is as far from its peers as the false-alarm budget allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,9 @@ class PeerMetric:
 class PeerDeviation:
     """How a port compares with its peers. `peers` describes them, `peer_median` is their median.
 
-    `score` is positive if the port is worse. It is not, if the port is closer than the design's distance limit.
+    `score` is positive if the port is worse. It is not, if the port is closer than the design's distance limit. It is
+    3.5 where the false-alarm budget is used up: as many deviations from the median as chance gives one port of the
+    whole fabric in one of many healthy weeks.
     """
 
     metric: PeerMetric
@@ -106,6 +118,8 @@ METRICS = (
 def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Limits) -> dict[int, PeerDeviation]:
     """Return how each port compares with its peers, by its index in `ports`. Of several peer groups, the worst counts.
 
+    The number of ports and groups, and the size of each group, decide how far away is too far (`false_alarms`).
+
     Ports without the reading, or with too few peers, are left out. If the design sets no distance limit, all are.
     """
     limit = limits.get(metric.distance_limit)
@@ -113,12 +127,14 @@ def compare_with_peers(ports: Sequence[PortWeek], metric: PeerMetric, limits: Li
         return {}
     values = {index: value for index, port in enumerate(ports) if (value := metric.of(port)) is not None}
     found: dict[int, PeerDeviation] = {}
-    for peers, members in _group_by_peers(ports, values).items():
-        if len(members) >= MIN_PEERS:
-            peer_median = median(values[index] for index in members)
-            for index, score in _score_members(metric, members, values, peer_median, limit.value):
-                if index not in found or score > found[index].score:
-                    found[index] = PeerDeviation(metric, values[index], peer_median, score, peers)
+    groups = {name: of for name, of in _group_by_peers(ports, values).items() if len(of) >= MIN_PEERS}
+    comparisons = len(METRICS) * sum(map(len, groups.values()))
+    for peers, members in groups.items():
+        peer_median = median(values[index] for index in members)
+        scale = FULL_SCORE / find_group_bound(len(members), comparisons, OUTLIER_BUDGET)
+        for index, z_score in _score_members(metric, members, values, peer_median, limit.value):
+            if index not in found or z_score * scale > found[index].score:
+                found[index] = PeerDeviation(metric, values[index], peer_median, z_score * scale, peers)
     return found
 
 
@@ -146,5 +162,5 @@ def _name_peer_groups(port: PortWeek) -> Iterable[str]:
         yield f"the {side} of rail {port.rail}"
     if not port.end.node:
         yield f"the ports of {port.end.device}"
-    if port.summary.part:
-        yield f"all {side} with {port.summary.vendor} {port.summary.part}"
+    part = f" with {port.summary.vendor} {port.summary.part}" if port.summary.part else ""
+    yield f"all {side}{part}"

@@ -2,8 +2,9 @@
 
 Counted are scans, not events: before how many of a week's scans a link went down, or counted errors. So a burst counts
 once. For a port that is like its peers, that number follows a beta-binomial distribution. Its parameters come from the
-peers. A port stands out if so many scans or more are less likely than the design's `chance`, divided by the number of
-ports and of kinds of events (Bonferroni). With 0.1 %, one of a thousand quiet weeks names a port like its peers.
+peers; a few odd ones count no more than the others. A port stands out if so many scans or more, on any port and of any
+kind of event, are less likely than the design's `chance` (Bonferroni). With 0.1 %, one of a thousand quiet weeks names
+a port that is like its peers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import exp, lgamma
-from statistics import fmean, pvariance
+from statistics import pvariance
 from typing import NamedTuple
 
 from assay.fabric.weekly.findings import PortFinding
@@ -21,7 +22,7 @@ from assay.fabric.weekly.week import PortWeek
 
 CHANCE_LIMIT = "chance"
 WORST_PART = 50
-"""One of so many peers, the worst ones, is left out of the estimate: several odd ports must not hide each other."""
+"""One of so many peers, the worst ones, count no more than the others: several odd ports must not hide each other."""
 
 
 class RepeatedEvent(NamedTuple):
@@ -44,30 +45,41 @@ def find_repeated_events(ports: Sequence[PortWeek], scans: int, limits: Limits) 
     judged = [port for port in ports if port.counted_h]
     if not limit or scans < 1 or not judged:
         return
-    bound = limit.value / 100 / (len(judged) * len(EVENTS))
+    comparisons = len(judged) * len(EVENTS)
     for event in EVENTS:
         groups: dict[str, list[PortWeek]] = defaultdict(list)
         for port in judged:
             groups[_name_peers(port)].append(port)
         for peers, members in groups.items():
             if len(members) >= MIN_PEERS:
-                yield from _judge_members(event, peers, members, scans, bound)
+                yield from _judge_members(event, peers, members, scans, comparisons, limit.value / 100)
 
 
 def _judge_members(
-    event: RepeatedEvent, peers: str, members: Sequence[PortWeek], scans: int, bound: float
+    event: RepeatedEvent, peers: str, members: Sequence[PortWeek], scans: int, comparisons: int, budget: float
 ) -> Iterator[PortFinding]:
-    counts = sorted(event.of(port) for port in members)
-    usual = counts[: len(counts) - max(1, len(counts) // WORST_PART)]
-    alpha, beta = estimate_beta(usual, scans)
-    for port in members:
-        count = event.of(port)
-        if count and (chance := compute_tail(count, scans, alpha, beta)) < bound:
+    """Yield a finding for each member that exceeds the others, if one of all comparisons would in `budget` of weeks."""
+    counts = [event.of(port) for port in members]
+    alpha, beta = estimate_beta(_limit_worst(counts), scans)
+    total, others = sum(counts), len(members) - 1
+    for port, count in zip(members, counts, strict=True):
+        if count and (chance := comparisons * compute_tail(count, scans, alpha, beta)) < budget:
             text = (
-                f"{event.words} {count} of {scans} scans, where {len(members) - 1} {peers} have {fmean(usual):.2g}"
-                f" (a chance of {chance:.1g})"
+                f"{event.words} {count} of {scans} scans, where {others} {peers} have {(total - count) / others:.2g} on"
+                f" average (a chance of {chance:.1g} that any port of a healthy fabric does)"
             )
             yield PortFinding("repeated", port, event.key, count, "count", text, 1 + 9 * count / scans)
+
+
+def _limit_worst(counts: Sequence[int]) -> list[int]:
+    """Return the counts, the worst ones no larger than the largest of the others, or 1.
+
+    An event that is seen at all is part of the peers' rate. Without it, two chance events on one port look impossible.
+    """
+    ordered = sorted(counts)
+    usual = len(ordered) - max(1, len(ordered) // WORST_PART)
+    most = max(1, ordered[usual - 1])
+    return [min(count, most) for count in ordered]
 
 
 def _name_peers(port: PortWeek) -> str:
