@@ -22,6 +22,7 @@ class ComparedReading:
     - `worse` is the direction in which it gets worse: 1 up, -1 down.
     - `distance_limit` and `drift_limit` name limits of the design, both in `step`. A smaller distance from the peers,
       or a smaller drift in a week, is ignored.
+    - `resolution`: the step in which tools print it. A smaller change is none.
     - `of` returns the reading from a port's facts and its designed rate, None if it was not read.
     """
 
@@ -32,6 +33,7 @@ class ComparedReading:
     worse: Literal[1, -1]
     distance_limit: str
     drift_limit: str
+    resolution: float
     of: Callable[[PortFacts, str], float | None]
 
 
@@ -71,22 +73,22 @@ def find_highest_fec_bin(facts: PortFacts, _: str) -> float | None:
 READINGS = (
     ComparedReading(
         "temperature", "module temperature", "°C", "°C", 1,
-        "module_temperature_apart", "module_temperature_drift", read_module_temperature,
+        "module_temperature_apart", "module_temperature_drift", 1.0, read_module_temperature,
     ),
     ComparedReading(
         "light", "received light", "dBm", "dB", -1,
-        "rx_power_apart", "rx_power_drift", read_received_light,
+        "rx_power_apart", "rx_power_drift", 0.1, read_received_light,
     ),
     ComparedReading(
         "bias", "laser current", "mA", "mA", 1,
-        "bias_apart", "bias_drift", read_laser_bias,
+        "bias_apart", "bias_drift", 0.1, read_laser_bias,
     ),
     ComparedReading(
         "ber_power", "bit error ratio", "powers of ten", "powers of ten", 1,
-        "ber_apart", "ber_drift", read_bit_error_exponent,
+        "ber_apart", "ber_drift", 0.1, read_bit_error_exponent,
     ),
     ComparedReading(
         "fec_bin", "highest FEC bin", "wrong symbols", "count", 1,
-        "fec_bin_apart", "fec_bin_drift", find_highest_fec_bin,
+        "fec_bin_apart", "fec_bin_drift", 1.0, find_highest_fec_bin,
     ),
 )  # fmt: skip

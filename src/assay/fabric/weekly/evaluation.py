@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from assay.fabric.weekly.cable_groups import CableGroup, group_cables
 from assay.fabric.weekly.compared_readings import READINGS
+from assay.fabric.weekly.drifts import Drifts, judge_drifts
 from assay.fabric.weekly.findings import (
     FLAP_LIMIT,
     PortFinding,
@@ -57,6 +58,7 @@ class WeeklyEvaluation:
     - `groups`: the readings by vendor, length and batch of cables.
     - `drawing`: the part of the fabric around the worst ports, as SVG, "" where none stands out.
     - `unknown_reasons`: what the scans could not read, and what the design does not judge.
+    - `drifts`: how far each reading drifts, by port and key, where that is more than noise.
     - `unjudged`: what too few scans could read, and what no counter counts.
     - `remarks`: what could not be read in the newest discovery of the cables, and what was foreign in it.
     """
@@ -69,6 +71,7 @@ class WeeklyEvaluation:
     groups: tuple[CableGroup, ...] = ()
     unknown_reasons: tuple[str, ...] = ()
     unjudged: tuple[UnjudgedPart, ...] = ()
+    drifts: Drifts = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     drawing: str = ""
 
@@ -122,7 +125,8 @@ def evaluate_fabric_week(
     """Evaluate a week. `rails` has the rail of each adapter by its GUID, `limits` are those of the design."""
     ports = list_port_weeks(cables, rails, week)
     deviations = {metric.key: compare_with_peers(ports, metric, limits) for metric in METRICS}
-    findings = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, limits)]
+    drifts = judge_drifts(ports, week.hours)
+    findings = [*find_over_limits(ports, limits), *find_flapping(ports, limits), *find_drifts(ports, drifts, limits)]
     findings += find_repeated_events(ports, week.counted_scans, limits)
     findings += [finding for of_metric in deviations.values() for finding in find_outliers(of_metric, ports, limits)]
     ranked = _rank_ports(findings)
@@ -150,6 +154,7 @@ def evaluate_fabric_week(
             ),
         ),
         unjudged,
+        drifts,
     )
 
 

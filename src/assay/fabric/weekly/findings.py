@@ -8,6 +8,7 @@ from math import log10
 from typing import Literal
 
 from assay.fabric.weekly.compared_readings import MIN_BER, READINGS
+from assay.fabric.weekly.drifts import Drifts
 from assay.fabric.weekly.peer_comparison import PEER_SCORE, Limits, PeerDeviation, format_figure
 from assay.fabric.weekly.week import PortWeek
 
@@ -86,14 +87,15 @@ def find_outliers(
             yield PortFinding("outlier", ports[index], metric.name, deviation.value, metric.unit, text, weight)
 
 
-def find_drifts(ports: Iterable[PortWeek], limits: Limits) -> Iterator[PortFinding]:
+def find_drifts(ports: Iterable[PortWeek], drifts: Drifts, limits: Limits) -> Iterator[PortFinding]:
     """Yield a finding for each reading that gets worse in a week by more than the design allows."""
     limited = [(reading, limit.value) for reading in READINGS if (limit := limits.get(reading.drift_limit))]
     for port in ports:
         for reading, allowed in limited:
             trend = port.summary.trends.get(reading.key)
-            drift = trend.per_week if trend else None
-            if trend and drift is not None and drift * reading.worse > allowed:
+            worse = drifts.get((port.end.port_id, reading.key), 0.0)
+            if trend and worse > allowed:
+                drift = worse * reading.worse
                 span = f"{reading.name} from {format_figure(trend.first)} to {format_figure(trend.last)} {reading.unit}"
-                text, weight = f"{span}: {drift:+.2g} a week", drift * reading.worse / allowed
+                text, weight = f"{span}: {drift:+.2g} a week", worse / allowed
                 yield PortFinding("drift", port, reading.name, drift, reading.unit, text, weight)

@@ -22,14 +22,17 @@ MIN_HOURS = 48.0
 class ReadingTrend:
     """One reading over the week: its median, its first and last value, and its drift per week.
 
-    `per_week` is None if too few scans read it. `points` are (seconds since 1970, value); only the steepest trends of
-    a fabric have them.
+    `per_week` is None if too few scans read it. `noise` is its standard error, by the scatter of the readings of
+    `scans` scans; both are 0 if that is not known, or does not matter. `points` are (seconds since 1970, value); only
+    the steepest trends of a fabric have them.
     """
 
     median: float
     first: float
     last: float
     per_week: float | None = None
+    noise: float = 0.0
+    scans: int = 0
     points: tuple[tuple[float, float], ...] = ()
 
 

@@ -252,7 +252,7 @@ class _WeekAggregator:
         times = [at.timestamp() for at in reversed(self._times)]
         columns = self._columns.pop(reading.key)[::-1]
         rows = zip(*columns, strict=True)
-        trends = {number: trend for number, row in enumerate(rows) if (trend := make_trend(times, row))}
+        trends = {number: trend for number, row in enumerate(rows) if (trend := make_trend(times, row, reading))}
         worsening = {
             number: trend.per_week * reading.worse
             for number, trend in trends.items()

@@ -113,6 +113,8 @@ def _serialize_port(summary: PortWeekSummary) -> dict[str, Any]:
 def _serialize_trend(trend: ReadingTrend) -> dict[str, Any]:
     ends = {name: _round(end) for name, end in (("first", trend.first), ("last", trend.last)) if end != trend.median}
     drift = {"a_week": _round(trend.per_week)} if trend.per_week is not None else {}
+    if trend.scans:
+        drift |= {"noise": _round(trend.noise), "of": trend.scans}
     points = {"points": [[at, _round(number)] for at, number in trend.points]} if trend.points else {}
     return {"usual": _round(trend.median), **ends, **drift, **points}
 
@@ -135,4 +137,12 @@ def _read_port(plain: Mapping[str, Any]) -> PortWeekSummary:
 def _read_trend(plain: Mapping[str, Any]) -> ReadingTrend:
     points = tuple((at, number) for at, number in plain.get("points", ()))
     median = plain["usual"]
-    return ReadingTrend(median, plain.get("first", median), plain.get("last", median), plain.get("a_week"), points)
+    return ReadingTrend(
+        median,
+        plain.get("first", median),
+        plain.get("last", median),
+        plain.get("a_week"),
+        plain.get("noise", 0.0),
+        plain.get("of", 0),
+        points,
+    )
