@@ -10,23 +10,25 @@ from assay.fabric.weekly.week import DAYS, PortWeek, ReadingTrend
 from assay.model.fabric.ports_and_cables import PortId
 
 HOURS_A_WEEK = DAYS * 24
+READING_OF_KEY = {reading.key: reading for reading in READINGS}
 Drifts = Mapping[tuple[PortId, str], float]
-"""How far each port's reading drifts in a week, by port and key of the reading; positive where it gets worse."""
+"""How much each reading gets worse in a week, by port and key of the reading; those that do not are left out."""
 
 
 def judge_drifts(ports: Sequence[PortWeek], hours: float) -> Drifts:
-    """Return the drift of each reading over a week of `hours`, 0 where it is no more than noise."""
-    trends = [
-        (port.end.port_id, reading, trend)
-        for port in ports
-        for reading in READINGS
-        if (trend := port.summary.trends.get(reading.key)) and trend.per_week is not None
-    ]
-    chance = DRIFT_BUDGET / len(trends) if trends else 1.0
+    """Return each reading that gets worse by more than noise, over a week of `hours`."""
+    trends, rising = 0, []
+    for port in ports:
+        for key, trend in port.summary.trends.items():
+            if trend.per_week is not None:
+                trends += 1
+                if (worse := trend.per_week * READING_OF_KEY[key].worse) > 0:
+                    rising.append((port.end.port_id, key, trend, worse))
+    chance = DRIFT_BUDGET / max(trends, 1)
     return {
-        (port, reading.key): worse if worse <= 0 or _is_sure(reading, trend, worse, chance, hours) else 0.0
-        for port, reading, trend in trends
-        for worse in [(trend.per_week or 0.0) * reading.worse]
+        (port, key): worse
+        for port, key, trend, worse in rising
+        if _is_sure(READING_OF_KEY[key], trend, worse, chance, hours)
     }
 
 
