@@ -229,3 +229,8 @@ PLUG = ", with 4 planes, carries 4 of the 16 links of n0003"
 )
 def test_a_cable_of_boxes_is_lost_in_all_planes(large, what, said):
     assert assess_failure(large, what).lines[0].endswith(said)
+
+
+def test_a_picture_around_a_port_of_a_box_has_both_ends_of_its_cable(large):
+    svg = draw_fabric(FabricPicture(large, around="leaf-1-2[10]"))
+    assert {"leaf-1-2", "spine-1", "leaf-2-0"} <= set(re.findall(r'class="name">(.*?)<', svg)), "leaves below spine-1"

@@ -123,7 +123,7 @@ class FabricPicture:
         element = find_element(self.topology, self.around)
         if element.node:
             return {element.node}
-        if element.box:
+        if element.kind == "box":
             return {self._vertex_of(chip.guid) for chip in element.box}
         assert element.device is not None, "an element that is no node has a device"
         centre = {self._vertex_of(element.device.guid)}
