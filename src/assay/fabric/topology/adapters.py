@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.fabric.topology.designed_device import DesignedDevice
+from assay.model.fabric.adapter_ports import count_adapter_ports
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fleet import Fleet
 from assay.model.node import Node
@@ -13,7 +14,7 @@ from assay.model.node import Node
 def list_adapters(design: FabricDesign, node: Node, fleet: Fleet) -> list[DesignedDevice]:
     """Return a node's adapters in rail order, named as its spec names them."""
     names = list_adapter_names(node, fleet, design.adapter_names)
-    ports = max((port for _, port in design.rail_ports), default=1) * design.planes
+    ports = count_adapter_ports(design.rail_ports, design.planes)
     return [
         DesignedDevice(
             guid, name, "hca", ports, node.rack, node.u, node.site or design.site, node.name,

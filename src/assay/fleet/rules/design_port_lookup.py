@@ -9,7 +9,7 @@ from typing import NamedTuple
 from assay.fleet.ansible_inventory.declared_hosts import HostDeclaration
 from assay.fleet.repository_check import FilePosition
 from assay.fleet.repository_draft import RepositoryDraft
-from assay.model.fabric.adapter_ports import RailPort
+from assay.model.fabric.adapter_ports import RailPort, count_adapter_ports
 from assay.model.fabric.design_cables_and_partitions import ExplicitEnd, parse_port_range
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
@@ -96,7 +96,9 @@ class DesignCabling:
         """Return the number of ports of a port's device, None if it is not declared."""
         if port.guid in self._switches:
             return self.design.switch.port_count if self.design.switch else None
-        return self._adapter_port_count if port.guid in self.adapters else self._device_ports.get(port.guid)
+        if port.guid in self.adapters:
+            return count_adapter_ports(self.design.rail_ports, self.design.planes)
+        return self._device_ports.get(port.guid)
 
     @cached_property
     def _device_ports(self) -> Mapping[str, int]:
@@ -175,10 +177,6 @@ class DesignCabling:
     def _has_cabled_port(self, adapter: int, port: int) -> bool:
         planes = range(self.design.planes)
         return any((adapter, port - plane) in self.design.rail_ports for plane in planes)
-
-    @property
-    def _adapter_port_count(self) -> int:
-        return max((port for _, port in self.design.rail_ports), default=1) * self.design.planes
 
     def _find_adapter(self, name: str) -> str | None:
         """Return the GUID of an adapter named like `n0001 mlx5_0`, None if there is no such adapter."""

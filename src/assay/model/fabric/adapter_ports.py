@@ -25,6 +25,11 @@ def list_rail_ports(rails: int, ports: Sequence[AdapterPort]) -> list[RailPort]:
     return written or [RailPort(rail, 1) for rail in range(rails)]
 
 
+def count_adapter_ports(rail_ports: Sequence[RailPort], planes: int) -> int:
+    """Return how many ports an adapter has, as far as a design uses them."""
+    return max((port for _, port in rail_ports), default=1) * planes
+
+
 def find_adapter_port_conflicts(rails: int, ports: Sequence[AdapterPort], planes: int) -> Iterator[FieldConflict]:
     """Find rails without a port, ports of two rails, adapters that are left out, and planes beside such ports."""
     given = list_rail_ports(0, ports)
