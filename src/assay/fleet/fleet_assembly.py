@@ -23,11 +23,13 @@ class GroupedSpecs:
     lines: Mapping[tuple[str, str], str]
 
 
-def assemble_fleet(root: Path, nodes: Iterable[Node], specs: GroupedSpecs, revision: tuple[str, bool]) -> Fleet:
+def assemble_fleet(
+    root: Path, nodes: Iterable[Node], specs: GroupedSpecs, revision: tuple[str, bool], *, is_lab: bool
+) -> Fleet:
     """Return the fleet of these nodes, whose images follow from the specs. `revision`: commit, and whether dirty."""
     of, (commit, dirty) = specs.by_field, revision
     found = {node.name: node for node in _set_images(nodes, of["images"], of["provisionings"])}
-    return Fleet(root=root, nodes=found, **of, lines=specs.lines, commit=commit, dirty=dirty)
+    return Fleet(root=root, nodes=found, **of, lines=specs.lines, commit=commit, dirty=dirty, is_lab=is_lab)
 
 
 def _set_images(

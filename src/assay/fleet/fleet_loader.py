@@ -22,7 +22,7 @@ from assay.model.specs.spec_document import SpecDocument
 def load_fleet(
     root: Path, overlays: Sequence[Path] = (), rev: str | None = None, cache: ParseCache | None = None
 ) -> Fleet:
-    """Read the fleet repository at `root`. `overlays` are inventory sources that override its own.
+    """Read the fleet repository at `root`. `overlays` are inventory sources that override its own: those of a lab.
 
     `rev` is a git revision, read without a checkout; None reads the folder as it is. Fleets that share a cache share
     equal parts. Raises AssayError with the first file that cannot be read or does not fit its model. Contradictions
@@ -49,7 +49,9 @@ def build_fleet(draft: RepositoryDraft) -> Fleet:
 def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
     """Return the fleet as far as it can be read: specs and hosts with a problem are left out."""
     revision = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
-    return assemble_fleet(draft.root, draft.nodes, _group_specs(draft.spec_files), revision)
+    return assemble_fleet(
+        draft.root, draft.nodes, _group_specs(draft.spec_files), revision, is_lab=bool(draft.overlays)
+    )
 
 
 def read_nodes(root: Path, overlays: Sequence[Path] = (), cache: ParseCache | None = None) -> list[Node]:

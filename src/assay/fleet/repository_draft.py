@@ -38,6 +38,7 @@ class RepositoryDraft:
         now: datetime | None = None,
     ) -> None:
         self.root, self.now = root, now or datetime.now(UTC)
+        self.overlays = overlays
         self.tree: RepositoryTree = CommitTree(root, commit) if commit else WorkingFolder(root)
         self.specs, self.refused = read_specs(self.tree, cache)
         self._declared = InventoryDraft(root, self.tree, overlays, cache)

@@ -70,6 +70,7 @@ class Fleet:
 
     `lines` gives the file and line of a value: `lines["NodeSpec/hgx-h100", "limits.gpu_temperature"]` is
     `"specs/nodes/hgx-h100.yaml:41"`; the path `""` is the document itself. `dirty`: the files differ from `commit`.
+    `is_lab`: the nodes are virtual, and addresses lead to the lab.
     """
 
     root: Path
@@ -100,6 +101,7 @@ class Fleet:
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
     commit: str = ""
     dirty: bool = False
+    is_lab: bool = False
 
     @property
     def repair_proofs(self) -> Mapping[str, tuple[LoadPart, ...]]:

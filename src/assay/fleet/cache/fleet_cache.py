@@ -21,6 +21,7 @@ from assay.fleet.cache.cache_file_format import CacheSections, fingerprint_progr
 from assay.fleet.cache.cached_nodes import decode_nodes, encode_nodes
 from assay.fleet.cache.cached_specs import decode_specs, encode_specs
 from assay.fleet.fleet_assembly import GroupedSpecs, assemble_fleet
+from assay.fleet.home import Home
 from assay.fleet.git import read_revision
 from assay.fleet.repository_tree import WorkingFolder
 from assay.model.fleet import FIELD_OF_KIND, Fleet
@@ -56,7 +57,9 @@ def load_cached_fleet(root: Path, overlays: Sequence[Path] = ()) -> Fleet:
         files = _find_files(root, overlays)
         nodes, specs = read_cache_file(files.nodes), read_cache_file(files.specs)
         if nodes is not None and specs is not None:
-            return assemble_fleet(root, decode_nodes(nodes), decode_specs(specs), read_revision(root))
+            return assemble_fleet(
+                root, decode_nodes(nodes), decode_specs(specs), read_revision(root), is_lab=bool(overlays)
+            )
         fleet = _read_the_rest(root, overlays, nodes, specs)
         is_cachable = SHARED_PARSE_CACHE.get(None) is None and _is_worth_caching(fleet)
         if is_cachable and files == _find_files(root, overlays):  # nothing was written in the meantime
@@ -76,16 +79,21 @@ def _read_the_rest(
     parsed = SHARED_PARSE_CACHE.get(None)
     if nodes is not None:
         return assemble_fleet(
-            root, decode_nodes(nodes), fleet_loader.read_grouped_specs(root, parsed), read_revision(root)
+            root,
+            decode_nodes(nodes),
+            fleet_loader.read_grouped_specs(root, parsed),
+            read_revision(root),
+            is_lab=bool(overlays),
         )
     if specs is not None:
         read = fleet_loader.read_nodes(root, overlays, parsed)
-        return assemble_fleet(root, read, decode_specs(specs), read_revision(root))
+        return assemble_fleet(root, read, decode_specs(specs), read_revision(root), is_lab=bool(overlays))
     return fleet_loader.load_fleet(root, overlays, None, parsed)
 
 
 def _find_files(root: Path, overlays: Sequence[Path]) -> _CacheFiles:
-    folder, tree = root / ".assay" / "cache" / "fleet", WorkingFolder(root)
+    home = Home(root, "lab" if overlays else "fleet")
+    folder, tree = home.folder / "cache" / "fleet", WorkingFolder(root)
     nodes = _digest_files(root, [*tree.files("inventory"), *map(str, overlays)])
     return _CacheFiles(
         folder / f"nodes-{nodes}.cache", folder / f"specs-{_digest_files(root, tree.files('specs'))}.cache"

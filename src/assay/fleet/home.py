@@ -1,0 +1,112 @@
+"""Finds the home that a command works on: the fleet's, `.assay/`, or its lab's, `.assay-lab/`. They share nothing.
+
+A home holds a ledger, evidence, tickets, keys and reports. A person chooses it: by `--context`, by $ASSAY_CONTEXT, or
+for the whole clone by `assay context`, which writes `.assay-context`. Nothing chosen is the fleet. If the lab is
+chosen and does not answer, nothing falls back to real machines: `overlays` refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from assay.model.errors import AssayError
+
+Context = Literal["fleet", "lab"]
+CONTEXT_VARIABLE = "ASSAY_CONTEXT"
+CHOICE_FILE = ".assay-context"
+FOLDERS: dict[Context, str] = {"fleet": ".assay", "lab": ".assay-lab"}
+
+
+@dataclass(frozen=True)
+class Home:
+    """The home of the fleet repository at `root` in one context."""
+
+    root: Path
+    context: Context
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether this is the lab's home."""
+        return self.context == "lab"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of ledger, evidence, tickets and keys."""
+        return self.root / FOLDERS[self.context]
+
+    @property
+    def reports(self) -> Path:
+        """The folder of runs and reports. The lab's are in its own home."""
+        return self.folder / "reports" if self.is_lab else self.root / "reports"
+
+    @property
+    def world(self) -> Path:
+        """The folder of the virtual machines, in the lab's home whatever is chosen."""
+        return self.root / FOLDERS["lab"] / "world"
+
+    @property
+    def overlays(self) -> tuple[Path, ...]:
+        """The inventory files that lie over the repository's own: the lab's, none for the fleet.
+
+        Raises AssayError if the lab is chosen and does not answer.
+        """
+        if not self.is_lab:
+            return ()
+        overlay = self.world / "inventory.yml"
+        if not overlay.exists() or not find_lab_pid(self.world):
+            raise AssayError(
+                "the lab is chosen, and it does not answer; no command reaches a real machine now",
+                where=str(self.world),
+                fix="run: assay lab up; or, for the real machines: assay context fleet",
+            )
+        return (overlay,)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a child process needs to work on the same home, whatever a person chooses meanwhile."""
+        return {CONTEXT_VARIABLE: self.context}
+
+
+def find_home(root: Path, context: str = "") -> Home:
+    """Return the home of the repository at `root` in `context`, "" for what the environment or the clone chose.
+
+    Raises AssayError for a context that there is not, and for a choice that cannot be read.
+    """
+    chosen, where = context, "--context"
+    if not chosen:
+        chosen, where = os.environ.get(CONTEXT_VARIABLE, ""), f"${CONTEXT_VARIABLE}"
+    if not chosen:
+        chosen, where = _read_choice(root), str(root / CHOICE_FILE)
+    if chosen not in get_args(Context):
+        raise AssayError(f"there is no context {chosen!r}", where=where, fix="choose fleet or lab")
+    return Home(root, cast(Context, chosen))
+
+
+def choose_context(root: Path, context: Context) -> None:
+    """Choose the context of all commands in this clone that are not told another one. Raises OSError."""
+    scratch = root / f"{CHOICE_FILE}.new"
+    scratch.write_text(context + "\n")
+    scratch.replace(root / CHOICE_FILE)
+
+
+def find_lab_pid(world: Path) -> int:
+    """Return the process id of the lab whose world this is, 0 if it is down."""
+    try:
+        pid = int(json.loads((world / "lab.json").read_text())["pid"])
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return pid if str(world).encode() in command else 0
+
+
+def _read_choice(root: Path) -> str:
+    try:
+        return (root / CHOICE_FILE).read_text().strip()
+    except FileNotFoundError:
+        return "fleet"
+    except (OSError, ValueError) as error:
+        raise AssayError(f"the chosen context cannot be read: {error}", where=str(root / CHOICE_FILE)) from error
