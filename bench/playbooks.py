@@ -52,7 +52,7 @@ def _lay_over(root: Path, ports: Mapping[str, int], ca: Path) -> None:
     plain = {"bmc_address": "127.0.0.1", "bmc_ca": str(ca), "bmc_credentials": {"env": "ASSAY_BENCH_BMC"}}
     variables = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     hosts = {name: {**plain, "bmc_port": port} for name, port in ports.items()}
-    overlay = root / ".assay" / "lab" / "inventory.yml"
+    overlay = root / ".assay-lab" / "world" / "inventory.yml"
     overlay.parent.mkdir(parents=True)
     overlay.write_text(yaml.safe_dump({"all": {"vars": variables, "children": {"measured": {"hosts": hosts}}}}))
 
@@ -66,7 +66,7 @@ def _cpu_s(root: Path, name: str, task: dict[str, Any]) -> float:
     """Return the CPU seconds per host."""
     book = root / "playbooks" / f"{name}.yml"
     book.write_text(yaml.safe_dump([{"hosts": "measured", "gather_facts": False, "tasks": [{"name": name, **task}]}]))
-    where = ["-i", str(root / "inventory"), "-i", str(root / ".assay" / "lab" / "inventory.yml")]
+    where = ["-i", str(root / "inventory"), "-i", str(root / ".assay-lab" / "world" / "inventory.yml")]
     checked = [] if name == "theirs" else ["--check"]
     command = [str(BIN / "ansible-playbook"), *where, "-f", "4", *checked, str(book)]
     return cost(command, root, times=1).cpu_s / HOSTS

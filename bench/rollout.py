@@ -79,7 +79,7 @@ def roll_out(root: Path, nodes: int) -> Iterator[Measurement]:
         fleets.merge_bmc_image(root, VERSION)
         spent = _reconcile(context, PATIENCE_S * nodes)
         rollout, written = _find_rollout(context), context.ledger.entries(after=before)
-        flashed = Counter(len(LabWorld(root / ".assay/lab").load(name)["flashes"]) for name in context.fleet.nodes)
+        flashed = Counter(len(LabWorld(root / ".assay-lab/world").load(name)["flashes"]) for name in context.fleet.nodes)
         floor_s = _measure_floor(root)
     if rollout.status != "finished" or flashed != {1: nodes}:
         raise RuntimeError(f"the rollout is {rollout.status} ({rollout.end_reason}); flashes of a node: {flashed}")
@@ -112,7 +112,7 @@ def _run_lab(root: Path) -> Iterator[None]:
 
 
 def _make_context(root: Path) -> ControllerContext:
-    home, world = root / ".assay", LabWorld(root / ".assay" / "lab")
+    home, world = root / ".assay-lab", LabWorld(root / ".assay-lab" / "world")
     fleet, ledger = load_fleet(root, [world.home / "inventory.yml"]), Ledger.open(home / "ledger.sqlite")
     return ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), world.clock(), home, root / "reports")
 
@@ -159,7 +159,7 @@ def _read_cpu_s(pid: int) -> tuple[float, float]:
 
 def _measure_floor(root: Path) -> float:
     """Return the CPU seconds of one bare run of the playbook on one node, which changes nothing."""
-    where = ["-i", "inventory", "-i", ".assay/lab/inventory.yml"]
+    where = ["-i", "inventory", "-i", ".assay-lab/world/inventory.yml"]
     runs = [
         [str(BIN / "ansible-playbook"), *where, "--limit", f"n{number:04}", "playbooks/zap.yml"]
         for number in range(1, FLOOR_RUNS + 1)

@@ -62,7 +62,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     for part in ("inventory", "specs", "firmware"):
         (root / part).symlink_to(REPOSITORY / part)
     declared = load_fleet(root)
-    world = LabWorld(root / ".assay/lab")
+    world = LabWorld(root / ".assay-lab/world")
     few = replace(declared, nodes={name: declared.nodes[name] for name in NODES}, designs={})
     build_world(few, world, datetime(2026, 11, 20, 8, 0, tzinfo=UTC), RATE)
     process_control.start_lab(world)

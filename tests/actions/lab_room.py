@@ -15,6 +15,7 @@ from forked_assay import lend_spawner
 
 from assay.actions.action import ActionContext, EffectIntent
 from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.home import choose_context
 from assay.lab.nvml.stub_build import build_stub
 from assay.lab.process_control import build_world, start_lab, stop_lab
 from assay.lab.scheduler_adapter import LabScheduler
@@ -39,7 +40,7 @@ class Room:
     told: list[str] = field(default_factory=list)
 
     def context(self) -> ActionContext:
-        home = self.root / ".assay"
+        home = self.root / ".assay-lab"
         return ActionContext(
             self.fleet,
             Ledger.open(home / "ledger.sqlite"),
@@ -111,7 +112,8 @@ def lay_out(root: Path) -> None:
 def lab_room(root: Path, rate: float = RATE, lay_out: Callable[[Path], None] = lay_out) -> Iterator[Room]:
     """Lay out a fleet at `root` and keep its lab up while the block lasts."""
     lay_out(root)
-    world = LabWorld(root / ".assay" / "lab")
+    choose_context(root, "lab")
+    world = LabWorld(root / ".assay-lab" / "world")
     build_world(load_fleet(root), world, START, rate)
     build_stub(world.home / "lib")  # both take seconds on a busy machine, and the first reading has ten
     lend_spawner()

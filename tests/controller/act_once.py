@@ -22,7 +22,7 @@ from assay.observe.evidence_store import EvidenceStore
 
 def desk_of(root: Path) -> ControllerContext:
     """Return the desk of a fleet whose lab is up."""
-    home, world = root / ".assay", LabWorld(root / ".assay" / "lab")
+    home, world = root / ".assay-lab", LabWorld(root / ".assay-lab" / "world")
     fleet = load_fleet(root, [world.home / "inventory.yml"])
     ledger = Ledger.open(home / "ledger.sqlite")
     store = EvidenceStore(home / "evidence")

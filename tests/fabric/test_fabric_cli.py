@@ -141,7 +141,7 @@ def test_what_cannot_be_done_is_said_and_exits_with_2(assay, words, said):
 
 def test_a_scan_runs_the_inventorys_command_and_keeps_the_evidence(assay, dump, tmp_path, repository):
     (tmp_path / "dump").write_text(swapped(dump))
-    overlay = repository / ".assay/lab/inventory.yml"
+    overlay = repository / "inventory/zz-discovery.yml"
     overlay.parent.mkdir(parents=True, exist_ok=True)
     hosts = {"n0001": {"fabric_discover": ["cat", str(tmp_path / "dump")]}}
     overlay.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
@@ -155,7 +155,7 @@ def test_a_scan_runs_the_inventorys_command_and_keeps_the_evidence(assay, dump, 
 def test_a_scans_command_may_print_a_packed_file(assay, dump, tmp_path, repository, lost, verdict):
     packed = lzma.compress(swapped(dump).encode())
     (tmp_path / "dump").write_bytes(packed[: len(packed) - lost])
-    overlay = repository / ".assay/lab/inventory.yml"
+    overlay = repository / "inventory/zz-discovery.yml"
     overlay.parent.mkdir(parents=True, exist_ok=True)
     hosts = {"n0001": {"fabric_discover": ["cat", str(tmp_path / "dump")]}}
     overlay.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))

@@ -53,7 +53,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     change_yaml(tmp_path / POLICY, name_burn_in)
     change_yaml(tmp_path / "specs/burnin/day.yaml", shorten_day)
     assay(tmp_path, "lab", "up")
-    world = LabWorld(tmp_path / ".assay/lab")
+    world = LabWorld(tmp_path / ".assay-lab/world")
     world.set_clock(world.clock().now(), RATE)
     assay(tmp_path, "reconcile", "--once")
     assay(tmp_path, "move", NODE, "test", "--reason", "a day of load")
@@ -63,7 +63,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def node_folder(home: Path) -> Path:
-    return home / f".assay/lab/nodes/{NODE}/root/var/lib/assay/burn-in"
+    return home / f".assay-lab/world/nodes/{NODE}/root/var/lib/assay/burn-in"
 
 
 def stop_supervisor(home: Path) -> None:
@@ -72,7 +72,7 @@ def stop_supervisor(home: Path) -> None:
 
 
 def change_node(home: Path, change: Callable[[VirtualNodeState], None]) -> None:
-    with LabWorld(home / ".assay/lab").change(NODE) as state:
+    with LabWorld(home / ".assay-lab/world").change(NODE) as state:
         change(state)
 
 
@@ -93,7 +93,7 @@ def reconcile_until(home: Path, is_so: Callable[[dict[str, Any]], bool]) -> dict
 
 
 def count_entries(home: Path) -> Counter[str]:
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     kinds = Counter(
         entry.kind if not entry.kind.startswith("effect") else f"{entry.kind} {entry.body.get('action', '')}"
         for entry in ledger.entries(NODE)
@@ -124,7 +124,7 @@ def planting(home: Path, plant: Callable[[VirtualNodeState, float], object]) -> 
 
 @pytest.mark.slow(minutes=6)
 def test_it_survives_a_killed_controller_and_a_reboot_and_holds_a_node_that_drifts(home: Path) -> None:
-    first = LabWorld(home / ".assay/lab").load(NODE)["gpus"][5]["burn_gflops"]
+    first = LabWorld(home / ".assay-lab/world").load(NODE)["gpus"][5]["burn_gflops"]
 
     def lose_a_percent_an_hour(state: VirtualNodeState, hours: float) -> None:
         state["gpus"][5]["burn_gflops"] = round(first * (1 - hours / 100))
@@ -145,7 +145,7 @@ def test_it_survives_a_killed_controller_and_a_reboot_and_holds_a_node_that_drif
         done = reconcile_until(home, lambda found: found["outcome"] != "running")
     assert (done["outcome"], done["hours"] >= 5) == ("done", True)
     assert {one["serial"] for one in done["coverage"] if one["load"] == "gpu_burn"} == {
-        one["serial"] for one in LabWorld(home / ".assay/lab").load(NODE)["gpus"]
+        one["serial"] for one in LabWorld(home / ".assay-lab/world").load(NODE)["gpus"]
     }
     assert "gpu5: Gflop/s" in assay(home, "history", NODE)
     assert "drift" in assay(home, "explain", NODE)

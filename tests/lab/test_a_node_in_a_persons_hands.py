@@ -26,7 +26,7 @@ def by_hand(scheduler: LabScheduler, method: str) -> None:
 
 
 def begun(home: Path) -> list[str]:  # noqa: F811
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     actions = [entry.body["action"] for entry in ledger.entries(NODE, ["effect.intent"])]
     ledger.close()
     return actions
@@ -34,7 +34,7 @@ def begun(home: Path) -> list[str]:  # noqa: F811
 
 @pytest.mark.slow
 def test_a_node_that_a_person_closed_is_rebooted_once_and_only_when_he_opened_it(home: Path) -> None:  # noqa: F811
-    world = LabWorld(home / ".assay/lab")
+    world = LabWorld(home / ".assay-lab/world")
     scheduler = LabScheduler(load_fleet(home, [world.home / "inventory.yml"]).nodes[NODE].settings)
     assay(home, "reconcile", "--once")
     boot, before = world.load(NODE)["boot"]["id"], begun(home)

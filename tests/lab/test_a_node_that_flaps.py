@@ -17,7 +17,7 @@ FLAPS, FOREVER_S = 6, 10_000_000
 
 @pytest.mark.slow
 def test_a_busy_node_that_flaps_is_cordoned_and_opened_once_then_held_for_a_person(home: Path) -> None:  # noqa: F811
-    world = LabWorld(home / ".assay/lab")
+    world = LabWorld(home / ".assay-lab/world")
     scheduler = LabScheduler(load_fleet(home, [world.home / "inventory.yml"]).nodes[NODE].settings)
     assay(home, "reconcile", "--once")
     job = scheduler.place("llama", "customer", NODE, FOREVER_S)
@@ -32,7 +32,7 @@ def test_a_busy_node_that_flaps_is_cordoned_and_opened_once_then_held_for_a_pers
         cordons.append(bool(scheduler.read_cordon_reason(NODE)))
     assert cordons == [False] + [True] * (FLAPS - 1)
     assert scheduler.list_jobs(NODE) == (job,), "the customer's job goes on"
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     actions = [entry.body["action"] for entry in ledger.entries(NODE, ["effect.intent"])]
     ledger.close()
     assert (actions.count("cordon"), actions.count("uncordon")) == (3, 1)

@@ -67,13 +67,13 @@ def go_on(home: Path, until: str) -> dict[str, Any]:
 
 
 def flashes(home: Path) -> dict[str, list[str]]:
-    world = LabWorld(home / ".assay/lab")
+    world = LabWorld(home / ".assay-lab/world")
     return {name: [flash["component"] for flash in world.load(name)["flashes"]] for name in NODES}
 
 
 def kill_while_flashing(home: Path) -> None:
     """Run rounds until a BMC writes an image; then SIGKILL the controller, with all that it started."""
-    world = LabWorld(home / ".assay/lab")
+    world = LabWorld(home / ".assay-lab/world")
     for _ in range(ROUNDS):
         command = [sys.executable, "-m", "assay", "reconcile", "--once", "--fleet", str(home)]
         running = subprocess.Popen(command, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -96,7 +96,7 @@ def test_new_firmware_reaches_every_node_once_though_the_controller_is_killed(ho
     done = go_on(home, "finished")
     assert (done["reason"], done["proven"]) == ("3 of 3 nodes proven", 3)
     assert flashes(home) == {name: ["bmc"] for name in NODES}, "each image was sent once"
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     assert Counter(entry.node for entry in ledger.entries(kinds=["move"])) == dict.fromkeys(NODES, 1)
     ledger.close()
 
@@ -105,7 +105,7 @@ def test_new_firmware_reaches_every_node_once_though_the_controller_is_killed(ho
 def test_a_canary_that_fails_pauses_and_a_person_ends_it(home: Path) -> None:
     before = flashes(home)
     for name in NODES:
-        with LabWorld(home / ".assay/lab").change(name) as state:
+        with LabWorld(home / ".assay-lab/world").change(name) as state:
             plan_flash_fault(state, "bmc", "rolls-back", after_s=0)
     merge_bmc_image(home, "01.05.13")
     paused = go_on(home, "paused")

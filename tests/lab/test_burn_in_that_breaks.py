@@ -40,7 +40,7 @@ def reboot_and_verify(home: Path, provoked_xid: int | None) -> tuple[list[str], 
         assay(home, "lab", "inject", "load.provokes", "--node", NODE, "--with", "gpu=2", "--with", xid)
     for _ in range(6):
         assay(home, "reconcile", "--once")
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     states = [read_entered_state(entry) for entry in ledger.entries(NODE, ["node.enrolled", "transition"])]
     faults = {f"{entry.body['class']} on {entry.body['subject']}" for entry in ledger.entries(NODE, ["fault"])}
     ledger.close()
@@ -48,7 +48,7 @@ def reboot_and_verify(home: Path, provoked_xid: int | None) -> tuple[list[str], 
 
 
 def read_decisions(home: Path) -> list[DecisionEntry]:
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     found = [DecisionEntry.read(entry) for entry in ledger.entries(NODE, ["decision"])]
     ledger.close()
     return found

@@ -21,18 +21,18 @@ FOREVER_S = 10_000_000
 def world(home: Path) -> LabWorld:  # noqa: F811
     """The lab, with one customer's job on the node, which serves and has passed its checks."""
     change_yaml(home / POLICY, lambda policy: policy["corrections"].update(idle=["nics.mtu"], times=1))
-    world = LabWorld(home / ".assay/lab")
+    world = LabWorld(home / ".assay-lab/world")
     scheduler_of(home).place("llama", "customer", NODE, FOREVER_S)
     assay(home, "reconcile", "--once")
     return world
 
 
 def scheduler_of(home: Path) -> LabScheduler:  # noqa: F811
-    return LabScheduler(load_fleet(home, [home / ".assay/lab/inventory.yml"]).nodes[NODE].settings)
+    return LabScheduler(load_fleet(home, [home / ".assay-lab/world/inventory.yml"]).nodes[NODE].settings)
 
 
 def entries(home: Path, *kinds: str) -> list[LedgerEntry]:  # noqa: F811
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     found = ledger.entries(NODE, kinds)
     ledger.close()
     return found
@@ -65,7 +65,7 @@ def test_a_governor_is_brought_back_under_a_job_and_goes_to_people_if_it_changes
     assay(home, "reconcile", "--once")
     assert world.load(NODE)["host"]["governor"] == "powersave", "once is enough by this policy"
     assert "brought in service: host.sysctls, host.transparent_hugepages, host.governor at once" in assay(home, "sync")
-    (ticket,) = (home / ".assay/tickets").glob("*.md")
+    (ticket,) = (home / ".assay-lab/tickets").glob("*.md")
     assert "assay brought host.governor 1 times in " in ticket.read_text()
     assert "another tool changes it too" in ticket.read_text()
 

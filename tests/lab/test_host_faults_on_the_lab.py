@@ -103,7 +103,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_every_planted_fault_of_the_host_fails_its_own_checks_and_no_others(home: Path) -> None:
-    world = LabWorld(home / ".assay" / "lab")
+    world = LabWorld(home / ".assay-lab" / "world")
     for number, (fault, arguments, _) in enumerate(EXPECTED):
         inject_fault(world, fault, name_of(number), arguments)
     run(home, "observe", "--deadline", "60", accepted=(0, 1))

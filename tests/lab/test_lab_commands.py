@@ -8,13 +8,19 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from forked_assay import run_assay
 
+from assay.fleet.home import Home
+from assay.lab.process_control import delete_lab
 from assay.lab.world import LabWorld
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import LedgerEntry
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +42,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_up_plants_what_the_scenario_says(fleet: Path) -> None:
-    state = json.loads((fleet / ".assay/lab/nodes/n0001/state.json").read_text())
+    state = json.loads((fleet / ".assay-lab/world/nodes/n0001/state.json").read_text())
     assert state["firmware"]["BMC"] == "01.03.07"
 
 
@@ -59,13 +65,13 @@ def test_status_names_every_node_and_what_is_real(fleet: Path) -> None:
 def test_inject_plants_a_fault(fleet: Path) -> None:
     planted = lab(fleet, "inject", "gpu.thermal", "--node", "n0004", "--with", "gpu=2", "--with", "celsius=95.5")
     assert planted.returncode == 0, planted.stderr
-    state = json.loads((fleet / ".assay/lab/nodes/n0004/state.json").read_text())
+    state = json.loads((fleet / ".assay-lab/world/nodes/n0004/state.json").read_text())
     assert state["gpus"][2]["temperature_c"] == 95.5
 
 
 def test_the_clock_goes_ahead(fleet: Path) -> None:
     def read_clock() -> datetime:
-        return LabWorld(fleet / ".assay" / "lab").clock().now()
+        return LabWorld(fleet / ".assay-lab" / "world").clock().now()
 
     before = read_clock()
     ahead = lab(fleet, "advance", "25.5")
@@ -102,19 +108,33 @@ def test_a_lab_that_was_killed_is_seen_as_down_and_comes_up_again(fleet: Path) -
     assert lab(fleet, "status").returncode == 1
     assert lab(fleet, "up").returncode == 0
     assert lab(fleet, "down").stdout.strip() == "the lab is down"
-    assert not (fleet / ".assay/lab/inventory.yml").exists()
+    assert not (fleet / ".assay-lab/world/inventory.yml").exists()
     assert lab(fleet, "down").stdout.strip() == "the lab was not up"
 
 
-def test_the_ledger_of_a_real_fleet_is_never_overwritten(tmp_path: Path) -> None:
+def test_the_home_of_a_real_fleet_is_never_touched(tmp_path: Path) -> None:
     for folder in ("inventory", "specs", "firmware"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     ledger = tmp_path / ".assay" / "ledger.sqlite"
     ledger.parent.mkdir()
     ledger.write_bytes(b"years of history")
-    for words in (["up"], ["tour", str(ROOT / "scenarios" / "the-loop.yaml")]):
-        answer = lab(tmp_path, *words)
-        assert answer.returncode == 2
-        assert "another clone" in answer.stderr
     assert "assay lab up" in lab(tmp_path, "advance", "1").stderr
+    for _ in range(2):
+        up = lab(tmp_path, "up")
+        assert up.returncode == 0, up.stderr
+        lab(tmp_path, "down")
+    assert "deleted the former lab in .assay-lab: world" in up.stdout
+    assert [path.name for path in ledger.parent.iterdir()] == [ledger.name]
     assert ledger.read_bytes() == b"years of history"
+
+
+def test_a_home_whose_ledger_is_a_fleets_is_not_deleted_as_a_labs(tmp_path: Path) -> None:
+    home = Home(tmp_path, "lab")
+    home.folder.mkdir()
+    with closing(Ledger.open(home.folder / "ledger.sqlite", context="fleet")) as ledger:
+        ledger.append(LedgerEntry("1", "2026-11-29T00:00:00+00:00", "test"))
+    with pytest.raises(AssayError, match="this is the ledger of a fleet, and the lab is chosen"):
+        delete_lab(home)
+    with pytest.raises(AssayError, match="only a lab's home"):
+        delete_lab(Home(tmp_path, "fleet"))
+    assert (home.folder / "ledger.sqlite").exists()

@@ -37,7 +37,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def states(home: Path) -> list[str]:
-    ledger = Ledger.open_for_reading(home / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(home / ".assay-lab/ledger.sqlite")
     found = project_node_states(ledger.entries())
     ledger.close()
     return [found[name].state for name in NODES]
@@ -80,7 +80,7 @@ def test_a_wave_that_stays_held_is_told_again_each_time_that_the_policy_says(hom
         assay(home, "lab", "inject", "gpu.xid", "--node", name, "--with", "gpu=0", "--with", "xid=79")
     assert "has waited" not in assay(home, "reconcile", "--once").stdout
     for _ in range(2):
-        LabWorld(home / ".assay/lab").jump(timedelta(hours=remind_hours + 1))
+        LabWorld(home / ".assay-lab/world").jump(timedelta(hours=remind_hours + 1))
         again = assay(home, "reconcile", "--once")
         assert again.returncode == 1
         assert "the breaker holds back n0001 and 4 more" in again.stderr

@@ -20,7 +20,7 @@ def state_of(home: Path) -> str:  # noqa: F811
 
 @pytest.mark.slow(minutes=2)
 def test_a_node_is_wiped_restarted_tested_and_serves_again(home: Path) -> None:  # noqa: F811
-    world = LabWorld(home / ".assay/lab")
+    world = LabWorld(home / ".assay-lab/world")
     assay(home, "reconcile", "--once")
     boot = world.load(NODE)["boot"]["id"]
     assert "from production to wipe" in assay(home, *ORDER)

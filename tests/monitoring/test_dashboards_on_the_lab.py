@@ -86,7 +86,7 @@ def eventful(tmp_path: Path) -> Iterator[Path]:
 
 
 def _add_what_takes_long(home: Path) -> None:
-    ledger = Ledger.open(home / ".assay" / "ledger.sqlite")
+    ledger = Ledger.open(home / ".assay-lab" / "ledger.sqlite")
     at = ledger.entries()[-1].at
     waits = DecisionEntry("d-1", "production", "draining", "pending", "x.yaml:1 hot", "", (), ("job 7",))
     added: list[tuple[str, EntryContent]] = [

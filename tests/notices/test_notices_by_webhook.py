@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -160,8 +161,7 @@ def test_a_message_has_no_more_nodes_than_it_may_and_the_next_has_the_rest(
 
 
 def test_nobody_hears_of_a_simulated_node(hall: Hall, receiver: Receiver):
-    (hall.home / "lab").mkdir()
-    (hall.home / "lab" / "clock.json").write_text("{}")
+    hall.fleet = replace(hall.fleet, is_lab=True)
     hall.leaves("n0003")
     hall.tell()
     assert receiver.requests == []

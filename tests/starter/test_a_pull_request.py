@@ -100,7 +100,7 @@ def test_a_change_that_touches_no_pool_rehearses_nothing(runner: Runner) -> None
     runs = runner.job("rehearse")
     assert [run.returncode for run in runs] == [0] * len(runs)
     assert "no pool is touched" in runs[1].stdout
-    assert not (runner.fleet / ".assay/lab").exists()
+    assert not (runner.fleet / ".assay-lab/world").exists()
 
 
 @pytest.mark.slow

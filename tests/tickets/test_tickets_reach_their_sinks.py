@@ -149,8 +149,7 @@ def test_nothing_that_was_seen_can_pass_for_the_mark_of_another_ticket(name: str
 
 
 def test_a_lab_s_tickets_leave_the_machine_for_nobody(room: Room, github: GitHub) -> None:
-    (room.root / ".assay" / "lab").mkdir(parents=True)
-    (room.root / ".assay" / "lab" / "clock.json").write_text("{}")
+    room.in_lab = True
     room.wants(ticket())
     assert room.deliver() == []
     assert github.requests == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -54,6 +54,7 @@ class Room:
     clock: Clock = field(default_factory=Clock)
     said: list[str] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
+    in_lab: bool = False
 
     def route(self, name: str, **where: Any) -> None:
         spec = {"kind": "TicketRoute", "name": name, **where}
@@ -65,7 +66,7 @@ class Room:
         home.mkdir(exist_ok=True)
         ledger, evidence = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
         declared = tuple(sorted((file, file.read_text()) for file in self.root.glob("*/*.y*ml")))
-        fleet = _load_unchanged(self.root, declared)
+        fleet = replace(_load_unchanged(self.root, declared), is_lab=self.in_lab)
         return ControllerContext(
             fleet, ledger, evidence, self.clock, home, self.root / "reports", progress=self.said.append
         )

@@ -113,7 +113,7 @@ def redact_files(folder: Path) -> None:
 
 def list_inventories(root: Path) -> list[Path]:
     """Return the repository's inventory, and the overlay of a lab that is up."""
-    overlay = root / ".assay" / "lab" / "inventory.yml"
+    overlay = root / ".assay-lab" / "world" / "inventory.yml"
     return [root / "inventory", *([overlay] if overlay.exists() else [])]
 
 

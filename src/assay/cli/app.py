@@ -5,20 +5,23 @@ from __future__ import annotations
 import errno
 import importlib
 import inspect
+import os
 import shutil
 import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from assay.cli.printable_output import escape_standard_streams
+from assay.fleet.home import CONTEXT_VARIABLE
 from assay.model.errors import AssayError, find_missing_extra
 from assay.model.gc_pause import collect_rarely
 from assay.model.texts.printable_text import escape_line
@@ -107,6 +110,7 @@ VERBS = {
         "fabric.compare_scan_evaluate_impact", FABRIC_AND_LAB, "Compare the InfiniBand fabric with its design."
     ),
     "lab": Verb("verbs.lab", FABRIC_AND_LAB, "Run a virtual fleet."),
+    "context": Verb("verbs.context", FABRIC_AND_LAB, "Choose what commands work on: the fleet or its lab."),
 }
 
 
@@ -145,17 +149,28 @@ class LazyVerbGroup(TyperGroup):
         verb_app: typer.Typer = getattr(importlib.import_module(f"assay.cli.{verb.module}"), f"{cmd_name}_app")
         command: Any = typer.main.get_command(verb_app)
         command.name, command.short_help, command.rich_help_panel = cmd_name, verb.help, verb.group
-        _prepare_help(command)
+        context_option: Any = copy(next(option for option in self.params if option.name == "context"))
+        context_option.hidden = True
+        _prepare_help(command, context_option)
         return command
 
 
-def _prepare_help(command: Any) -> None:
-    """Take `-h` too, and make each paragraph of the help one line, so that a terminal wraps it at its own width."""
+def _choose_context(context: typer.Context, chosen: str | None) -> None:
+    """Let this command and its children work on a context."""
+    if chosen:
+        before = os.environ.get(CONTEXT_VARIABLE, "")
+        os.environ[CONTEXT_VARIABLE] = chosen
+        context.call_on_close(lambda: os.environ.update({CONTEXT_VARIABLE: before}))
+
+
+def _prepare_help(command: Any, context_option: Any) -> None:
+    """Take `-h` and `--context` too, and make each paragraph of the help one line: a terminal wraps it at its width."""
     command.context_settings = {**command.context_settings, **HELP_OPTIONS}
+    command.params.append(context_option)
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     for subcommand in getattr(command, "commands", {}).values():
-        _prepare_help(subcommand)
+        _prepare_help(subcommand, context_option)
 
 
 app = typer.Typer(
@@ -179,6 +194,16 @@ def _assay(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version, and exit.")
     ] = False,
+    context: Annotated[
+        Literal["fleet", "lab"] | None,
+        typer.Option(
+            is_eager=True,
+            expose_value=False,
+            callback=_choose_context,
+            help="Work on the fleet or on its lab, whatever `assay context` chose. It may also follow the command.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     pass
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.model.errors import AssayError
 from assay.model.texts.csv_rows import format_csv
 from assay.model.timestamps import format_minute
@@ -79,7 +79,7 @@ class FleetServer:
 def print_nodes(nodes: list[dict[str, Any]], form: str) -> None:
     """Print the nodes that a server has listed."""
     if form == "json":
-        typer.echo(json.dumps({"nodes": nodes}, indent=1, ensure_ascii=False))
+        typer.echo(format_answer({"nodes": nodes}, indent=1, ensure_ascii=False))
         return
     if form == "csv":
         typer.echo("\n".join(format_csv(list(nodes[0]) if nodes else ["node"], nodes)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import nodes_argument
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.model.errors import AssayError
@@ -87,7 +87,7 @@ def _combine_refusals(refusals: Sequence[AssayError], others: int) -> AssayError
 def _print_orders(orders: Sequence[OperatorOrder], new: Collection[str], form: str) -> None:
     if form == "json":
         answer: OrdersAnswer = {"words": [_order_as_json(order, new) for order in orders]}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(format_answer(answer, ensure_ascii=False))
         return
     for order in orders:
         repeated = order.entry and order.node not in new

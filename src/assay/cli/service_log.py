@@ -81,10 +81,15 @@ def open_service_log(verb: str, form: LogForm) -> logging.Logger:
     return log
 
 
+def has_json_log() -> bool:
+    """Whether what this process says on stderr is JSON."""
+    handlers = [one for one in logging.getLogger().handlers if isinstance(one, StderrHandler)]
+    return any(isinstance(one.formatter, JsonFormatter) for one in handlers)
+
+
 def report_error(text: str) -> bool:
     """Log what ends the process, where its log is JSON; return whether it is."""
-    handlers = [one for one in logging.getLogger().handlers if isinstance(one, StderrHandler)]
-    is_json = any(isinstance(one.formatter, JsonFormatter) for one in handlers)
-    if is_json:
+    if has_json_log():
         logging.getLogger("assay").error(text)
-    return is_json
+        return True
+    return False

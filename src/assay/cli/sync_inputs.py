@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.cli.workspace import Workspace
-from assay.ledger.location import locate_existing_ledger
 
 if TYPE_CHECKING:
     from assay.lifecycle.sync.sync_report import SyncReport
@@ -17,5 +16,5 @@ def load_sync_report(workspace: Workspace, nodes: Sequence[str] | None = None) -
     from assay.controller.sync_reading import read_sync
 
     states = {state.node: state for state in workspace.read_node_states()}
-    ledger = workspace.ledger_for_reading if locate_existing_ledger(workspace.data_dir) else None
+    ledger = workspace.ledger_for_reading if workspace.has_ledger else None
     return read_sync(workspace.fleet, ledger, states, workspace.clock.now(), nodes)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.ledger.location import locate_ledger
+from assay.cli.context_line import CHOSEN, print_context
+from assay.fleet.home import Home, find_home
+from assay.ledger.copies.mixed_home import is_mixed, make_mixed_error
+from assay.ledger.errors import LedgerReadWarning
+from assay.ledger.location import locate_existing_ledger, locate_ledger
 from assay.model.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
@@ -21,14 +26,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The fleet repository at `root`, with assay's own data in `.assay/` and `reports/`."""
+    """The fleet repository at `root`, and the home that is chosen: the fleet's or its lab's. `context` chooses one."""
 
     root: Path
+    context: str = ""
+
+    @cached_property
+    def home(self) -> Home:
+        """The chosen home. Raises AssayError for a context that there is not."""
+        home = find_home(self.root, self.context)
+        CHOSEN.set(home)
+        return home
 
     @property
     def data_dir(self) -> Path:
         """The folder of assay's own data, which git ignores."""
-        return self.root / ".assay"
+        return self.home.folder
 
     @property
     def evidence_dir(self) -> Path:
@@ -38,18 +51,21 @@ class Workspace:
     @property
     def reports_dir(self) -> Path:
         """Runs, the Allure report and its history."""
-        return self.root / "reports"
+        return self.home.reports
 
     @property
-    def lab_dir(self) -> Path:
-        """The folder of the virtual fleet."""
-        return self.data_dir / "lab"
+    def overlays(self) -> tuple[Path, ...] | None:
+        """The inventory files of the lab, if it is chosen: they overlay the repository's."""
+        return self.home.overlays
 
-    @property
-    def overlays(self) -> tuple[Path, ...]:
-        """The inventory files of a running lab, which overlay the repository's."""
-        overlay = self.lab_dir / "inventory.yml"
-        return (overlay,) if overlay.exists() else ()
+    def announce(self) -> None:
+        """Say on stderr, once, what this command works on. Raises AssayError if that is a lab that does not answer."""
+        self.home.require_answer()
+        if not self.home.is_lab and is_mixed(self.data_dir):
+            raise make_mixed_error(self.data_dir)
+        if "announced" not in self.__dict__:
+            self.__dict__["announced"] = True
+            print_context(self.home)
 
     @cached_property
     def fleet(self) -> Fleet:
@@ -64,8 +80,18 @@ class Workspace:
 
     @property
     def ledger_location(self) -> Path | str:
-        """The ledger's path or URL: $ASSAY_LEDGER (a path or a postgresql:// URL), else `.assay/ledger.sqlite`."""
-        return locate_ledger(self.data_dir)
+        """The ledger's path or URL: $ASSAY_LEDGER (a path or a postgresql:// URL), else the file in the home.
+
+        A lab's is always in its home.
+        """
+        if not self.home.is_lab and is_mixed(self.data_dir):
+            warnings.warn(LedgerReadWarning(str(make_mixed_error(self.data_dir))), stacklevel=2)
+        return locate_ledger(self.data_dir, is_lab=self.home.is_lab)
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether there is a ledger already."""
+        return bool(locate_existing_ledger(self.data_dir, is_lab=self.home.is_lab))
 
     @property
     def seal_register(self) -> Path:
@@ -74,17 +100,18 @@ class Workspace:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The ledger, created on first use."""
+        """The ledger of a command that acts, created on first use. Raises AssayError for a lab that is down."""
         from assay.ledger.store import Ledger
 
-        return Ledger.open(self.ledger_location)
+        self.announce()
+        return Ledger.open(self.ledger_location, context=self.home.context)
 
     @cached_property
     def ledger_for_reading(self) -> Ledger:
         """The existing ledger, for verbs that only read: a full or read-only disk or a lock does not stop them."""
         from assay.ledger.store import Ledger
 
-        return Ledger.open_for_reading(self.ledger_location)
+        return Ledger.open_for_reading(self.ledger_location, context=self.home.context)
 
     def controller_context(
         self, progress: Callable[[str], None] = lambda _: None, *, reads_only: bool = False
@@ -107,7 +134,9 @@ class Workspace:
         from assay.controller.fleet_reload import FleetReloader
         from assay.fleet.fleet_loader import load_fleet
 
-        return FleetReloader(self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays)
+        return FleetReloader(
+            self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays or ()
+        )
 
     def read_node_states(self) -> list[NodeState]:
         """Return the state of every enrolled node, by pool and name. Creates no ledger."""
@@ -119,9 +148,9 @@ class Workspace:
 
     @cached_property
     def clock(self) -> Clock:
-        """The lab's clock if this fleet has a lab, else the system's."""
-        if not (self.lab_dir / "clock.json").exists():
+        """The lab's clock in the lab, else the system's."""
+        if not self.home.is_lab or not (self.home.world / "clock.json").exists():
             return SystemClock()
         from assay.lab.world import LabWorld
 
-        return LabWorld(self.lab_dir).clock()
+        return LabWorld(self.home.world).clock()

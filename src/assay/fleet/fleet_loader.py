@@ -20,19 +20,20 @@ from assay.model.specs.spec_document import SpecDocument
 
 
 def load_fleet(
-    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, cache: ParseCache | None = None
+    root: Path, overlays: Sequence[Path] | None = None, rev: str | None = None, cache: ParseCache | None = None
 ) -> Fleet:
-    """Read the fleet repository at `root`. `overlays` are inventory sources that override its own: those of a lab.
+    """Read the fleet repository at `root`.
 
-    `rev` is a git revision, read without a checkout; None reads the folder as it is. Fleets that share a cache share
-    equal parts. Raises AssayError with the first file that cannot be read or does not fit its model. Contradictions
-    between files (a dangling name, a serial number given twice) are found by `assay.fleet.repository_check`.
+    `overlays` are the inventory sources of a lab, which override its own, None for the real fleet. `rev` is a git
+    revision, read without a checkout; None reads the folder as it is. Fleets that share a cache share equal parts.
+    Raises AssayError with the first file that cannot be read or does not fit its model. Contradictions between files
+    (a dangling name, a serial number given twice) are found by `assay.fleet.repository_check`.
     """
     return build_fleet(read_draft(root, overlays, rev, cache))
 
 
 def read_draft(
-    root: Path, overlays: Sequence[Path] = (), rev: str | None = None, cache: ParseCache | None = None
+    root: Path, overlays: Sequence[Path] | None = None, rev: str | None = None, cache: ParseCache | None = None
 ) -> RepositoryDraft:
     """Read what `load_fleet` reads, and collect the problems instead of raising the first one."""
     root = root.absolute()
@@ -50,11 +51,11 @@ def build_readable_fleet(draft: RepositoryDraft) -> Fleet:
     """Return the fleet as far as it can be read: specs and hosts with a problem are left out."""
     revision = (draft.tree.commit, False) if isinstance(draft.tree, CommitTree) else read_revision(draft.root)
     return assemble_fleet(
-        draft.root, draft.nodes, _group_specs(draft.spec_files), revision, is_lab=bool(draft.overlays)
+        draft.root, draft.nodes, _group_specs(draft.spec_files), revision, is_lab=draft.overlays is not None
     )
 
 
-def read_nodes(root: Path, overlays: Sequence[Path] = (), cache: ParseCache | None = None) -> list[Node]:
+def read_nodes(root: Path, overlays: Sequence[Path] | None = None, cache: ParseCache | None = None) -> list[Node]:
     """Return the nodes of an inventory alone, with no image yet. Raises AssayError with the first problem in it."""
     declared = InventoryDraft(root, WorkingFolder(root), overlays, cache)
     if declared.problems:

@@ -2,7 +2,7 @@
 
 A home holds a ledger, evidence, tickets, keys and reports. A person chooses it: by `--context`, by $ASSAY_CONTEXT, or
 for the whole clone by `assay context`, which writes `.assay-context`. Nothing chosen is the fleet. If the lab is
-chosen and does not answer, nothing falls back to real machines: `overlays` refuses.
+chosen and does not answer, nothing falls back to real machines.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from assay.model.errors import AssayError
+from assay.model.ledger_entry import Context
 
-Context = Literal["fleet", "lab"]
+if TYPE_CHECKING:  # loads pydantic
+    from assay.model.fleet import Fleet
+
 CONTEXT_VARIABLE = "ASSAY_CONTEXT"
 CHOICE_FILE = ".assay-context"
 FOLDERS: dict[Context, str] = {"fleet": ".assay", "lab": ".assay-lab"}
@@ -49,21 +52,35 @@ class Home:
         return self.root / FOLDERS["lab"] / "world"
 
     @property
-    def overlays(self) -> tuple[Path, ...]:
-        """The inventory files that lie over the repository's own: the lab's, none for the fleet.
+    def overlays(self) -> tuple[Path, ...] | None:
+        """The inventory files that lie over the repository's own: the lab's, none if it is down; None for the fleet.
 
-        Raises AssayError if the lab is chosen and does not answer.
+        With the lab chosen, what no such file covers has no address: see `InventoryDraft`.
         """
         if not self.is_lab:
-            return ()
-        overlay = self.world / "inventory.yml"
-        if not overlay.exists() or not find_lab_pid(self.world):
+            return None
+        return (self.world / "inventory.yml",) if self.answers else ()
+
+    @property
+    def answers(self) -> bool:
+        """Whether what is chosen can be reached, as far as this machine knows: a lab may be down, or up by half."""
+        return not self.is_lab or ((self.world / "inventory.yml").exists() and bool(find_lab_pid(self.world)))
+
+    def require_answer(self) -> None:
+        """Raise AssayError if the lab is chosen and does not answer: no command falls back to real machines."""
+        if not self.answers:
             raise AssayError(
-                "the lab is chosen, and it does not answer; no command reaches a real machine now",
+                "the lab is chosen, and it is down",
                 where=str(self.world),
                 fix="run: assay lab up; or, for the real machines: assay context fleet",
             )
-        return (overlay,)
+
+    def require_fleet(self, what: str) -> None:
+        """Raise AssayError if the lab is chosen: `what` would leave it, and nobody there stands in for the real one."""
+        if self.is_lab:
+            raise AssayError(
+                f"the lab is chosen, and {what}", where=str(self.folder), fix="for the real fleet: assay context fleet"
+            )
 
     @property
     def environment(self) -> dict[str, str]:
@@ -84,6 +101,11 @@ def find_home(root: Path, context: str = "") -> Home:
     if chosen not in get_args(Context):
         raise AssayError(f"there is no context {chosen!r}", where=where, fix="choose fleet or lab")
     return Home(root, cast(Context, chosen))
+
+
+def find_home_of(fleet: Fleet) -> Home:
+    """Return the home that a fleet was loaded for."""
+    return Home(fleet.root, "lab" if fleet.is_lab else "fleet")
 
 
 def choose_context(root: Path, context: Context) -> None:

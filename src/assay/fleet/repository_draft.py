@@ -32,7 +32,7 @@ class RepositoryDraft:
     def __init__(
         self,
         root: Path,
-        overlays: Sequence[Path] = (),
+        overlays: Sequence[Path] | None = None,
         commit: str = "",
         cache: ParseCache | None = None,
         now: datetime | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -10,14 +9,15 @@ import subprocess
 import sys
 import time
 from datetime import datetime
-from pathlib import Path
 
 from assay.fabric.topology.design_compiler import compile_topology
+from assay.fleet.home import Home, find_lab_pid
 from assay.lab.fabric.cabling import lay_cables
 from assay.lab.faults.injection import inject_fault
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.scenario import LabScenario
 from assay.lab.world import LabWorld
+from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
@@ -41,19 +41,23 @@ def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DE
         lay_cables(world, compile_topology(design, fleet))
 
 
-def delete_lab(home: Path) -> None:
-    """Stop and delete the lab in `home`, with its ledger.
+def delete_lab(home: Home) -> list[str]:
+    """Stop the lab and delete its home, with the rehearsal's ledger. Return the names of what was in it.
 
-    Raises AssayError, and deletes nothing, if `home` holds a ledger that no lab made.
+    Raises AssayError, and deletes nothing, if this is no lab's home, or if its ledger was not made in a lab.
     """
-    if (home / "ledger.sqlite").exists() and not (home / "lab").exists():
-        raise AssayError(
-            "this repository has the ledger of a real fleet; a rehearsal would overwrite it",
-            where=str(home / "ledger.sqlite"),
-            fix="rehearse in another clone",
-        )
-    stop_lab(LabWorld(home / "lab"))
-    shutil.rmtree(home, ignore_errors=True)
+    if not home.is_lab:
+        raise AssayError("only a lab's home can be deleted", where=str(home.folder))
+    ledger = home.folder / "ledger.sqlite"
+    if ledger.exists():
+        Ledger.open_for_reading(ledger, context="lab").close()
+    stop_lab(LabWorld(home.world))
+    names = sorted(path.name for path in home.folder.iterdir()) if home.folder.exists() else []
+    if names:
+        shutil.rmtree(home.folder)
+    home.folder.mkdir(exist_ok=True)
+    (home.folder / ".gitignore").write_text("*\n")  # fleets of earlier versions do not ignore it yet
+    return [name for name in names if not name.startswith(".")]
 
 
 def prepare_lab(fleet: Fleet, world: LabWorld, start: datetime, rate: float, scenario: LabScenario | None) -> None:
@@ -68,7 +72,7 @@ def start_lab(world: LabWorld) -> None:
 
     Raises AssayError if the lab is up already, or does not come up within `START_DEADLINE_S`.
     """
-    if find_lab_pid(world):
+    if find_lab_pid(world.home):
         raise AssayError("the lab is up already", where=str(world.home), fix="`assay lab down` first")
     log = (world.home / "lab.log").open("a")
     process = subprocess.Popen(
@@ -88,25 +92,15 @@ def start_lab(world: LabWorld) -> None:
 
 def stop_lab(world: LabWorld) -> bool:
     """Stop the lab's process; its world stays. Return whether the process was running."""
-    pid = find_lab_pid(world)
+    pid = find_lab_pid(world.home)
     if not pid:
         (world.home / "inventory.yml").unlink(missing_ok=True)
         return False
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_DEADLINE_S
-    while find_lab_pid(world):
+    while find_lab_pid(world.home):
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
     (world.home / "inventory.yml").unlink(missing_ok=True)
     return True
-
-
-def find_lab_pid(world: LabWorld) -> int:
-    """Return the process id of the lab, 0 if it is down."""
-    try:
-        pid = int(json.loads((world.home / "lab.json").read_text())["pid"])
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError, KeyError):
-        return 0
-    return pid if str(world.home).encode() in command else 0

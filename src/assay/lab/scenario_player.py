@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 
+from assay.fleet.home import CONTEXT_VARIABLE, Home
 from assay.lab.fabric.cabling import swap_cables
 from assay.lab.faults.injection import inject_fault
 from assay.lab.scenario import (
@@ -32,7 +32,6 @@ from assay.lab.scenario import (
 )
 from assay.lab.scheduler_adapter import LabScheduler
 from assay.lab.world import LabWorld
-from assay.ledger.errors import LEDGER_VARIABLE
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -64,7 +63,7 @@ def run_command(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=_environment_without_ledger(),
+        env=os.environ | {CONTEXT_VARIABLE: "lab"},
     )
     out, err = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -72,17 +71,21 @@ def run_command(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 @dataclass
 class ScenarioPlayer:
-    """Plays a scenario in the fleet repository at `root`; its lab must be up.
+    """Plays a scenario in the lab whose home this is; it must be up.
 
     `missed` is (chapter, result). `run` runs an `assay` command of the given words until it ends.
     """
 
-    root: Path
+    home: Home
     fleet: Fleet
-    world: LabWorld
     reporter: TourReporter
     missed: list[tuple[str, ExpectationResult]] = field(default_factory=list)
     run: Callable[[Sequence[str]], subprocess.CompletedProcess[str]] = run_command
+
+    @property
+    def world(self) -> LabWorld:
+        """The lab's world."""
+        return LabWorld(self.home.world)
 
     def play(self, scenario: LabScenario) -> bool:
         """Play every chapter; return whether all expectations were met."""
@@ -150,7 +153,7 @@ class ScenarioPlayer:
         )
         process = subprocess.Popen(
             [sys.executable, "-m", "assay", *self._words("reconcile", "--once", *options)],
-            env=_environment_without_ledger(),
+            env=os.environ | {CONTEXT_VARIABLE: "lab"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -174,7 +177,7 @@ class ScenarioPlayer:
         if answer.returncode:
             raise AssayError(f"assay status ended with {answer.returncode}: {answer.stderr.strip()}")
         status = {node["node"]: node for node in json.loads(answer.stdout)["nodes"]}
-        entries = Ledger.open(self.root / ".assay" / "ledger.sqlite").entries()
+        entries = Ledger.open(self.home.folder / "ledger.sqlite").entries()
         return list(check_expectations(step, ScenarioObservation(entries, status, self.world)))
 
     def _run_assay(self, *words: str) -> None:
@@ -186,12 +189,7 @@ class ScenarioPlayer:
             raise AssayError(f"assay {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
     def _words(self, verb: str, *words: str) -> list[str]:
-        return [verb, "--fleet", str(self.root), *words]
-
-
-def _environment_without_ledger() -> dict[str, str]:
-    """Return the environment of a tour's commands, so that they never write to a real fleet's ledger."""
-    return {name: value for name, value in os.environ.items() if name != LEDGER_VARIABLE}
+        return [verb, "--fleet", str(self.home.root), *words]
 
 
 def _is_flashing(world: LabWorld, node: str) -> bool:

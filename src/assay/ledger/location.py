@@ -28,15 +28,15 @@ _READ_ALL = "SELECT id, at, kind, node, body, seq FROM entry WHERE body NOT LIKE
 """Leaves out the entries whose body stands in an archive, see `copies.archived_bodies`."""
 
 
-def locate_ledger(home: Path) -> Path | str:
-    """Return the location of the ledger of the fleet with the data folder `home` (`.assay/`)."""
-    asked = os.environ.get(LEDGER_VARIABLE, "")
+def locate_ledger(home: Path, *, is_lab: bool = False) -> Path | str:
+    """Return the location of the ledger of a fleet with the data folder `home`. A lab's is always in its home."""
+    asked = "" if is_lab else os.environ.get(LEDGER_VARIABLE, "")
     return asked if is_server_url(asked) else Path(asked or home / "ledger.sqlite").absolute()
 
 
-def locate_existing_ledger(home: Path) -> str:
+def locate_existing_ledger(home: Path, *, is_lab: bool = False) -> str:
     """Return the location of the ledger for readers that can do without one: "" if it has no file yet."""
-    where = locate_ledger(home)
+    where = locate_ledger(home, is_lab=is_lab)
     return str(where) if is_server_url(where) or has_file(Path(where)) else ""
 
 

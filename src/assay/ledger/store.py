@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from assay.ledger.check_standings import read_check_standings
 from assay.ledger.connection import (
     LOCK_TIMEOUT_S,
     give_back_space,
+    name_ledger,
     open_engine,
     open_reader,
     open_reading_engine,
@@ -26,13 +28,14 @@ from assay.ledger.connection import (
 )
 from assay.ledger.copies.archived_bodies import is_in_ledger
 from assay.ledger.entry_insertion import find_known_ids, insert_entries
+from assay.ledger.errors import LedgerError
 from assay.ledger.hash_chain import ChainName, HashChain
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.ledger.leases_and_locks import LedgerLease, hold_section
 from assay.ledger.new_entry_wakeup import NOTIFY_CHANNEL, wait_for_entries
 from assay.ledger.outcome_counts import OutcomeCounts, count_outcomes, read_oldest_passes
 from assay.ledger.outcome_dates import CheckAge, OutcomeDates, read_check_ages
-from assay.model.ledger_entry import LedgerEntry
+from assay.model.ledger_entry import IN_LAB, Context, LedgerEntry
 from assay.model.outcome import CheckStandings, Outcome, RecordedOutcome, SuiteRun
 from assay.model.timestamps import parse_epoch_seconds
 
@@ -44,23 +47,43 @@ class Ledger:
     fork.
     """
 
-    def __init__(self, engine: Engine, patience_s: float = LOCK_TIMEOUT_S) -> None:
+    def __init__(self, engine: Engine, patience_s: float = LOCK_TIMEOUT_S, context: Context | None = None) -> None:
         self._engine, self._patience_s = engine, patience_s
+        self._context = self._read_context(context)
         self._texts = TextCache()
         self._turns: dict[str, Lock] = {}
 
     @classmethod
-    def open(cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S) -> Ledger:
-        """Open the ledger at a path or URL, and make it on first use; `patience_s` is how long to wait for a lock."""
-        return cls(open_engine(parse_ledger_url(where), patience_s), patience_s)
+    def open(cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S, *, context: Context | None = None) -> Ledger:
+        """Open the ledger at a path or URL, and make it on first use; `patience_s` is how long to wait for a lock.
+
+        `context` is where its entries must have been made, None for whatever it holds. Raises LedgerError if they
+        were made elsewhere: no rehearsal is ever a fact of the fleet.
+        """
+        return cls(open_engine(parse_ledger_url(where), patience_s), patience_s, context)
 
     @classmethod
-    def open_for_reading(cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S) -> Ledger:
+    def open_for_reading(
+        cls, where: Path | str, patience_s: float = LOCK_TIMEOUT_S, *, context: Context | None = None
+    ) -> Ledger:
         """Open an existing ledger that is only read: on a full or read-only disk too, and while another holds it.
 
-        Raises LedgerError where there is none.
+        Raises LedgerError where there is none, or one of another `context`.
         """
-        return cls(open_reading_engine(parse_ledger_url(where), patience_s), patience_s)
+        return cls(open_reading_engine(parse_ledger_url(where), patience_s), patience_s, context)
+
+    def _read_context(self, asked: Context | None) -> Context:
+        table = tables.entries.c
+        query = select(*tables.ENTRY_COLUMNS).where(is_in_ledger(table.body)).order_by(table.seq).limit(1)
+        with open_reader(self._engine) as connection:
+            first = connection.execute(query).first()
+        if first is None:
+            return asked or "fleet"
+        context = tables.entry_from_row(first).context
+        if asked is not None and asked != context:
+            what, fix = f"this is the ledger of a {context}, and the {asked} is chosen", "name another ledger"
+            raise LedgerError(what, where=name_ledger(self._engine), fix=fix)
+        return context
 
     @property
     def is_shared(self) -> bool:
@@ -82,9 +105,17 @@ class Ledger:
         self._engine.dispose()
 
     def append(self, *entries: LedgerEntry) -> list[bool]:
-        """Append in one transaction; return for each entry whether it is new. A known id (False) changes nothing."""
+        """Append in one transaction; return for each entry whether it is new. A known id (False) changes nothing.
+
+        A lab's ledger marks each entry as made there; a fleet's refuses such entries.
+        """
         if not entries:
             return []
+        if self._context == "lab":
+            entries = tuple(replace(entry, body={**entry.body, IN_LAB: True}) for entry in entries)
+        elif made_in_lab := next((entry for entry in entries if entry.context == "lab"), None):
+            what = f"the entry {made_in_lab.id} ({made_in_lab.kind}) was made in a lab: no ledger of a fleet takes it"
+            raise LedgerError(what, where=name_ledger(self._engine))
         with open_writer(self._engine) as connection:
             chain = HashChain(connection, "entry")
             batches = split_batches(entries, BATCH_SIZE)

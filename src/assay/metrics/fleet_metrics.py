@@ -52,12 +52,17 @@ class FleetMetrics(Collector):
         return _make_metrics(())
 
     def collect(self) -> Iterable[Metric]:
-        """Return every family with its series now. Without a ledger, `assay_ledger_up` is 0, and most are empty.
+        """Return every family with its series now; in the lab, each has the label `context`.
 
-        Raises AssayError if something else cannot be read, such as the policy.
+        Without a ledger, `assay_ledger_up` is 0, and most are empty. Raises AssayError if something else cannot be
+        read, such as the policy.
         """
         with self._lock:
-            return _make_metrics(self._list_series())
+            metrics = _make_metrics(self._list_series())
+        if self._current().fleet.is_lab:
+            for metric in metrics:
+                metric.samples = [one._replace(labels={**one.labels, "context": "lab"}) for one in metric.samples]
+        return metrics
 
     def _list_series(self) -> list[Series]:
         begun_s, series = time.thread_time(), list(list_build_series())

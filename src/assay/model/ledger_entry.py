@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+Context = Literal["fleet", "lab"]
+IN_LAB = "lab"
+"""The key that the ledger of a lab puts into the body of each of its entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,11 @@ class LedgerEntry:
     node: str = ""
     body: dict[str, Any] = field(default_factory=dict)
     seq: int = 0
+
+    @property
+    def context(self) -> Context:
+        """Where it was made: on the real fleet, or in a lab."""
+        return "lab" if IN_LAB in self.body else "fleet"
 
 
 def derive_id(*parts: str) -> str:

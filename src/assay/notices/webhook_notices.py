@@ -20,7 +20,7 @@ from assay.model.specs.customers.notice_rules import CustomerWebhook
 from assay.model.texts.secret_redaction import redact
 from assay.model.timestamps import parse_time
 from assay.tickets.delivery_backoff import PostponedDeliveries
-from assay.tickets.ticket_routes import is_in_lab, read_sink_secret
+from assay.tickets.ticket_routes import read_sink_secret
 from assay.views.customer.service_notice import ServiceNotice
 
 KINDS = (NoticesStartedEntry.kind, NoticesSentEntry.kind)
@@ -91,7 +91,7 @@ def _find_event(notice: ServiceNotice, told: Item | None) -> NoticeEvent | None:
 
 def send_to_webhooks(context: ControllerContext, journal: WebhookJournal, notices: Sequence[ServiceNotice]) -> None:
     """Send each webhook what is new to it; in a lab, nothing. One that fails is tried later, and stops no other."""
-    hooks = {} if is_in_lab(context.home) else context.policy.notices.webhooks
+    hooks = {} if context.fleet.is_lab else context.policy.notices.webhooks
     postponed, now = PostponedDeliveries(context.home / "notices.json"), context.clock.now()
     for name, hook in hooks.items():
         if postponed.find_retry_time(name, now):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -14,15 +15,15 @@ SHARED_TEMPLATES = frozenset({"base.html.j2", "macros.html.j2", "style.css", "wo
 """The templates of this package. Every other template belongs to the package that renders it."""
 
 
-def render_page(package: str, template: str, **values: object) -> str:
+def render_page(package: str, template: str, *, in_lab: bool = False, **values: Any) -> str:
     """Return the HTML of a page, or of a part of one. `template` is a file of `package`; pages extend `base.html.j2`.
 
     Every value is escaped, also its control characters, because names and reasons come from outside. A value that the
     template names and `values` lacks raises jinja2.UndefinedError. The stylesheet is inside, or beside the page if the
     value `stylesheet` links to it, as is better for many pages. Filters: `number`, `quantity` and `utc`, from
-    `assay.pages.formatting`.
+    `assay.pages.formatting`. A page `in_lab` says in its head that its machines are virtual.
     """
-    return _environment(package).get_template(template).render(values)
+    return _environment(package).get_template(template).render(values, in_lab=in_lab)
 
 
 def read_stylesheet() -> str:

@@ -14,11 +14,17 @@ Answer = Mapping[str, Any]
 Rows = list[tuple[str, list[tuple[Answer, DrawnCourse | None]]]]
 
 
-def render_worsening(answer: Answer) -> str:
+def render_worsening(answer: Answer, *, in_lab: bool = False) -> str:
     """Return the HTML of a page that needs no server."""
     groups = group_rows(answer)
     return render_page(
-        __package__, "worsening_page.html.j2", answer=answer, groups=groups, size=SIZE, node_link=lambda _: ""
+        __package__,
+        "worsening_page.html.j2",
+        in_lab=in_lab,
+        answer=answer,
+        groups=groups,
+        size=SIZE,
+        node_link=lambda _: "",
     )
 
 

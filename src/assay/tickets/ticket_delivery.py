@@ -60,7 +60,7 @@ def deliver_tickets(
     postponed = PostponedDeliveries(context.home / "delivery.json")
     rules = AttemptRules(context, postponed, immediately, pause)
     failed: list[UndeliveredTicket] = []
-    for route in list_ticket_routes(context.fleet, context.home):
+    for route in list_ticket_routes(context.fleet):
         failed.extend(_deliver_route(route, rules, tickets, entries))
     postponed.save()
     return failed

@@ -21,22 +21,15 @@ if TYPE_CHECKING:
 DEFAULT_ROUTE = {"kind": "TicketRoute", "name": "files", "markdown": {}}
 
 
-def list_ticket_routes(fleet: Fleet, home: Path) -> list[TicketRoute]:
+def list_ticket_routes(fleet: Fleet) -> list[TicketRoute]:
     """Return the declared routes, or the default route to Markdown files if there is none.
 
-    A fleet in a lab (`home` is its `.assay/`) has local routes only: nobody must be sent to a simulated node.
+    A lab has the files in its own home only: nobody must be sent to a simulated node.
     """
-    in_lab = is_in_lab(home)
-    routes = [one for one in fleet.ticket_routes.values() if not in_lab or load_sink_class(one.sink).is_local]
-    if routes:
-        return routes
+    if fleet.ticket_routes and not fleet.is_lab:
+        return list(fleet.ticket_routes.values())
     model: Any = load_spec_model("TicketRoute")
     return [model.model_validate(DEFAULT_ROUTE)]
-
-
-def is_in_lab(home: Path) -> bool:
-    """Say whether the fleet whose `.assay/` this is runs in a lab. Nothing leaves the machine then."""
-    return (home / "lab" / "clock.json").exists()
 
 
 def derive_destination_id(route: TicketRoute) -> str:

@@ -13,8 +13,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.model.service_manager import ALIVE, READY, notify_reloading, notify_service_manager
 from assay.web import agent_routes, alertmanager_webhook, health_routes, metrics_routes
@@ -69,10 +72,29 @@ def build_app(state: AppState, certificate: ServerCertificate, builders: RouteBu
         state.intake.stop()
 
     return Starlette(
+        middleware=[Middleware(ContextHeader, state)],
         routes=[route for build in builders for route in build(state)],
         lifespan=run_beside,
         exception_handlers={HTTPException: reply_refusal, Exception: reply_internal_error},
     )
+
+
+class ContextHeader:
+    """Says in each reply what the server works on: `Assay-Context: fleet`, or `lab`."""
+
+    def __init__(self, app: ASGIApp, state: AppState) -> None:
+        self._app, self._state = app, state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and its reply back with the header."""
+
+        async def send_with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                context = "lab" if self._state.context.fleet.is_lab else "fleet"
+                MutableHeaders(scope=message)["Assay-Context"] = context
+            await send(message)
+
+        await self._app(scope, receive, send_with_header)
 
 
 def read_again(state: AppState, certificate: ServerCertificate) -> None:

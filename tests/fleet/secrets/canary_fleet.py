@@ -62,7 +62,7 @@ class CanaryFleet:
             "WRONG_BMC": f"assay:{self.canaries['a wrong password']}",
             "SITE_API_TOKEN": self.canaries["another program's token"],
             "ANSIBLE_VAULT_PASSWORD_FILE": str(self.outside / "vault-password"),
-            "TMPDIR": str(self.root / ".assay" / "tmp"),
+            "TMPDIR": str(self.root / ".assay-lab" / "tmp"),
         }
 
     def assay(self, *words: str) -> int:
@@ -99,8 +99,8 @@ def canary_fleet(root: Path, outside: Path) -> Iterator[CanaryFleet]:
     """Lay out a fleet at `root` with its lab up, in which no canary stands; `outside` is everybody else's machine."""
     with lab_room(root) as room:
         (root / "suites").symlink_to(REPOSITORY / "suites")
-        (root / ".assay" / "tmp").mkdir()
-        account = root / ".assay" / "lab" / "credentials"
+        (root / ".assay-lab" / "tmp").mkdir()
+        account = root / ".assay-lab" / "world" / "credentials"
         canaries = {
             "the password": account.read_text().strip().partition(":")[2],
             "a wrong password": 'wrong"canary/of+the lab-71',
@@ -130,7 +130,7 @@ def soften(path: Path, changes: Mapping[str, str]) -> None:
 
 def change_inventory(fleet: CanaryFleet) -> None:
     """Let the lab's inventory refer to the canaries, each node in its own way."""
-    path = fleet.root / ".assay" / "lab" / "inventory.yml"
+    path = fleet.root / ".assay-lab" / "world" / "inventory.yml"
     inventory = yaml.safe_load(path.read_text())
     hosts, references = inventory["all"]["hosts"], written_references(fleet)
     for name, variables in hosts.items():

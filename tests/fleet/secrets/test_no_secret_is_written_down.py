@@ -42,35 +42,35 @@ def test_no_file_and_no_word_holds_a_canary(fleet: CanaryFleet) -> None:
 
 @pytest.mark.parametrize("node", GOOD)
 def test_a_bmc_was_reached_in_each_of_the_four_ways(fleet: CanaryFleet, node: str) -> None:
-    evidence = EvidenceStore(fleet.root / ".assay" / "evidence").latest(node)
+    evidence = EvidenceStore(fleet.root / ".assay-lab" / "evidence").latest(node)
     assert evidence is not None
     assert evidence.read("bmc", "system", "power").value == "On"
 
 
 @pytest.mark.parametrize("node", GOOD)
 def test_a_playbook_rebooted_the_node_in_each_of_the_four_ways(fleet: CanaryFleet, node: str) -> None:
-    entries = Ledger.open(fleet.root / ".assay" / "ledger.sqlite").entries(node, kinds=["effect.verified"])
+    entries = Ledger.open(fleet.root / ".assay-lab" / "ledger.sqlite").entries(node, kinds=["effect.verified"])
     assert "reboot" in [entry.body["action"] for entry in entries]
 
 
 def test_what_failed_is_told_by_the_place_and_not_by_the_secret(fleet: CanaryFleet) -> None:
-    store = EvidenceStore(fleet.root / ".assay" / "evidence")
+    store = EvidenceStore(fleet.root / ".assay-lab" / "evidence")
     said = {node: str(store.latest(node)) for node in BAD}
     assert "refuses the user or the password" in said["n0009"]
     assert "no-pair does not hold" in said["n0010"]
     assert "the command fail ended with exit status 1" in said["n0011"]
-    (entry,) = Ledger.open(fleet.root / ".assay" / "ledger.sqlite").entries("n0009", kinds=["effect.tried"])
+    (entry,) = Ledger.open(fleet.root / ".assay-lab" / "ledger.sqlite").entries("n0009", kinds=["effect.tried"])
     assert "refuses the user or the password" in entry.body["reason"]
 
 
 def test_what_a_task_printed_of_its_environment_is_covered_in_the_runners_files(fleet: CanaryFleet) -> None:
-    texts = [path.read_text() for path in (fleet.root / ".assay" / "runner").glob("*/artifacts/*/stdout")]
+    texts = [path.read_text() for path in (fleet.root / ".assay-lab" / "runner").glob("*/artifacts/*/stdout")]
     assert [REDACTION in text for text in texts if "A task that says what it was given" in text] == [True] * len(GOOD)
 
 
 def test_the_search_finds_a_canary_wherever_it_is_planted(fleet: CanaryFleet) -> None:
     canary = fleet.canaries["a wrong password"]
-    places = {name: fleet.root / ".assay" / f"planted-{name}" for name in ("plain", "json", "header", "sqlite")}
+    places = {name: fleet.root / ".assay-lab" / f"planted-{name}" for name in ("plain", "json", "header", "sqlite")}
     places["plain"].write_text(f"password={canary}\n")
     places["json"].write_text(json.dumps({"password": canary}))
     places["header"].write_bytes(b"Authorization: Basic " + base64.b64encode(f"assay:{canary}".encode()))
@@ -81,7 +81,7 @@ def test_the_search_finds_a_canary_wherever_it_is_planted(fleet: CanaryFleet) ->
     found = fleet.leaks()
     for place in places.values():
         place.unlink()
-    assert sorted(found) == sorted(f"a wrong password in .assay/planted-{name}" for name in places)
+    assert sorted(found) == sorted(f"a wrong password in .assay-lab/planted-{name}" for name in places)
 
 
 def test_a_crash_file_and_its_message_hold_no_secret(

@@ -54,7 +54,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
         shutil.copytree(ROOT / folder, fleet / folder)
     shutil.copy(ROOT / "ansible.cfg", fleet)
-    world = LabWorld(fleet / ".assay" / "lab")
+    world = LabWorld(fleet / ".assay-lab" / "world")
     process_control.prepare_lab(load_fleet(fleet), world, STORY.starts_at, STORY.rate, STORY)
     process_control.start_lab(world)
     env = {name: content for name, content in os.environ.items() if name != LEDGER_VARIABLE}

@@ -125,7 +125,7 @@ def passes(room: Room, adapter: KubernetesScheduler) -> list[PassReport]:
 
 def one_pass(room: Room, adapter: KubernetesScheduler) -> PassReport:
     """Go round the loop once."""
-    home, clock = room.root / ".assay", room.world.clock()
+    home, clock = room.root / ".assay-lab", room.world.clock()
     ledger, store = Ledger.open(home / "ledger.sqlite"), EvidenceStore(home / "evidence")
 
     def where(node: Node) -> SchedulerAdapter:
@@ -136,7 +136,7 @@ def one_pass(room: Room, adapter: KubernetesScheduler) -> PassReport:
 
 
 def entries(room: Room) -> list[LedgerEntry]:
-    return Ledger.open(room.root / ".assay" / "ledger.sqlite").entries(NODE)
+    return Ledger.open(room.root / ".assay-lab" / "ledger.sqlite").entries(NODE)
 
 
 def state(room: Room) -> str:

@@ -30,6 +30,8 @@ def render_dossier_page(
     documents: Mapping[str, str],
     photos: DossierPhotos,
     photo_records: Sequence[Mapping[str, Any]],
+    *,
+    in_lab: bool = False,
 ) -> str:
     """Return the page in front of a dossier: one file whose links lead into the archive. All text is escaped.
 
@@ -38,7 +40,13 @@ def render_dossier_page(
     """
     pictures = {record["file"]: record for record in photo_records}
     return render_page(
-        __package__, "dossier.html.j2", dossier=dossier, documents=documents, photos=photos, pictures=pictures
+        __package__,
+        "dossier.html.j2",
+        in_lab=in_lab,
+        dossier=dossier,
+        documents=documents,
+        photos=photos,
+        pictures=pictures,
     )
 
 
@@ -78,7 +86,7 @@ def _build_members(context: ActionContext, intent: EffectIntent, photos: Dossier
     missing = {digest: "" if digest in documents else str(one) for digest, one in evidence.items()}
     records = list_photos(photos.accepted, context.ledger.entries(intent.node, [PHOTOS_KIND]), intent.effect)
     texts = {
-        "index.html": render_dossier_page(dossier, missing, photos, records).encode(),
+        "index.html": render_dossier_page(dossier, missing, photos, records, in_lab=context.fleet.is_lab).encode(),
         "dossier.json": json.dumps(dossier, indent=1, sort_keys=True, ensure_ascii=False).encode(),
         "photos.json": json.dumps(records, indent=1, sort_keys=True, ensure_ascii=False).encode(),
         **{f"evidence/{digest}.json": encode_canonical_json(one.as_json()) for digest, one in documents.items()},

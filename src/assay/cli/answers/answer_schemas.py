@@ -11,6 +11,12 @@ from assay.fleet.spec_reference.shape_schema import build_list_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 LIST_SIGN = "[]"
+CONTEXT = {
+    "type": "string",
+    "enum": ["fleet", "lab"],
+    "description": "What the command worked on: the real fleet, or its lab. Missing where it needs neither.",
+}
+"""The field that `format_answer` puts into each object that is an answer."""
 
 
 def build_answer_schema(command: str) -> dict[str, Any]:
@@ -33,6 +39,9 @@ def describe_form(form: AnswerForm) -> str:
 def _describe_form(form: AnswerForm) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a reference to the schema of a form, and the definitions that it refers to."""
     built = build_list_schema(_load_shape(form), is_closed=True)
+    if not _is_list(form):
+        name = built["items"]["$ref"].rpartition("/")[2] if "$ref" in built["items"] else ""
+        (built["$defs"][name] if name else built["items"])["properties"]["context"] = CONTEXT
     told = {"type": "array", "items": built["items"]} if _is_list(form) else built["items"]
     when = {"description": f"{form.when[:1].upper()}{form.when[1:]}."} if form.when else {}
     return {**told, **when}, built.get("$defs", {})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.fabric.design_draft import import_cabling_sheet, learn
 from assay.cli.fabric.dump_file import read_dump
 from assay.cli.fabric.routes import routes
@@ -100,6 +100,7 @@ def scan(
     from assay.observe.evidence_store import EvidenceStore
 
     workspace = Workspace(fleet)
+    workspace.announce()
     selected = select_design(workspace.fleet, design)
     print(f"discovering the fabric {selected.name} …", file=sys.stderr)  # noqa: T201
     store = EvidenceStore(workspace.evidence_dir)
@@ -132,9 +133,9 @@ def evaluate(
     if format == "html":
         from assay.fabric.weekly.page import render_weekly_page
 
-        print(render_weekly_page(evaluation, changes))  # noqa: T201
+        print(render_weekly_page(evaluation, changes, in_lab=workspace.home.is_lab))  # noqa: T201
     elif format == "json":
-        print(json.dumps(format_weekly_json(evaluation, changes), indent=1))  # noqa: T201
+        print(format_answer(format_weekly_json(evaluation, changes), indent=1))  # noqa: T201
     else:
         print(format_weekly_text(evaluation, changes))  # noqa: T201
     raise typer.Exit(0 if evaluation.is_whole and not evaluation.ranked else 1)
@@ -161,7 +162,7 @@ def impact(
     from assay.fabric.topology.failure_impact import assess_failure
 
     assessment = assess_failure(load_compiled_design(fleet, design), element)
-    print("\n".join(assessment.lines) if format == "text" else json.dumps(assessment.as_json(), indent=1))  # noqa: T201
+    print("\n".join(assessment.lines) if format == "text" else format_answer(assessment.as_json(), indent=1))  # noqa: T201
 
 
 @fabric_app.command()
@@ -236,6 +237,6 @@ def load_compiled_design(fleet: Path, design: str) -> CompiledTopology:
 def _print_comparison(comparison: FabricComparison, format: str) -> None:  # noqa: A002
     from assay.fabric.comparison.comparison_text import format_comparison
 
-    text = format_comparison(comparison) if format == "text" else json.dumps(comparison.as_json(), indent=1)
+    text = format_comparison(comparison) if format == "text" else format_answer(comparison.as_json(), indent=1)
     print(text)  # noqa: T201
     raise typer.Exit(EXIT_CODES[comparison.verdict])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,11 +16,14 @@ from rich.text import Text
 
 from assay.cli.render.markup import escape
 from assay.cli.workspace import Workspace
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.home import choose_context
 from assay.lab import process_control
 from assay.lab.real_start.boot_site import BootSite, lay_out_boot_site, run_boot_server
 from assay.lab.scenario import ExpectationResult, LabScenario, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
+from assay.model.fleet import Fleet
 
 MAX_ANSWER_LINES = 24
 """Lines of a command's answer that the tour shows."""
@@ -69,20 +73,22 @@ def play_scenario(workspace: Workspace, file: Path) -> bool:
 
     A scenario with new machines is played on a copy of the fleet, which goes away.
     """
-    scenario = load_scenario(file)
+    scenario, declared = load_scenario(file), load_fleet(workspace.root)
     if not scenario.new_machines:
-        process_control.delete_lab(workspace.data_dir)
-        return _play(workspace, scenario)
+        choose_context(workspace.root, "lab")
+        if deleted := process_control.delete_lab(workspace.home):
+            print(f"deleted the former lab in {workspace.data_dir.name}: {', '.join(deleted)}")  # noqa: T201
+        return _play(workspace, declared, scenario)
     with tempfile.TemporaryDirectory(prefix="assay-tour-") as folder:
-        site = lay_out_boot_site(workspace.fleet, Path(folder), scenario.new_machines)
-        return _play(Workspace(site.root), scenario, site)
+        site = lay_out_boot_site(declared, Path(folder), scenario.new_machines)
+        return _play(Workspace(site.root, "lab"), load_fleet(site.root), scenario, site)
 
 
-def _play(workspace: Workspace, scenario: LabScenario, site: BootSite | None = None) -> bool:
+def _play(workspace: Workspace, declared: Fleet, scenario: LabScenario, site: BootSite | None = None) -> bool:
     console, start = Console(highlight=False), time.monotonic()
-    world = LabWorld(workspace.lab_dir)
+    world = LabWorld(workspace.home.world)
     with console.status("building a virtual fleet"):
-        process_control.prepare_lab(workspace.fleet, world, scenario.starts_at, scenario.rate, scenario)
+        process_control.prepare_lab(declared, world, scenario.starts_at, scenario.rate, scenario)
         if site:
             site.plug_in(world, scenario.new_machines)
         process_control.start_lab(world)
@@ -91,7 +97,7 @@ def _play(workspace: Workspace, scenario: LabScenario, site: BootSite | None = N
         console.print(escape(site.describe_start()))
     _run_verb(workspace, "lab", "status", max_lines=1)
     reporter = ConsoleTourReporter(console)
-    player = ScenarioPlayer(workspace.root, Workspace(workspace.root).fleet, world, reporter)
+    player = ScenarioPlayer(workspace.home, workspace.fleet, reporter)
     try:
         with run_boot_server(site) if site else contextlib.nullcontext():
             as_expected = player.play(scenario)
@@ -137,8 +143,9 @@ def _print_end(console: Console, player: ScenarioPlayer, seconds: float) -> None
 def _run_verb(workspace: Workspace, *words: str, max_lines: int | None = None) -> int:
     """Run a verb as a person would. Its answer goes to this terminal, cut after `max_lines`."""
     command: list[Any] = [sys.executable, "-m", "assay", *words, "--fleet", str(workspace.root)]
+    environment = os.environ | workspace.home.environment
     if max_lines is None:
-        return subprocess.run(command, check=False).returncode
-    answer = subprocess.run(command, check=False, capture_output=True, text=True)
+        return subprocess.run(command, check=False, env=environment).returncode
+    answer = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     sys.stdout.write("".join(answer.stdout.splitlines(keepends=True)[:max_lines]))
     return answer.returncode

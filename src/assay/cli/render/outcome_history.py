@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.model.errors import AssayError
 from assay.model.outcome import CheckVerdict, read_whole
@@ -117,7 +117,7 @@ def _open_history(workspace: Workspace) -> OutcomeHistory:
 
 
 def _print_json(document: Mapping[str, object]) -> None:
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False, default=asdict))
+    typer.echo(format_answer(document, indent=1, ensure_ascii=False, default=asdict))
 
 
 def _measurement_as_json(one: MeasurementNoise) -> UsualMeasurement:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.workspace import Workspace
 from assay.lifecycle.assets.asset_history import list_serial_stays
 from assay.lifecycle.entry_messages import EntryFormatter
@@ -42,7 +42,7 @@ def show_part_history(workspace: Workspace, serial: str, form: str) -> None:
         stay["happened"] = _list_events(workspace, stay, serial)
     if form == "json":
         answer: PartHistoryAnswer = {"serial": serial, "stays": [cast("PlaceOfPart", stay) for stay in stays]}
-        typer.echo(json.dumps(answer, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False))
         return
     for stay in stays:
         until = f"until {format_minute(stay['until'])}" if stay["until"] else "until today"

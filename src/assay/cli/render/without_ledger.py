@@ -5,13 +5,13 @@ The error itself comes after that on stderr, with exit code 2: whatever the ledg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import suggest_names
 from assay.ledger.errors import LedgerError
 from assay.model.errors import AssayError
@@ -39,7 +39,7 @@ def show_nodes_without_ledger(workspace: Workspace, error: LedgerError, form: st
     if form == "json":
         one: UnknownNodeAnswer | UnknownNodesAnswer
         one = {**shown[0], "problem": str(error)} if node else {"nodes": shown, "problem": str(error)}
-        typer.echo(json.dumps(one, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(one, indent=1, ensure_ascii=False))
     elif form == "csv":
         typer.echo("\n".join(format_csv(("node", "pool", "state"), shown)))
     else:
@@ -64,7 +64,7 @@ def show_customer_without_ledger(workspace: Workspace, error: LedgerError, form:
             "doing": None,
             "back": None,
         }
-        typer.echo(json.dumps(unknown, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(unknown, indent=1, ensure_ascii=False))
     else:
         typer.echo(f"{node}\n\n{text}")
     raise error
@@ -76,7 +76,7 @@ def show_tickets_without_ledger(workspace: Workspace, error: LedgerError, form: 
     titles = {str(file): file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] for file in files}
     if form == "json":
         answer: UnknownTicketsAnswer = {"tickets": None, "files": titles, "problem": str(error)}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(format_answer(answer, ensure_ascii=False))
     elif form == "text":
         lines = [f"{title.lstrip('# ')}  ({file})" for file, title in titles.items()]
         typer.echo("\n".join(["The open tickets are unknown. Files of tickets, open or closed:", *(lines or ["none"])]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.completion import complete_nodes
+from assay.cli.context_line import describe_context, format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
+from assay.fleet.home import CONTEXT_VARIABLE, Home, choose_context, find_home, find_lab_pid
 from assay.model.errors import AssayError, require_extra
 
 if TYPE_CHECKING:
@@ -34,34 +35,47 @@ def _lab() -> None:
 
 @lab_app.command()
 def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
-    """Make the virtual fleet of this repository and start it. Until `assay lab down`, every verb works on it."""
+    """Make the virtual fleet of this repository, start it, and choose it: from now on, commands here work on it.
+
+    The lab has a home of its own, `.assay-lab`. What a former lab left there is deleted, and named.
+    """
+    from assay.fleet.fleet_loader import load_fleet
     from assay.lab import process_control
     from assay.lab.process_control import DEFAULT_CLOCK_RATE
     from assay.lab.scenario import load_scenario
     from assay.lab.world import LabWorld
 
     require_extra("lab")
-    workspace = Workspace(fleet.resolve())
-    world = LabWorld(workspace.lab_dir)
-    if process_control.find_lab_pid(world):
+    home = Home(fleet.resolve(), "lab")
+    world = LabWorld(home.world)
+    if find_lab_pid(world.home):
         raise AssayError("the lab is up already", where=str(world.home), fix="run: assay lab down")
-    plan = load_scenario(scenario) if scenario else None
+    declared, plan = load_fleet(home.root), load_scenario(scenario) if scenario else None
     start, rate = (plan.starts_at, plan.rate) if plan else (datetime.now(UTC), DEFAULT_CLOCK_RATE)
-    process_control.delete_lab(workspace.data_dir)
-    process_control.prepare_lab(workspace.fleet, world, start, rate, plan)
+    choose_context(home.root, "lab")  # first: a lab that fails to start must not leave the real machines chosen
+    if deleted := process_control.delete_lab(home):
+        _print_line(f"deleted the former lab in {home.folder.name}: {', '.join(deleted)}")
+    process_control.prepare_lab(declared, world, start, rate, plan)
     process_control.start_lab(world)
     size = f"{len(world.nodes())} nodes, {rate:g} lab seconds in a second"
     _print_line(f"the lab is up: {size}. {_describe_parts(world)}")
+    if (chosen := find_home(home.root)).is_lab:
+        _print_line(describe_context(chosen))
+    else:
+        _print_line(f"${CONTEXT_VARIABLE} says {chosen.context}: commands of this shell work on real machines")
 
 
 @lab_app.command()
 def down(fleet: FleetDir = Path()) -> None:
-    """Stop the virtual fleet. Its state, the ledger and the evidence stay."""
+    """Stop the virtual fleet. What happened in it stays, and so does the choice: see `assay context`."""
     from assay.lab.process_control import stop_lab
     from assay.lab.world import LabWorld
 
-    stopped = stop_lab(LabWorld(Workspace(fleet.resolve()).lab_dir))
+    home = Home(fleet.resolve(), "lab")
+    stopped = stop_lab(LabWorld(home.world))
     _print_line("the lab is down" if stopped else "the lab was not up")
+    if find_home(home.root).is_lab:
+        _print_line("the lab is still chosen, and commands that act refuse; for the real machines: assay context fleet")
 
 
 @lab_app.command()
@@ -70,15 +84,12 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
     Exit codes: 0 up; 1 down.
     """
-    from assay.lab.process_control import find_lab_pid
-    from assay.lab.world import LabWorld
-
-    world = LabWorld(Workspace(fleet.resolve()).lab_dir)
-    pid = find_lab_pid(world)
+    world = _find_world(fleet)
+    pid = find_lab_pid(world.home)
     nodes = [_node_as_json(world, name) for name in world.nodes()]
     if form == "json":
         answer: LabStatusAnswer = {"up": bool(pid), "pid": pid, "parts": _describe_parts(world), "nodes": nodes}
-        _print_line(json.dumps(answer))
+        _print_line(format_answer(answer))
     else:
         _print_line(f"the lab is {'up' if pid else 'down'}. {_describe_parts(world)}")
         for node in nodes:
@@ -107,14 +118,13 @@ def inject(
 ) -> None:
     """Plant a fault on a node of the lab: `assay lab inject gpu.xid --node n0003 --with gpu=4 --with xid=79`."""
     from assay.lab.faults.injection import FAULTS, inject_fault
-    from assay.lab.world import LabWorld
 
     if fault == "list":
         for name, plant in FAULTS.items():
             _print_line(f"{name:26} {plant.__doc__}")
         return
     arguments = dict(_parse_argument(text) for text in with_ or [])
-    inject_fault(LabWorld(Workspace(fleet.resolve()).lab_dir), fault, node, arguments)
+    inject_fault(_find_world(fleet), fault, node, arguments)
     _print_line(f"planted {fault} on {node}")
 
 
@@ -129,11 +139,8 @@ def advance(
     fleet: FleetDir = Path(),
 ) -> None:
     """Let the lab's clock go ahead at once, for what takes long, such as a day of tests: `assay lab advance 25`."""
-    from assay.lab.process_control import find_lab_pid
-    from assay.lab.world import LabWorld
-
-    world = LabWorld(Workspace(fleet.resolve()).lab_dir)
-    if not find_lab_pid(world):
+    world = _find_world(fleet)
+    if not find_lab_pid(world.home):
         raise AssayError("the lab is down", where=str(world.home), fix="run: assay lab up")
     world.jump(timedelta(hours=hours))
     _print_line(f"it is {world.clock().now():%Y-%m-%d %H:%M} UTC in the lab")
@@ -156,7 +163,13 @@ def tour(
     from assay.cli.render.lab_tour import play_scenario
 
     require_extra("lab")
-    raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve()), scenario) else 1)
+    raise typer.Exit(0 if play_scenario(Workspace(fleet.resolve(), "lab"), scenario) else 1)
+
+
+def _find_world(fleet: Path) -> LabWorld:
+    from assay.lab.world import LabWorld
+
+    return LabWorld(Home(fleet.resolve(), "lab").world)
 
 
 def _node_as_json(world: LabWorld, name: str) -> LabNode:

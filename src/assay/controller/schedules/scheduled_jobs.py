@@ -51,6 +51,8 @@ def run_seal_job(context: ControllerContext, task: SlotTask) -> SlotResult:
     The slot fails if an anchor keeps no seal of it. The hashes of all lines are not verified again: that is for
     `assay ledger verify`.
     """
+    if context.fleet.is_lab:
+        return SlotResult("done", "a rehearsal is not sealed: the anchors are those of the real ledger")
     ledger, register = context.ledger, context.home / REGISTER_NAME
     fleet = AnchoredFleet(context.fleet.root, ledger.file or ledger.server_url, register)
     anchors = [parse_anchor(name, fleet) for name in task.line.schedule.anchors]

@@ -63,7 +63,8 @@ def record_fabric_week(
     evaluation = replace(evaluation, drawing=draw_ports(topology, worst), remarks=list_discovery_remarks(latest))
     if days == DAYS:
         store.store_latest(document)
-        write_atomically(locate_week_page(reports, design), render_weekly_page(evaluation, changes).encode())
+        page = render_weekly_page(evaluation, changes, in_lab=fleet.is_lab)
+        write_atomically(locate_week_page(reports, design), page.encode())
     return RecordedWeek(evaluation, changes)
 
 

@@ -26,6 +26,7 @@ from assay.fleet.cache.cache_file_format import (
     read_cache_file,
     write_cache_file,
 )
+from assay.fleet.home import Home
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId, PortLabelling
 from assay.model.gc_pause import pause_gc
@@ -43,14 +44,15 @@ LABELS_COLUMN = DesignedDevice._fields.index("labels")
 
 
 def load_topology(
-    root: Path, name: str = "", overlays: Sequence[Path] = (), file: Path | None = None
+    root: Path, name: str = "", overlays: Sequence[Path] | None = None, file: Path | None = None
 ) -> CompiledTopology:
     """Return the compiled topology of the design `name` in the repository at `root`, or of the design in `file`.
 
     Without a name, the repository must have exactly one design. Raises AssayError as `load_fleet` and
     `compile_topology` do.
     """
-    path = root / ".assay" / "cache" / "fabric" / f"{_cache_key(root, name, overlays, file)}.cache"
+    home = Home(root, "fleet" if overlays is None else "lab")
+    path = home.folder / "cache" / "fabric" / f"{_cache_key(root, name, overlays, file)}.cache"
     with pause_gc():
         topology = _read_cached(path)
         if topology is None:
@@ -75,7 +77,7 @@ def select_design(fleet: Fleet, name: str) -> FabricDesign:
     )
 
 
-def _declared(root: Path, name: str, overlays: Sequence[Path], file: Path | None) -> tuple[FabricDesign, Fleet]:
+def _declared(root: Path, name: str, overlays: Sequence[Path] | None, file: Path | None) -> tuple[FabricDesign, Fleet]:
     from assay.fleet.fleet_loader import load_fleet
     from assay.fleet.spec_reader import read_design
     from assay.model.fleet import Fleet
@@ -87,10 +89,10 @@ def _declared(root: Path, name: str, overlays: Sequence[Path], file: Path | None
     return design, load_fleet(root, overlays) if (root / "inventory").is_dir() else Fleet(root, {})
 
 
-def _cache_key(root: Path, name: str, overlays: Sequence[Path], file: Path | None) -> str:
+def _cache_key(root: Path, name: str, overlays: Sequence[Path] | None, file: Path | None) -> str:
     """Return a digest of everything that the topology depends on."""
     digest = hashlib.sha256(f"{_program()}\0{name}\0".encode())
-    for source in (root / "inventory", root / "specs", *overlays, *([file] if file else [])):
+    for source in (root / "inventory", root / "specs", *(overlays or ()), *([file] if file else [])):
         for path in _files(source):
             digest.update(f"{path.relative_to(root) if path.is_relative_to(root) else path}\0".encode(errors="replace"))
             with contextlib.suppress(OSError):

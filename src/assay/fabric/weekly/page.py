@@ -43,11 +43,14 @@ class VendorHistogram:
     rows: tuple[VendorBars, ...]
 
 
-def render_weekly_page(evaluation: WeeklyEvaluation, changes: WeekChanges | None = None) -> str:
+def render_weekly_page(
+    evaluation: WeeklyEvaluation, changes: WeekChanges | None = None, *, in_lab: bool = False
+) -> str:
     """Return the HTML, in one file without links. All text is escaped, also what modules and devices announce."""
     return render_page(
         __package__,
         "weekly.html.j2",
+        in_lab=in_lab,
         evaluation=evaluation,
         changes=changes or WeekChanges(),
         shown_changes=SHOWN_CHANGES,

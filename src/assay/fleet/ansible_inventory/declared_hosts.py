@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,16 @@ from assay.model.specs.node_settings import (
     make_node_settings,
     make_node_variables,
 )
+
+_NO_ANSWER = ["sh", "-c", "echo 'the lab does not have this node: assay lab up makes it' >&2; exit 1"]
+NOT_IN_LAB: dict[str, Any] = {
+    "workloads": "lab",
+    "reach": _NO_ANSWER,
+    "fabric_discover": _NO_ANSWER,
+    "fabric_facts": {},
+    "metrics": None,
+}
+"""The settings of a node that a lab does not have. Its BMC's name is one that never resolves (RFC 6761)."""
 
 
 @dataclass(frozen=True)
@@ -65,34 +75,45 @@ class HostDeclaration:
 
 
 class InventoryDraft:
-    """Everything that could be read of the inventory of a tree. `overlays`: sources that override its own."""
+    """Everything that could be read of the inventory of a tree.
+
+    `overlays` are the sources of a lab, which override its own, None for the real fleet. No address of a host that a
+    lab's sources do not have is left: nothing in the lab reaches a real machine.
+    """
 
     def __init__(
-        self, root: Path, tree: RepositoryTree, overlays: Sequence[Path] = (), cache: ParseCache | None = None
+        self, root: Path, tree: RepositoryTree, overlays: Sequence[Path] | None = None, cache: ParseCache | None = None
     ) -> None:
         self.inventory, self.problems = self._read_inventory(root, tree, overlays, cache)
         self.all_hosts_read = not self.problems
         self._settings: dict[tuple[str, ...], NodeSettings] = {}
         self.hosts = self._read_hosts(cache)
+        lab = [open_disk_source(path, root) for path in overlays or ()]
+        names = {source.display_prefix + path for source in lab for path in source.files()}
+        self._lab_files = None if overlays is None else names
 
     @property
     def nodes(self) -> list[Node]:
         """The node of every host that could be read, with no image yet."""
-        return [
-            build_node(host, host.settings, host.shared_settings)
-            for host in self.hosts
-            if host.settings and host.shared_settings
-        ]
+        nodes, absent = [], dict[int, NodeSettings]()
+        for host in self.hosts:
+            if host.settings and (shared := host.shared_settings):
+                node = build_node(host, host.settings, shared)
+                if self._lab_files is not None and not self._lab_files & {one.document.file for one in host.layers}:
+                    cut_off = absent.setdefault(id(shared), shared.model_copy(update=NOT_IN_LAB))
+                    node = replace(node, bmc_address=node.bmc_address and f"{node.name}.lab.invalid", settings=cut_off)
+                nodes.append(node)
+        return nodes
 
     @staticmethod
     def _read_inventory(
-        root: Path, tree: RepositoryTree, overlays: Sequence[Path], cache: ParseCache | None
+        root: Path, tree: RepositoryTree, overlays: Sequence[Path] | None, cache: ParseCache | None
     ) -> tuple[AnsibleInventory, list[FleetProblem]]:
         if not tree.files("inventory"):
             return AnsibleInventory(), [_missing_inventory_problem(NO_INVENTORY)]
         sources = [
             InventorySource(tree, "inventory", "inventory"),
-            *(open_disk_source(path, root) for path in overlays),
+            *(open_disk_source(path, root) for path in overlays or ()),
         ]
         inventory, problems = read_inventory(sources, cache)
         if not inventory.hosts and not problems:

@@ -21,8 +21,8 @@ from assay.fleet.cache.cache_file_format import CacheSections, fingerprint_progr
 from assay.fleet.cache.cached_nodes import decode_nodes, encode_nodes
 from assay.fleet.cache.cached_specs import decode_specs, encode_specs
 from assay.fleet.fleet_assembly import GroupedSpecs, assemble_fleet
-from assay.fleet.home import Home
 from assay.fleet.git import read_revision
+from assay.fleet.home import Home
 from assay.fleet.repository_tree import WorkingFolder
 from assay.model.fleet import FIELD_OF_KIND, Fleet
 from assay.model.gc_pause import pause_gc
@@ -47,7 +47,7 @@ class _CacheFiles:
     specs: Path
 
 
-def load_cached_fleet(root: Path, overlays: Sequence[Path] = ()) -> Fleet:
+def load_cached_fleet(root: Path, overlays: Sequence[Path] | None = None) -> Fleet:
     """Return what `load_fleet(root, overlays)` returns, fetched where it was read before. `overlays` are files.
 
     Raises AssayError as `load_fleet` does.
@@ -58,7 +58,7 @@ def load_cached_fleet(root: Path, overlays: Sequence[Path] = ()) -> Fleet:
         nodes, specs = read_cache_file(files.nodes), read_cache_file(files.specs)
         if nodes is not None and specs is not None:
             return assemble_fleet(
-                root, decode_nodes(nodes), decode_specs(specs), read_revision(root), is_lab=bool(overlays)
+                root, decode_nodes(nodes), decode_specs(specs), read_revision(root), is_lab=overlays is not None
             )
         fleet = _read_the_rest(root, overlays, nodes, specs)
         is_cachable = SHARED_PARSE_CACHE.get(None) is None and _is_worth_caching(fleet)
@@ -71,7 +71,7 @@ def load_cached_fleet(root: Path, overlays: Sequence[Path] = ()) -> Fleet:
 
 
 def _read_the_rest(
-    root: Path, overlays: Sequence[Path], nodes: CacheSections | None, specs: CacheSections | None
+    root: Path, overlays: Sequence[Path] | None, nodes: CacheSections | None, specs: CacheSections | None
 ) -> Fleet:
     """Return the fleet: nodes or specs that were fetched, everything else read. Raises AssayError as `load_fleet`."""
     from assay.fleet import fleet_loader
@@ -83,18 +83,18 @@ def _read_the_rest(
             decode_nodes(nodes),
             fleet_loader.read_grouped_specs(root, parsed),
             read_revision(root),
-            is_lab=bool(overlays),
+            is_lab=overlays is not None,
         )
     if specs is not None:
         read = fleet_loader.read_nodes(root, overlays, parsed)
-        return assemble_fleet(root, read, decode_specs(specs), read_revision(root), is_lab=bool(overlays))
+        return assemble_fleet(root, read, decode_specs(specs), read_revision(root), is_lab=overlays is not None)
     return fleet_loader.load_fleet(root, overlays, None, parsed)
 
 
-def _find_files(root: Path, overlays: Sequence[Path]) -> _CacheFiles:
-    home = Home(root, "lab" if overlays else "fleet")
+def _find_files(root: Path, overlays: Sequence[Path] | None) -> _CacheFiles:
+    home = Home(root, "fleet" if overlays is None else "lab")
     folder, tree = home.folder / "cache" / "fleet", WorkingFolder(root)
-    nodes = _digest_files(root, [*tree.files("inventory"), *map(str, overlays)])
+    nodes = _digest_files(root, [*tree.files("inventory"), *map(str, overlays or ())])
     return _CacheFiles(
         folder / f"nodes-{nodes}.cache", folder / f"specs-{_digest_files(root, tree.files('specs'))}.cache"
     )

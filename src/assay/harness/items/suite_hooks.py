@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from assay.fleet.cache.fleet_cache import load_cached_fleet
+from assay.fleet.home import find_home
 from assay.harness.fixtures.check_fixtures import CheckFixtures
 from assay.harness.items import terminal_report
 from assay.harness.items.item_factory import ItemFactory, wants_slim_items
@@ -73,12 +74,13 @@ class SuiteHooks:
     def __init__(self, config: pytest.Config, folder: Path, home: Path) -> None:
         self.config, self.folder, self.outcomes = config, folder, list[Outcome]()
         option = config.getoption
-        self.fleet = load_cached_fleet(home)
+        chosen = find_home(home)
+        self.fleet = load_cached_fleet(home, chosen.overlays)
         selection = select_nodes(self.fleet, config)
         self.subjects = SelectedSubjects(selection)
         self.phases = {name for text in option("--assay-phase") for name in text.split(",")}
         self._delivery = _open_delivery(config, self.fleet, selection)
-        evidence_folder = Path(option("--assay-evidence") or home / ".assay" / "evidence" / "latest")
+        evidence_folder = Path(option("--assay-evidence") or chosen.folder / "evidence" / "latest")
         self.evidence = (
             self._delivery.open_evidence(evidence_folder) if self._delivery else EvidenceCache(evidence_folder)
         )

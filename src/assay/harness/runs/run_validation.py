@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from assay.fabric.topology.node_cables import digest_node_cables
+from assay.fleet.home import find_home_of
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
 from assay.harness.runs.evidence_freshness import list_fresh_hours
 from assay.harness.runs.local_processes import LocalProcesses
@@ -225,7 +226,9 @@ def resume_run(
 
 def _run_shards(fleet: Fleet, manifest: RunManifest, due: DueOutcomes, file: Path, options: RunOptions) -> None:
     # passed by environment, since other users can read a command, and a ledger's URL may hold a password
-    environment = {LEDGER_VARIABLE: options.baseline or locate_existing_ledger(fleet.root / ".assay")}
+    home = find_home_of(fleet)
+    ledger = options.baseline or locate_existing_ledger(home.folder, is_lab=home.is_lab)
+    environment = {LEDGER_VARIABLE: ledger, **home.environment}
     shards = list(cut_into_shards(fleet, manifest, file.parent, environment))
     judged = [EndedShard(shard) for shard in shards if is_shard_judged(shard)]
     left = [shard for shard in shards if not is_shard_judged(shard)]

@@ -19,6 +19,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.home import find_home
 from assay.harness.judging.evidence_cache import EvidenceCache, ReadingUnavailable
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -52,8 +53,9 @@ def main() -> None:
     asked = parser.parse_args()
     try:
         fleet = load_fleet(asked.fleet.resolve())
+        latest = asked.evidence or find_home(fleet.root).folder / "evidence" / "latest"
         for name in asked.names:
-            path = write_recording(fleet, asked.evidence or fleet.root / ".assay" / "evidence" / "latest", name)
+            path = write_recording(fleet, latest, name)
             sys.stderr.write(f"{name} → {path}\n")
     except AssayError as error:
         sys.exit(f"assay: {error}")

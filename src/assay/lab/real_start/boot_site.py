@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import random
 import shutil
 import socket
@@ -17,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from assay.fleet.home import CONTEXT_VARIABLE
 from assay.lab.real_start.linux_image import build_image, find_obstacle
 from assay.lab.real_start.qemu_machine import HOST
 from assay.lab.world import LabWorld
@@ -81,7 +83,8 @@ def run_boot_server(site: BootSite) -> Iterator[None]:
     words = ["serve", "--boot", "--host", "127.0.0.1", "--port", str(site.port), "--fleet", str(site.root)]
     log = site.root / "boot-server.log"
     with log.open("ab") as file:
-        process = subprocess.Popen([sys.executable, "-m", "assay", *words], stdout=file, stderr=file)
+        environment = os.environ | {CONTEXT_VARIABLE: "lab"}
+        process = subprocess.Popen([sys.executable, "-m", "assay", *words], stdout=file, stderr=file, env=environment)
     try:
         deadline = time.monotonic() + LISTEN_S
         while not _listens(site.port):

@@ -107,6 +107,7 @@ def render_overview(
     return render_page(
         __package__,
         "overview.html.j2",
+        in_lab=links.in_lab,
         overview=overview,
         sync=sync,
         words=overview_phrases,

@@ -105,7 +105,7 @@ def build_reports(
         reported = latest.list_reported_runs()
         if not reported:
             raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-        links = PageLinks(newest=reported[-1].run if allure.tools else "")
+        links = PageLinks(newest=reported[-1].run if allure.tools else "", in_lab=fleet.is_lab)
         distributions = read_distributions(fleet, reports, reported[-1].at, unread)
         links = replace(links, runs=write_detail_pages(fleet, reports, latest, runs, links, distributions))
         overview = build_overview(fleet, latest, window_s, rollout)

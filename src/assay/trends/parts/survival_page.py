@@ -43,11 +43,11 @@ class DrawnComparison:
     unit: str
 
 
-def render_survival(found: Sequence[KindSurvival], as_of: datetime) -> str:
+def render_survival(found: Sequence[KindSurvival], as_of: datetime, *, in_lab: bool = False) -> str:
     """Return the HTML of the page."""
     drawn = [(kind, [draw_comparison(one) for one in kind.comparisons]) for kind in found]
     size = {"width": WIDTH, "height": HEIGHT}
-    return render_page(__package__, "survival.html.j2", kinds=drawn, as_of=as_of.isoformat(), **size)
+    return render_page(__package__, "survival.html.j2", in_lab=in_lab, kinds=drawn, as_of=as_of.isoformat(), **size)
 
 
 def draw_comparison(comparison: TraitComparison) -> DrawnComparison:

@@ -53,7 +53,7 @@ def find_rollout_waits(source: RecordSource) -> RolloutWaits:
 
 def _find_active(source: RecordSource) -> Rollout | None:
     """Return the active rollout, None without one, without a ledger, or without the one policy that it goes by."""
-    if not locate_existing_ledger(source.data_dir) or len(source.fleet.policies) != 1:
+    if not locate_existing_ledger(source.data_dir, is_lab=source.fleet.is_lab) or len(source.fleet.policies) != 1:
         return None
     return project_rollouts(source.ledger_for_reading.entries(kinds=ROLLOUT_KINDS)).find_active()
 

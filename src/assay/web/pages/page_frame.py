@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from assay.pages.rendering import render_page
@@ -26,6 +27,7 @@ class PageRequest:
     seq: int
     now: datetime
     visitor: Visitor = LOCAL_READER
+    is_lab: bool = False
 
     @property
     def url(self) -> str:
@@ -33,7 +35,7 @@ class PageRequest:
         return link(self.path, **self.query)
 
 
-def render_frame(template: str, request: PageRequest, **values: object) -> str:
+def render_frame(template: str, request: PageRequest, **values: Any) -> str:
     """Return a page of this package: a template that extends `frame.html.j2`. Every value is escaped."""
     return render_page(
         __package__,

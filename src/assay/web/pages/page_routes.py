@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from datetime import datetime
 from functools import partial
 
 from starlette.requests import Request
@@ -98,7 +97,7 @@ class PageRoutes:
         return reply
 
     def _find_page(
-        self, render: PageRenderer, key: PageKey, asked: Callable[[int, datetime, Visitor], PageRequest], who: Visitor
+        self, render: PageRenderer, key: PageKey, asked: Callable[..., PageRequest], who: Visitor
     ) -> SharedPage | None:
         """Return a page as the records are now; None for one of which there is nothing to show."""
         records = self._state.records
@@ -106,7 +105,7 @@ class PageRoutes:
         tag = derive_id(*map(str, (*stamp, int(now.timestamp()) // MINUTE_S, *key)))
         if (known := self._pages.find(tag)) is not None:
             return known
-        if (text := render(records, asked(stamp[0], now, who))) is None:
+        if (text := render(records, asked(stamp[0], now, who, records.fleet.is_lab))) is None:
             return None
         page = SharedPage.pack(tag, text)
         self._pages.keep(page)

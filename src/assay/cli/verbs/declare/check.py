@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir
 from assay.cli.render.editor_diagnostics import format_check_editor, format_check_sarif
 from assay.cli.workspace import Workspace
@@ -103,7 +103,7 @@ def _format_totals(report: CheckReport) -> str:
 
 def format_check_json(report: CheckReport) -> str:
     """Return the report as one JSON document."""
-    return json.dumps(report.as_json(), indent=2, ensure_ascii=False, default=asdict)
+    return format_answer(report.as_json(), indent=2, ensure_ascii=False, default=asdict)
 
 
 def format_check_github(report: CheckReport) -> str:

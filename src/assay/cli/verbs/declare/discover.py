@@ -50,7 +50,9 @@ def discover(
     from assay.views.machine_list import build_machine_list
 
     workspace = Workspace(fleet.resolve())
+    workspace.announce()
     if scan:
+        workspace.home.require_fleet("--scan asks real addresses")
         _scan(workspace, scan, port, with_login=login)
     seen = read_sightings(workspace.ledger, workspace.clock.now())
     listed = build_machine_list(workspace.fleet, seen, workspace.ledger)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.text_lists import format_count
@@ -41,7 +41,7 @@ def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
 def _format_json(needs: Sequence[Need], unused: Sequence[str]) -> str:
     answer: DoctorAnswer = {"needs": [*needs], "unused_extras": [*unused]}
-    return json.dumps(answer, indent=2, default=asdict)
+    return format_answer(answer, indent=2, default=asdict)
 
 
 def _format_text(needs: Sequence[Need], unused: Sequence[str]) -> list[str]:

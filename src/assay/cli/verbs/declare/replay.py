@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.model.errors import AssayError
 
@@ -94,7 +94,7 @@ def _sweep(inputs: ReplayInputs, policy: Path, text: str, svg: Path | None, form
 
 
 def _print(document: Mapping[str, Any], form: str, text: str) -> None:
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if form == "json" else text)
+    typer.echo(format_answer(document, indent=1, ensure_ascii=False) if form == "json" else text)
 
 
 def _write(file: Path, text: str) -> None:

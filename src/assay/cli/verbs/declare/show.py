@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.completion import complete_nodes
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
@@ -80,7 +81,7 @@ def format_spec_json(node: str, values: list[EffectiveValue]) -> str:
         {"of": leaf.document, "path": leaf.dotted, "value": leaf.data, "where": leaf.where} for leaf in leaves
     ]
     answer: ShowAnswer = {"node": node, "values": plain}
-    return json.dumps(answer, indent=1, ensure_ascii=False, default=str)
+    return format_answer(answer, indent=1, ensure_ascii=False, default=str)
 
 
 def format_spec_text(values: list[EffectiveValue]) -> str:

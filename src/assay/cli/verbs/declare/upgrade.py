@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from contextlib import AbstractContextManager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.model.errors import AssayError
 from assay.model.text_lists import format_list
@@ -155,7 +155,7 @@ def _print(
     from assay.cli.render.upgrade_lines import format_upgrade, format_upgrade_json
 
     if form == "json":
-        typer.echo(json.dumps(format_upgrade_json(plan, is_applied, uncommitted), indent=2))
+        typer.echo(format_answer(format_upgrade_json(plan, is_applied, uncommitted), indent=2))
     else:
         typer.echo("\n".join([*format_upgrade(plan), *notes]))
 
@@ -166,7 +166,7 @@ def _print_finished(conflicts: list[str], form: OutputFormat) -> int:
             {"path": path, "status": "conflict", "reason": "", "moved_from": ""} for path in conflicts
         ]
         answer: FinishedUpgradeAnswer = {"applied": True, "finished": True, "files": files}
-        typer.echo(json.dumps(answer, indent=2))
+        typer.echo(format_answer(answer, indent=2))
     else:
         lines = [f"conflict  {path}" for path in conflicts]
         marked = [CONFLICTS] if conflicts else []

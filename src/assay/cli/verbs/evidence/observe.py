@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.completion import complete_nodes
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import FROM_FILES, WHICH, FleetDir, OutputFormat, Pool, nodes_argument
 from assay.cli.render.collected_evidence import (
@@ -120,6 +120,7 @@ def observe(
         local = _observe_here(parts, deadline, out)
         _print_answer(form, local.as_json(), lambda: print_readings(local))
         raise typer.Exit(1 if find_unanswered(local) else 0)
+    workspace.announce()
     start = time.monotonic()
     selected = select_nodes(workspace.fleet, nodes or [], [pool] if pool else [])
     reports = _observe_nodes(workspace, selected, parts, deadline, out)
@@ -227,6 +228,6 @@ def _write(evidence: EvidenceDocument, folder: Path) -> str:
 
 def _print_answer(form: str, document: Mapping[str, object], print_text: Callable[[], None]) -> None:
     if form == "json":
-        print(json.dumps(document))  # noqa: T201 — the answer
+        print(format_answer(document))  # noqa: T201 — the answer
     else:
         print_text()

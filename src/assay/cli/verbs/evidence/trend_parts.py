@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_reviews import AsOf, parse_moment
 from assay.cli.workspace import Workspace
@@ -62,9 +62,9 @@ def parts(
     if html is not None:
         from assay.trends.parts.survival_page import render_survival
 
-        write_page(html, render_survival(found, moment))
+        write_page(html, render_survival(found, moment, in_lab=workspace.home.is_lab))
     plain: TrendsPartsAnswer = {"as_of": moment.isoformat(), "kinds": [one.as_json() for one in found]}
-    typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_survival(found)))
+    typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_survival(found)))
 
 
 def soak(
@@ -91,7 +91,7 @@ def soak(
         "after_return": bands,
         "repairs": [one.as_json() for one in soaks],
     }
-    typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_soaks(history, soaks)))
+    typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_soaks(history, soaks)))
 
 
 def burn_in(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", form: OutputFormat = "text") -> None:
@@ -112,7 +112,7 @@ def burn_in(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", 
     failed = FailureTimes.collect(make_failures(list_failures(ledger, moment)))
     accepted = read_acceptances(ledger, workspace.fleet.burn_ins, moment)
     report = judge_acceptances(accepted, make_stays(list_fleet_holders(ledger, moment)), failed, days_of(moment))
-    typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_acceptances(report)))
+    typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else "\n".join(format_acceptances(report)))
 
 
 def _find_fleet(context: typer.Context, fleet: Path) -> Workspace:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
@@ -43,7 +43,7 @@ def missed(
     moment = parse_moment(as_of, workspace)
     with OutcomeHistory(home, moment, tell_left_out) as history:
         report = find_missed_failures(workspace.ledger_for_reading, history, in_service, days)
-    typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))
+    typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else "\n".join(format_missed(report)))
 
 
 def limits(
@@ -64,7 +64,7 @@ def limits(
     ledger = workspace.ledger_for_reading
     found = review_fleet_limits(workspace.fleet, ledger, home, moment, days, tell_left_out)
     document: TrendsLimitsAnswer = {"days": days, "limits": [one.as_json() for one in found]}
-    typer.echo(json.dumps(document, indent=1) if form == "json" else "\n".join(format_limits(found, days)))
+    typer.echo(format_answer(document, indent=1) if form == "json" else "\n".join(format_limits(found, days)))
 
 
 def _open_workspace(context: typer.Context, fleet: Path) -> Workspace:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_reviews import AsOf, parse_moment
 from assay.cli.workspace import Workspace
@@ -33,7 +33,7 @@ def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", fo
     moment = parse_moment(as_of, workspace)
     _, records = read_rule_records(workspace, moment, read_history(workspace, moment))
     plain: TrendRulesAnswer = {"rules": [one.as_json() for one in records]}
-    typer.echo(json.dumps(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
+    typer.echo(format_answer(plain, indent=1) if form == "json" else "\n".join(format_records(records)))
 
 
 def read_rule_records(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak, write_page
@@ -101,8 +101,8 @@ def trends(
 
     report = read_without_damaged(read, skip)
     if html:
-        write_page(html, render_worsening(report.as_page_json()))
-    typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else "\n".join(_format(report)))
+        write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
+    typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else "\n".join(_format(report)))
     raise typer.Exit(1 if report.answer.warnings else 0)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.completion import complete_pools
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
@@ -44,7 +44,7 @@ def breaker(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
     breakers = list_open_breakers(workspace.read_node_states())
     if form == "json":
         answer: BreakersAnswer = {"breakers": [breaker_as_json(one) for one in breakers]}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(format_answer(answer, ensure_ascii=False))
         return
     now = workspace.clock.now()
     typer.echo("\n".join(format_breaker(one, now) for one in breakers) or "no breaker holds anything back")
@@ -85,7 +85,7 @@ def clear(
             "at": operator.at,
             "new": any(appended),
         }
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(format_answer(answer, ensure_ascii=False))
         return
     count = format_count(len(held.nodes), "node")
     typer.echo(f"the breaker of pool {pool} is cleared: the next rounds answer {count}, as far as the limits allow")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from assay.cli.completion import complete_nodes
+from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state, pick_node_state
@@ -91,7 +91,7 @@ def _explain_to_customer(workspace: Workspace, node: str, form: str) -> None:
     states = workspace.read_node_states()
     situation = read_customer_situation(workspace, states, pick_node_state(workspace, states, node))
     if form == "json":
-        typer.echo(json.dumps(customer_explanation_as_json(situation), indent=1, ensure_ascii=False))
+        typer.echo(format_answer(customer_explanation_as_json(situation), indent=1, ensure_ascii=False))
         return
     typer.echo(format_customer_explanation(situation))
 
@@ -100,7 +100,7 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
     state = find_node_state(workspace, node)
     told = explain_node(workspace, state, last)
     if form == "json":
-        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(told, indent=1, ensure_ascii=False))
         return
     rollout = find_node_rollout(workspace, state.node)
     notes = [
@@ -120,7 +120,7 @@ def _print_server_answer(told: dict[str, Any], form: str) -> None:
     from assay.views.customer.customer_explanation import format_customer_texts
 
     if form == "json":
-        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        typer.echo(format_answer(told, indent=1, ensure_ascii=False))
     elif "chain" not in told:
         typer.echo(format_customer_texts(told))
     else:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.completion import complete_checks, complete_nodes
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state
 from assay.cli.workspace import Workspace
@@ -138,7 +138,7 @@ def _show_node(workspace: Workspace, node: str, moves: bool, form: str) -> None:
     entries = _describe_entries(workspace.ledger_for_reading.entries(node), moves=moves)
     archived = find_archived_history(workspace.ledger_location, node)
     if form == "json":
-        typer.echo(json.dumps(_history_as_json(state, entries, archived), indent=1, ensure_ascii=False))
+        typer.echo(format_answer(_history_as_json(state, entries, archived), indent=1, ensure_ascii=False))
         return
     for one in archived:
         stand = "entry stands" if one.entries == 1 else "entries stand"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.operate.ledger_copies import archive, backup, open_ledger_workspace, restore
+from assay.cli.verbs.operate.ledger_copies import archive, backup, open_ledger_workspace, restore, split
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
@@ -40,6 +40,7 @@ def _ledger() -> None:
 ledger_app.command()(backup)
 ledger_app.command()(restore)
 ledger_app.command()(archive)
+ledger_app.command()(split)
 
 
 @ledger_app.command()
@@ -89,7 +90,7 @@ def verify(
         ends=make_seal(ledger.chain_ends()),
         archives=tuple(check_archives(workspace.ledger_location, archived)),
     )
-    typer.echo(json.dumps(told.to_json()) if form == "json" else told.to_text())
+    typer.echo(format_answer(told.to_json()) if form == "json" else told.to_text())
     raise typer.Exit(1 if told.problems else 0)
 
 
@@ -108,6 +109,7 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     from assay.ledger.seals.sealing import seal_ledger
 
     workspace = open_ledger_workspace(fleet)
+    workspace.home.require_fleet("anchors are for the seals of a real ledger")
     anchors, lost = _find_anchors(workspace, anchor)
     if lost:
         raise AssayError(lost[0].unreadable)
@@ -118,7 +120,7 @@ def seal(anchor: Anchors = [], who: Who = "", fleet: FleetDir = Path(), form: Ou
     sealed = [] if problems else seal_ledger(ledger, anchors, workspace.seal_register, at, find_operator_name(who))
     ends = make_seal(ledger.chain_ends())
     typer.echo(
-        json.dumps(format_sealing_json(problems, sealed, ends))
+        format_answer(format_sealing_json(problems, sealed, ends))
         if form == "json"
         else format_sealing(problems, sealed, ends)
     )
@@ -149,7 +151,7 @@ def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor],
     from assay.ledger.seals.seal_comparison import AnchorReport
 
     names, lost = list(given), list[AnchorReport]()
-    for source in () if given else (_list_scheduled_anchors, _list_used_anchors):
+    for source in () if given or workspace.home.is_lab else (_list_scheduled_anchors, _list_used_anchors):
         try:
             names += source(workspace)
         except AssayError as error:

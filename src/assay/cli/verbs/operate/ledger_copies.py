@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.ledger.location import locate_existing_ledger
+from assay.fleet.home import Home
 from assay.model.errors import AssayError
 from assay.model.timestamps import format_minute, parse_time
 
@@ -62,8 +62,11 @@ def restore(
     """
     from assay.ledger.copies.backup import restore as restore_ledger
     from assay.ledger.errors import BrokenLedgerError
+    from assay.ledger.store import Ledger
 
-    location = Workspace(fleet.resolve()).ledger_location
+    workspace = Workspace(fleet.resolve())
+    location = workspace.ledger_location
+    Ledger.open_for_reading(file, context=workspace.home.context).close()  # a rehearsal's is not the fleet's
     try:
         copied = restore_ledger(file, location)
     except BrokenLedgerError as error:
@@ -107,6 +110,33 @@ def archive(
     _print_archive(moved, file, until, form, moved_now=yes)
 
 
+def split(
+    real_from: Annotated[
+        int | None,
+        typer.Option(
+            "--real-from",
+            metavar="NUMBER",
+            min=1,
+            help="The first entry that the real machines made: `assay history` numbers them. Default: none did.",
+        ),
+    ] = None,
+    fleet: FleetDir = Path(),
+) -> None:
+    """Split a home in which a lab of an earlier version wrote among the fleet's own.
+
+    All of it is put aside in a folder of its own, and deleted by nobody. The fleet begins a new ledger, with the
+    entries from --real-from on.
+
+    Exit codes: 0 split; 2 there is nothing to split.
+    """
+    from assay.ledger.copies.mixed_home import split_home
+
+    home = Home(fleet.resolve(), "fleet")
+    aside = home.root / f".assay-mixed-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    count = split_home(home.folder, aside, real_from)
+    typer.echo(f"put aside as a whole: {aside.name}; the fleet's new ledger has {count:,} of its entries")
+
+
 def _parse_cut(before: str, older_than: float | None, now: datetime) -> datetime:
     if bool(before) == (older_than is not None):
         raise AssayError("no day is given, or two are", fix="give one: --before 2026-01-01, or --older-than 365")
@@ -132,7 +162,7 @@ def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *
             "bytes": moved.size,
             "until": moved.until,
         }
-        typer.echo(json.dumps(plain, ensure_ascii=False))
+        typer.echo(format_answer(plain, ensure_ascii=False))
         return
     if not moved.entries:
         typer.echo(f"no entry before {format_minute(until.isoformat())} can be moved; no archive was made")
@@ -149,7 +179,7 @@ def _print_archive(moved: ArchivePlan, file: Path, until: datetime, form: str, *
 def open_ledger_workspace(fleet: Path) -> Workspace:
     """Return the workspace of a fleet that has a ledger. Raises AssayError if there is none."""
     workspace = Workspace(fleet.resolve())
-    if not locate_existing_ledger(workspace.data_dir):
+    if not workspace.has_ledger:
         where = str(workspace.ledger_location)
         raise AssayError("there is no ledger yet", where=where, fix="run: assay reconcile --once")
     return workspace
@@ -169,7 +199,7 @@ def _print_copy(copied: CopiedLedger, what: str, file: str, form: str) -> None:
             "seal": str(seal),
             "schema": copied.version,
         }
-        typer.echo(json.dumps(plain, ensure_ascii=False))
+        typer.echo(format_answer(plain, ensure_ascii=False))
         return
     typer.echo(f"{what}: {count_lines(seal)}; every hash is verified")
     typer.echo(f"  its seal is {seal}")
@@ -180,7 +210,7 @@ def _end_broken(error: BrokenLedgerError, what: str, form: str) -> typer.Exit:
 
     if form == "json":
         answer: BrokenLedgerAnswer = {"problems": [*error.problems]}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(format_answer(answer, ensure_ascii=False))
     else:
         typer.echo(format_broken(what, error.problems))
     return typer.Exit(1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import HOW, FleetDir, Nodes, OutputFormat, Pool
 from assay.cli.service_log import LogFormat, open_service_log
@@ -181,7 +182,7 @@ def _print_passes(reports: list[PassReport], due: list[SlotTask], form: str) -> 
             "passes": [_pass_as_json(report) for report in reports],
             "due": [{"schedule": one.line.name, "of": one.line.target, "slot": one.slot.isoformat()} for one in due],
         }
-        print(json.dumps(answer))  # noqa: T201 — the answer
+        print(format_answer(answer))  # noqa: T201 — the answer
         return
     from assay.lifecycle.entry_messages import format_entries
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from assay.cli.completion import complete_nodes
+from assay.cli.context_line import format_answer
 from assay.cli.operator_orders import find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.recorded_node_states import find_node_state
@@ -48,7 +48,7 @@ def rma(
     workspace = Workspace(fleet.resolve())
     find_node_state(workspace, node)
     dossier = _build_dossier(workspace, _find_dossier_intent(workspace, node), find_operator_name(who))
-    typer.echo(json.dumps(dossier, indent=1, ensure_ascii=False) if form == "json" else _format_dossier(dossier))
+    typer.echo(format_answer(dossier, indent=1, ensure_ascii=False) if form == "json" else _format_dossier(dossier))
 
 
 def _find_dossier_intent(workspace: Workspace, node: str) -> EffectIntent:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.operator_orders import Reason, Who, identify_operator
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.render.rollout_progress import (
@@ -79,7 +79,9 @@ def show(context: typer.Context, ident: RolloutId, fleet: FleetDir = Path(), for
     found, states = find_rollout(project_rollouts(entries).rollouts.values(), ident), project_node_states(entries)
     now = workspace.clock.now()
     report = report_rollout(workspace.fleet, workspace.ledger_for_reading, states.values(), found, now)
-    typer.echo(json.dumps(report_as_json(report), ensure_ascii=False) if form == "json" else format_report(report, now))
+    typer.echo(
+        format_answer(report_as_json(report), ensure_ascii=False) if form == "json" else format_report(report, now)
+    )
 
 
 @rollout_app.command()
@@ -168,7 +170,7 @@ def _print_list(fleet: Path, form: str) -> None:
             "rollouts": [summarize_rollout(one) for one in rollouts],
             "uncompared": [uncompared_as_json(one) for one in uncompared],
         }
-        typer.echo(json.dumps(listed, ensure_ascii=False))
+        typer.echo(format_answer(listed, ensure_ascii=False))
         return
     now = workspace.clock.now()
     lines = [*(format_rollout(one, now) for one in rollouts), *(format_uncompared(one, now) for one in uncompared)]
@@ -195,6 +197,6 @@ def _record(workspace: Workspace, found: Rollout, form: str, text: str, *entries
             "who": body["who"],
             "reason": body["reason"],
         }
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        typer.echo(format_answer(answer, ensure_ascii=False))
         return
     typer.echo(f"rollout {shorten_id(found.id)} {text}")

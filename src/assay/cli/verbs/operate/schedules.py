@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, OutputFormat, nodes_argument
 from assay.cli.render.progress import print_step
@@ -81,7 +81,7 @@ def _show_rows(rows: list[ScheduleRow], form: str, problem: str) -> None:
         answer: SchedulesAnswer = {"schedules": [_row_as_json(row) for row in rows]}
         if problem:
             answer["problem"] = problem
-        typer.echo(json.dumps(answer, indent=1))
+        typer.echo(format_answer(answer, indent=1))
     elif rows:
         _print_rows(rows)
     else:
@@ -121,7 +121,7 @@ def run(
     results = [read_schedule_history(controller.ledger).get(task.line).ended[task.slot] for task in done]
     if form == "json":
         answer: ScheduledRunsAnswer = {"ran": [_run_as_json(result) for result in results]}
-        print(json.dumps(answer))  # noqa: T201 — the answer
+        print(format_answer(answer))  # noqa: T201 — the answer
     else:
         lines = [f"{result.schedule} of {result.part} {result.ended}: {result.reason}" for result in results]
         print("\n".join(lines) or "nothing is due")  # noqa: T201 — the answer
@@ -158,7 +158,7 @@ def coverage(
     entries = [one for one in entries if not nodes or one.node in nodes]
     gpus, costs = list(collect_coverage(entries).values()), collect_visit_costs(entries, pools)
     if form == "json":
-        typer.echo(json.dumps(make_coverage_document(gpus, costs, now), indent=1))
+        typer.echo(format_answer(make_coverage_document(gpus, costs, now), indent=1))
     else:
         typer.echo("\n".join(format_coverage(gpus, costs, now)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import Counter
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.fleet_server import FleetServer, Server, ServerAuthority, TokenFile, print_nodes
 from assay.cli.node_filter import NodeFilter, require_no_racks
 from assay.cli.options import WHICH, FleetDir, Nodes, Pools, Racks, States, TableFormat
@@ -147,7 +147,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
         answer: StatusAnswer = {"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts)}
-        typer.echo(json.dumps(answer, indent=1))
+        typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
     elif not shown:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import select_nodes
 from assay.cli.options import FleetDir, Nodes, Pools, TableFormat
 from assay.cli.workspace import Workspace
@@ -36,7 +36,7 @@ def sync(
     names = select_nodes(workspace.fleet, node or [], pool or [])
     report = load_sync_report(workspace, names)
     if form == "json":
-        typer.echo(json.dumps(sync_as_json(report), indent=1, ensure_ascii=False))
+        typer.echo(format_answer(sync_as_json(report), indent=1, ensure_ascii=False))
     elif form == "csv":
         typer.echo("\n".join(format_sync_csv(report)))
     else:

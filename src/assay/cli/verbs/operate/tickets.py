@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.operator_orders import Who
 from assay.cli.options import FleetDir, OutputFormat, TableFormat
 from assay.cli.workspace import Workspace
@@ -86,7 +86,7 @@ def tickets(
         print(f"not yet delivered to {sink}: {why}", file=sys.stderr)  # noqa: T201 — beside the answer
     if form == "json":
         answer: TicketsAnswer = {"tickets": [_ticket_as_json(record) for record in records]}
-        print(json.dumps(answer, default=asdict))  # noqa: T201 — the answer
+        print(format_answer(answer, default=asdict))  # noqa: T201 — the answer
         return
     if form == "csv":
         rows = [
@@ -120,7 +120,7 @@ def done(
     order = report_done(find_ticket(records, ident), identify_operator(workspace, who, reason))
     recorded = bool(order.entry) and all(workspace.ledger.append(*filter(None, [order.entry])))
     answer: WorkDoneAnswer = {"recorded": recorded, "message": order.message}
-    print(json.dumps(answer, ensure_ascii=False) if form == "json" else order.message)  # noqa: T201 — the answer
+    print(format_answer(answer, ensure_ascii=False) if form == "json" else order.message)  # noqa: T201 — the answer
 
 
 @tickets_app.command()
@@ -170,7 +170,7 @@ def _print_delivery(
             "digests": digests,
             "undelivered": [{"sink": lack.route, "ticket": lack.ticket, "why": lack.reason} for lack in failed],
         }
-        print(json.dumps(answer))  # noqa: T201 — the answer
+        print(format_answer(answer))  # noqa: T201 — the answer
         return
     lines = [f"{body['ticket']} → {body['sink']} {body['external']}".rstrip() for body in delivered]
     lines += [f"a digest of {format_count(body['count'], 'ticket')} → {body['route']}" for body in digests]

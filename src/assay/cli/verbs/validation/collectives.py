@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
 from assay.collectives.group_judging import WholeStage
@@ -87,7 +87,7 @@ def plan(
     longest = max((len(planned.pairs) for planned in search.screening), default=0)
     time = estimate_time(len(search.screening), longest, at_once, deadline or USUAL_DEADLINE_S)
     arguments = (fabric.design, search, free, time)
-    typer.echo(json.dumps(plan_as_json(*arguments), indent=1) if form == "json" else format_plan(*arguments))
+    typer.echo(format_answer(plan_as_json(*arguments), indent=1) if form == "json" else format_plan(*arguments))
 
 
 @collectives_app.command()
@@ -172,6 +172,7 @@ def run(
     from assay.collectives.runner.result_file import ResultFile, SearchHeader
 
     workspace = Workspace(fleet.resolve())
+    workspace.announce()
     fabric = inputs.load_searched_fabric(workspace, design, routes)
     inputs.require_folders(file, scratch)
     deadline_s = deadline or USUAL_DEADLINE_S
@@ -274,5 +275,5 @@ def _run(fabric: SearchedFabric, header: SearchHeader, runners: SearchRunners, f
 def _show(report: CollectivesReport, form: str) -> None:
     from assay.collectives.report_text import format_report
 
-    typer.echo(json.dumps(report.as_json(), indent=1) if form == "json" else format_report(report))
+    typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else format_report(report))
     raise typer.Exit(1 if report.named or report.stages.needed_blocks else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir, RunName
 from assay.cli.workspace import Workspace
@@ -66,7 +66,7 @@ def _format_text(report: GateReport) -> str:
 def _format_json(report: GateReport) -> str:
     bounds = list(report.bounds)
     answer: GateAnswer = {"run": report.run, "before": report.before, "holds": report.holds, "bounds": bounds}
-    return json.dumps(answer, default=asdict)
+    return format_answer(answer, default=asdict)
 
 
 def _format_github(report: GateReport) -> str:

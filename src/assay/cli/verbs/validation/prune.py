@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.operator_orders import Who, find_operator_name
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
-from assay.ledger.location import locate_existing_ledger
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ def prune(
     from assay.results.run_retention import plan_pruning
 
     workspace = Workspace(fleet.resolve())
+    if yes:
+        workspace.announce()
     rules = workspace.fleet.policy.retention
     plan = plan_pruning(workspace.reports_dir, rules, workspace.clock.now())
     evidence = _plan_evidence(workspace, rules, plan)
@@ -69,7 +70,7 @@ def _plan_evidence(workspace: Workspace, rules: RetentionRules, plan: PrunePlan)
 
     if rules.evidence_days is None:
         return EvidencePlan()
-    if not locate_existing_ledger(workspace.data_dir):
+    if not workspace.has_ledger:
         return EvidencePlan(kept_all="there is no ledger here, which would say what its outcomes refer to")
     now = workspace.clock.now()
     before = now - timedelta(days=rules.outcomes_days) if rules.outcomes_days is not None else None
@@ -93,7 +94,7 @@ def _prune_evidence(workspace: Workspace, plan: EvidencePlan, who: str) -> int:
 
 
 def _count_in_ledger(workspace: Workspace, rules: RetentionRules) -> int:
-    if rules.outcomes_days is None or not locate_existing_ledger(workspace.data_dir):
+    if rules.outcomes_days is None or not workspace.has_ledger:
         return 0
     return workspace.ledger.count_prunable(workspace.clock.now() - timedelta(days=rules.outcomes_days))
 
@@ -119,7 +120,7 @@ def _format_json(plan: PrunePlan, outcomes: int, evidence: EvidencePlan, documen
         "rejudgeable": plan.rejudgeable,
         "kept": [{"run": kept.run, "why": kept.why} for kept in plan.kept],
     }
-    return json.dumps(plain, ensure_ascii=False)
+    return format_answer(plain, ensure_ascii=False)
 
 
 def _format_text(plan: PrunePlan, rules: RetentionRules, outcomes: int, *, deleted: bool) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat, RunName
 from assay.cli.render.progress import show_progress
 from assay.cli.workspace import Workspace
-from assay.ledger.location import locate_existing_ledger
 from assay.model.text_lists import format_count
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def rejudge(
     from assay.results.store.run_lookup import find_run
 
     workspace = Workspace(fleet.resolve())
-    ledger = locate_existing_ledger(workspace.data_dir)
+    ledger = str(workspace.ledger_location) if workspace.has_ledger else ""
     file = find_run(workspace.reports_dir, run)
     with ExitStack() as stack:
         with show_progress("judged") as show:
@@ -107,7 +106,7 @@ def format_rejudge_json(rejudged: RejudgedRun, differences: RunDifferences) -> I
         "alone": equality.alone,
         "programs": list(rejudged.programs),
     }
-    yield f"{json.dumps(head, ensure_ascii=False)[:-1]}, "
+    yield f"{format_answer(head, ensure_ascii=False)[:-1]}, "
     yield '"comparison":'
     yield from format_json_comparison(differences)
     yield "}"

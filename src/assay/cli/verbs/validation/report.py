@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -54,7 +54,7 @@ def report(
         typer.echo(f"left out: {problem}", err=True)
     if form == "json":
         answer: ReportPagesAnswer = {"overview": str(pages.overview), "allure": str(pages.allure)}
-        print(json.dumps(answer))  # noqa: T201 — the answer
+        print(format_answer(answer))  # noqa: T201 — the answer
     else:
         typer.echo(f"overview: {pages.overview}")
         typer.echo(f"Allure report: {pages.allure}")

@@ -16,6 +16,7 @@ from assay.cli.completion import (
     complete_racks,
     complete_runs,
 )
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known
 from assay.cli.options import WHICH, FleetDir, Nodes, Phases, Pools, RunName
 from assay.cli.workspace import Workspace
@@ -239,8 +240,6 @@ def _list_runs(workspace: Workspace, most: int, form: Form) -> None:
 
 def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
     """Print the distributions of a measurement. Raises AssayError where nothing of that name was measured."""
-    import json
-
     from assay.fleet.cache.fleet_cache import load_cached_fleet
     from assay.results.distribution.distribution_lines import format_distributions_text, make_distributions_json
     from assay.results.distribution.measured_values import query_distributions
@@ -261,7 +260,7 @@ def _show_distribution(workspace: Workspace, what: str, form: Form) -> None:
         fix = "name a measurement or a check, such as gpu_burn, and run it first"
         raise AssayError(f"nothing named {what!r} was measured in {DISTRIBUTION_DAYS} days", fix=fix)
     _print_lines(
-        [json.dumps(make_distributions_json(found), ensure_ascii=False)]
+        [format_answer(make_distributions_json(found), ensure_ascii=False)]
         if form == "json"
         else format_distributions_text(found)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.completion import complete_checks
+from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, Jobs, OutputFormat
 from assay.cli.render.progress import show_progress
 from assay.cli.workspace import Workspace
@@ -57,7 +57,7 @@ def list_checks(fleet: FleetDir = Path(), form: ListFormat = "text") -> None:
     checks = describe_checks(declared)
     if form == "json":
         answer: SuitesListAnswer = {"checks": checks}
-        typer.echo(json.dumps(answer, indent=1, ensure_ascii=False, default=asdict))
+        typer.echo(format_answer(answer, indent=1, ensure_ascii=False, default=asdict))
     elif form == "markdown":
         typer.echo(format_catalogue_markdown(checks, describe_modules(declared)), nl=False)
     else:
@@ -89,7 +89,7 @@ def _format_json(proof: SuiteProof) -> str:
         "cases": proof.cases,
         "unproved": [{"check": one.check, "case": one.case, "why": one.why} for one in proof.unproved],
     }
-    return json.dumps(plain, indent=1, ensure_ascii=False)
+    return format_answer(plain, indent=1, ensure_ascii=False)
 
 
 def _format_text(proof: SuiteProof) -> str:

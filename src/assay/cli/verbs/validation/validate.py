@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from assay.cli.completion import complete_runs
+from assay.cli.context_line import format_answer
 from assay.cli.name_check import require_known, select_nodes
 from assay.cli.options import HOW, WHICH, FleetDir, Jobs, Nodes, OutputFormat, Phases, Pools
 from assay.cli.render.progress import print_step, show_progress
@@ -91,6 +92,9 @@ def validate(
     if resume and any((pool, node, phase, evidence, pytest_args)):
         fix = "leave out nodes, pools, phases, --evidence and pytest's options"
         raise AssayError("--resume continues a run with its own selection", fix=fix)
+    workspace.announce()
+    if on == "slurm":
+        workspace.home.require_fleet("--on slurm gives jobs to a real cluster")
     runner = _make_shard_runner(on, jobs, sbatch)
     try:
         with show_progress("judged") as show:
@@ -221,7 +225,7 @@ def _print_json(result: RunResult, workspace: Workspace) -> None:
         "influences": dict(result.stored.influences),
         "unexpected": [{"issue": passed.issue.issue, "passes": passed.passes} for passed in stale],
     }
-    sys.stdout.write(json.dumps(head, default=asdict)[:-1] + ', "outcomes": [')
+    sys.stdout.write(format_answer(head, default=asdict)[:-1] + ', "outcomes": [')
     for number, outcome in enumerate(result.stored.outcomes()):
         sys.stdout.write((", " if number else "") + json.dumps(outcome.as_json()))
     sys.stdout.write("]}\n")

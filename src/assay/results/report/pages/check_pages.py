@@ -80,6 +80,7 @@ def render_check(check: CheckStatus, links: PageLinks, distributions: Sequence[P
     return render_page(
         __package__,
         "check.html.j2",
+        in_lab=links.in_lab,
         stylesheet=STYLESHEET,
         check=check,
         counts=[(word, check.by_status[status]) for status, word in STATUS_WORDS.items() if check.by_status[status]],

@@ -43,6 +43,7 @@ def render_holder(holder: HolderStatus, node: Node | None, links: PageLinks) -> 
     return render_page(
         __package__,
         "holder.html.j2",
+        in_lab=links.in_lab,
         stylesheet=STYLESHEET,
         holder=holder,
         node=node,

@@ -24,12 +24,14 @@ def page_file(name: str) -> str:
 class PageLinks:
     """The links of a page. `home` leads from its folder to that of the overview: "" or `../../`.
 
-    `runs` are those with a page. `newest` is the run of the Allure report, "" where there is none.
+    `runs` are those with a page. `newest` is the run of the Allure report, "" where there is none. Pages
+    `in_lab` are of virtual machines.
     """
 
     home: str = ""
     runs: Collection[str] = ()
     newest: str = ""
+    in_lab: bool = False
 
     def overview(self) -> str:
         """Return the link to the overview."""

@@ -57,6 +57,7 @@ def render_run(summary: RunSummary, links: PageLinks) -> str:
     return render_page(
         __package__,
         "run.html.j2",
+        in_lab=links.in_lab,
         stylesheet=STYLESHEET,
         summary=summary,
         about=describe_run(summary.run),

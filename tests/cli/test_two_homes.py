@@ -1,0 +1,262 @@
+"""A rehearsal and the real fleet share nothing: each command works on the home that is chosen, says so, or refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+from forked_assay import run_assay
+
+from assay.fleet.cache.fleet_cache import load_cached_fleet
+from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.home import CONTEXT_VARIABLE, Home, find_home
+from assay.ledger.errors import LedgerError
+from assay.ledger.store import Ledger
+from assay.model.errors import AssayError
+from assay.model.ledger_entry import IN_LAB, LedgerEntry
+
+ROOT = Path(__file__).parents[2]
+PLAIN = {name: text for name, text in os.environ.items() if name not in (CONTEXT_VARIABLE, "ASSAY_LEDGER")}
+REAL_ADDRESS = "10.77.0.9"
+
+
+def assay(root: Path, *words: str, **variables: str) -> CompletedProcess[str]:
+    return run_assay(*words, "--fleet", root, env={**PLAIN, **variables})
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A fleet repository with four nodes, its lab up, and chosen by that."""
+    root = tmp_path_factory.mktemp("two") / "homes"
+    assert run_assay("init", root, env=PLAIN).returncode == 0
+    up = assay(root, "lab", "up")
+    assert up.returncode == 0, up.stderr
+    yield root
+    assay(root, "lab", "down")
+
+
+def make_entry(ident: str = "1") -> LedgerEntry:
+    return LedgerEntry(ident, datetime(2026, 11, 29, tzinfo=UTC).isoformat(), "test", "n0001", {"why": "a test"})
+
+
+# What is chosen
+
+
+def test_the_flag_goes_before_the_environment_and_that_before_the_choice(tmp_path: Path) -> None:
+    assert assay(tmp_path, "context", "--short").stdout == "fleet\n"
+    assert assay(tmp_path, "context", "lab").stdout.startswith("context lab: virtual machines only")
+    assert assay(tmp_path, "context", "--short").stdout == "lab\n"
+    assert assay(tmp_path, "context", "--short", ASSAY_CONTEXT="fleet").stdout == "fleet\n"
+    assert assay(tmp_path, "context", "--short", "--context", "lab", ASSAY_CONTEXT="fleet").stdout == "lab\n"
+    before = run_assay("--context", "lab", "context", "--short", "--fleet", tmp_path, env=PLAIN)
+    assert before.stdout == "lab\n"
+    told = assay(tmp_path, "context", "fleet", ASSAY_CONTEXT="lab")
+    assert "$ASSAY_CONTEXT says lab" in told.stderr
+
+
+@pytest.mark.parametrize("written", ["moon\n", "", "\xff"])
+def test_a_choice_that_is_none_is_never_taken_for_the_real_fleet(tmp_path: Path, written: str) -> None:
+    (tmp_path / ".assay-context").write_text(written, encoding="latin-1")
+    with pytest.raises(AssayError):
+        find_home(tmp_path)
+    answer = assay(tmp_path, "status")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert ".assay-context" in answer.stderr
+
+
+# What each home holds
+
+
+def test_a_command_in_the_lab_leaves_the_fleets_home_as_it_was(fleet: Path) -> None:
+    real = fleet / ".assay"
+    real.mkdir()
+    (real / "ledger.sqlite").write_bytes(b"years of history")
+    done = assay(fleet, "reconcile", "--once")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("context lab: virtual machines only, of homes\n")
+    assert assay(fleet, "hold", "n0002", "--reason", "a rehearsal").returncode == 0
+    assert assay(fleet, "report").returncode in (0, 1)
+    assert [path.name for path in real.iterdir()] == ["ledger.sqlite"]
+    assert (real / "ledger.sqlite").read_bytes() == b"years of history"
+    assert not (fleet / "reports").exists()
+    shutil.rmtree(real)
+
+
+def test_every_answer_and_entry_of_the_lab_says_so(fleet: Path) -> None:
+    assay(fleet, "reconcile", "--once")
+    assert json.loads(assay(fleet, "status", "--format", "json").stdout)["context"] == "lab"
+    with closing(Ledger.open_for_reading(fleet / ".assay-lab" / "ledger.sqlite", context="lab")) as ledger:
+        assert {entry.context for entry in ledger.entries()} == {"lab"}
+    samples = [line for line in assay(fleet, "metrics").stdout.splitlines() if line and not line.startswith("#")]
+    assert [line for line in samples if 'context="lab"' not in line] == []
+    assay(fleet, "validate", "--phase", "seatrial")
+    assay(fleet, "report")
+    assert "<title>Lab · " in (fleet / ".assay-lab" / "reports" / "index.html").read_text()
+
+
+def test_an_environments_ledger_is_not_for_the_lab(fleet: Path, tmp_path: Path) -> None:
+    real = tmp_path / "real.sqlite"
+    assert assay(fleet, "release", "n0002", "--reason", "x", ASSAY_LEDGER=str(real)).returncode in (0, 1)
+    assert not real.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("ledger", "seal"), ("discover", "--scan", "192.0.2.0/30"), ("validate", "--on", "slurm")]
+)
+def test_what_would_leave_the_lab_is_refused(fleet: Path, words: tuple[str, ...]) -> None:
+    assay(fleet, "reconcile", "--once")
+    answer = assay(fleet, *words)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert "the lab is chosen" in answer.stderr
+
+
+def test_a_ledger_takes_no_entry_of_the_other_kind(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.sqlite"
+    with closing(Ledger.open(file, context="fleet")) as ledger:
+        with pytest.raises(LedgerError, match="made in a lab"):
+            ledger.append(replace(make_entry(), body={IN_LAB: True}))
+        ledger.append(make_entry())
+    with pytest.raises(LedgerError, match="the ledger of a fleet, and the lab is chosen"):
+        Ledger.open(file, context="lab")
+    rehearsed = tmp_path / "rehearsed.sqlite"
+    with closing(Ledger.open(rehearsed, context="lab")) as ledger:
+        ledger.append(make_entry())
+        assert ledger.verify() == []
+    for opening in (Ledger.open, Ledger.open_for_reading):
+        with pytest.raises(LedgerError, match="the ledger of a lab, and the fleet is chosen"):
+            opening(rehearsed, context="fleet")
+    with closing(Ledger.open(rehearsed)) as ledger:  # whoever does not say which gets what it is
+        ledger.append(make_entry("2"))
+        assert {entry.context for entry in ledger.entries()} == {"lab"}
+
+
+def test_a_rehearsals_backup_is_not_restored_as_the_fleets_ledger(fleet: Path, tmp_path: Path) -> None:
+    assay(fleet, "reconcile", "--once")
+    assert assay(fleet, "ledger", "backup", str(tmp_path / "copy")).returncode == 0
+    answer = assay(fleet, "ledger", "restore", str(tmp_path / "copy"), ASSAY_CONTEXT="fleet")
+    assert answer.returncode == 2
+    assert "this is the ledger of a lab, and the fleet is chosen" in answer.stderr
+    assert not (fleet / ".assay").exists()
+
+
+# A lab that does not answer
+
+
+def test_a_node_that_the_lab_lacks_has_no_address_left(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "inventory", tmp_path / "inventory")
+    shutil.copytree(ROOT / "specs", tmp_path / "specs")
+    new = {"h100-a": {"hosts": {"n0001": {"bmc_address": REAL_ADDRESS, "ansible_host": REAL_ADDRESS}}}}
+    (tmp_path / "inventory" / "zz-new.json").write_text(json.dumps(new))
+    assert load_fleet(tmp_path).nodes["n0001"].bmc_address == REAL_ADDRESS
+    (tmp_path / ".assay-lab").mkdir()
+    for load in (load_fleet, load_cached_fleet, load_cached_fleet):
+        node = load(tmp_path, ()).nodes["n0001"]
+        assert node.bmc_address == "n0001.lab.invalid"
+        assert (node.settings.workloads, node.settings.reach[0]) == ("lab", "sh")
+        assert load(tmp_path).nodes["n0001"].bmc_address == REAL_ADDRESS
+
+
+@pytest.mark.parametrize("harm", ["kill", "half", "other process", "no world"])
+def test_a_lab_that_does_not_answer_refuses_and_reaches_nothing(tmp_path: Path, harm: str) -> None:
+    root = tmp_path / "fleet"
+    run_assay("init", root, env=PLAIN)
+    home = Home(root, "lab")
+    assert assay(root, "lab", "up").returncode == 0
+    assert assay(root, "reconcile", "--once").returncode == 0
+    process = json.loads((home.world / "lab.json").read_text())["pid"]
+    if harm == "kill":
+        os.kill(process, signal.SIGKILL)
+    elif harm == "half":
+        (home.world / "inventory.yml").unlink()
+    elif harm == "other process":
+        os.kill(process, signal.SIGKILL)
+        (home.world / "lab.json").write_text(json.dumps({"pid": os.getpid()}))
+    else:
+        os.kill(process, signal.SIGKILL)
+        shutil.rmtree(home.world)
+    for words in (
+        ("reconcile", "--once"),
+        ("observe",),
+        ("move", "n0003", "production-reboot", "--reason", "rehearse"),
+        ("zap", "n0003", "--reason", "rehearse"),
+        ("validate",),
+        ("schedules", "run"),
+        ("fabric", "scan"),
+    ):
+        answer = assay(root, *words)
+        assert (answer.returncode, answer.stdout) == (2, ""), words
+        assert "the lab is chosen, and it is down" in answer.stderr, words
+        assert "assay context fleet" in answer.stderr
+    shown = assay(root, "status")
+    assert shown.returncode == 0, shown.stderr
+    assert "n0003" in shown.stdout
+    assert not (root / ".assay").exists()
+    if harm == "half":
+        os.kill(process, signal.SIGKILL)
+
+
+def test_up_chooses_the_lab_before_anything_can_fail(tmp_path: Path) -> None:
+    root = tmp_path / "fleet"
+    run_assay("init", root, env=PLAIN)
+    (root / ".assay-lab").write_text("somebody's file")
+    assert assay(root, "lab", "up").returncode == 2
+    assert find_home(root).is_lab
+    assert (root / ".assay-lab").read_text() == "somebody's file"
+
+
+# Homes of earlier versions, in which both wrote
+
+
+def make_mixed_home(root: Path) -> Path:
+    home = root / ".assay"
+    (home / "lab").mkdir(parents=True)
+    (home / "evidence").mkdir()
+    with closing(Ledger.open(home / "ledger.sqlite")) as ledger:
+        ledger.append(*(make_entry(str(number)) for number in range(1, 8)))
+    return home
+
+
+def test_a_mixed_home_is_told_and_nothing_acts_on_it(tmp_path: Path) -> None:
+    root = tmp_path / "fleet"
+    run_assay("init", root, env=PLAIN)
+    make_mixed_home(root)
+    answer = assay(root, "reconcile", "--once")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert "assay ledger split" in answer.stderr
+    assert "assay ledger split" in assay(root, "status").stderr
+
+
+@pytest.mark.parametrize(("real_from", "kept"), [((), []), (("--real-from", "5"), ["5", "6", "7"])])
+def test_a_mixed_home_is_split_and_nothing_of_it_is_lost(
+    tmp_path: Path, real_from: tuple[str, ...], kept: list[str]
+) -> None:
+    home = make_mixed_home(tmp_path)
+    before = (home / "ledger.sqlite").read_bytes()
+    done = assay(tmp_path, "ledger", "split", *real_from)
+    assert done.returncode == 0, done.stderr
+    (aside,) = tmp_path.glob(".assay-mixed-*")
+    assert (aside / "ledger.sqlite").read_bytes() == before
+    assert (aside / "evidence").is_dir()
+    with closing(Ledger.open(home / "ledger.sqlite", context="fleet")) as ledger:
+        assert [entry.id for entry in ledger.entries()] == kept
+    again = assay(tmp_path, "ledger", "split")
+    assert again.returncode == 2
+    assert "nothing to split" in again.stderr
+
+
+def test_a_split_that_was_killed_between_two_renames_goes_on(tmp_path: Path) -> None:
+    home = make_mixed_home(tmp_path)
+    home.rename(tmp_path / ".assay-mixed-now")
+    (tmp_path / ".assay.new").mkdir()
+    (tmp_path / ".assay.new" / "ledger.sqlite").write_bytes(b"the new one")
+    assert "nothing to split" in assay(tmp_path, "ledger", "split").stderr
+    assert (home / "ledger.sqlite").read_bytes() == b"the new one"
