@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from assay.model.ledger_entry import Context
+
 PhotoType = Literal["jpg", "png", "webp", "heic"]
 FIRST_BYTES: dict[PhotoType, bytes] = {"jpg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
 """ISO/IEC 10918-1; ISO/IEC 15948."""
@@ -138,6 +140,8 @@ class TicketRecord:
     done: WorkReport | None = None
     photos: tuple[TicketPhoto, ...] = ()
     """The photos of the work."""
+    context: Context = "fleet"
+    """What it is about: a real machine, or a virtual one of the lab."""
 
     @property
     def reopen_count(self) -> int:

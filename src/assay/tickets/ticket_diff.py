@@ -131,7 +131,7 @@ def list_tickets(entries: Iterable[LedgerEntry]) -> list[TicketRecord]:
             content = decode_entry(entry)
             if isinstance(content, TicketOpenedEntry | TicketReopenedEntry):
                 ident = content.ticket.id
-                found[ident] = _apply_opening(found.get(ident), content, entry.at)
+                found[ident] = _apply_opening(found.get(ident), content, entry)
             elif isinstance(content, TicketEvents) and content.ticket in found:
                 found[content.ticket] = _apply_event(found[content.ticket], content, entry.at)
     return list(found.values())
@@ -150,14 +150,14 @@ def _apply_event(known: TicketRecord, content: TicketEvents, at: str) -> TicketR
 
 
 def _apply_opening(
-    known: TicketRecord | None, content: TicketOpenedEntry | TicketReopenedEntry, at: str
+    known: TicketRecord | None, content: TicketOpenedEntry | TicketReopenedEntry, entry: LedgerEntry
 ) -> TicketRecord:
     """Return a ticket after it was opened, updated or reopened."""
     why = content.reason if isinstance(content, TicketReopenedEntry) else content.ticket.seen
-    event = TicketEvent(at, content.kind.removeprefix("ticket."), why)
+    event = TicketEvent(entry.at, content.kind.removeprefix("ticket."), why)
     if known is None:
-        return TicketRecord(content.ticket, at, history=(event,))
+        return TicketRecord(content.ticket, entry.at, history=(event,), context=entry.context)
     history = (*known.history, event)
     if isinstance(content, TicketUpdatedEntry):
-        return replace(known, ticket=content.ticket, updated_at=at, history=history)
+        return replace(known, ticket=content.ticket, updated_at=entry.at, history=history)
     return replace(known, ticket=content.ticket, closed_at="", by="", history=history, done=None)

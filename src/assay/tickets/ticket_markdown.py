@@ -31,6 +31,8 @@ def format_ticket_markdown(record: TicketRecord) -> str:
         ("History", "\n".join(f"- {format_ticket_event(event)}" for event in record.history)),
     )
     parts = [f"<!-- {TICKET_MARK} {ticket.id} -->", f"# {_escape(format_ticket_title(record))}", _format_state(record)]
+    if record.context == "lab":
+        parts.append("**Lab**: this is about a virtual machine. Nobody needs to go anywhere.")
     parts += [f"## {heading}\n\n{text}" for heading, text in sections if text]
     return "\n\n".join(parts) + "\n"
 
