@@ -100,6 +100,7 @@ def test_a_whole_ledger_is_said_to_be_with_its_seal(ask, fleet):
         "seal": seal,
         "archives": [],
         "anchors": [],
+        "context": "fleet",
     }
     assert seal == f"2:{answer['entry']['hash']},1:{answer['run']['hash']}"
 

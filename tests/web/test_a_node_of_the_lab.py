@@ -29,7 +29,7 @@ def lab(site):
     """Return a lab of one node, without its BMC; it alone has an agent."""
     site.declare("n0003")
     desk, now = Workspace(site.fleet), datetime.now(UTC)
-    world = LabWorld(desk.lab_dir)
+    world = LabWorld(desk.home.world)
     world.home.mkdir(parents=True)
     world.set_clock(now, 1.0)
     fleet = desk.fleet

@@ -28,6 +28,8 @@ from assay.ledger.copies.new_file import new_file
 from assay.ledger.copies.older_ledger import copy_file, copy_into_new_file
 from assay.ledger.copies.row_copy import copy_rows
 from assay.ledger.errors import BrokenLedgerError, LedgerError
+from assay.ledger.store import Ledger
+from assay.model.ledger_entry import Context
 from assay.model.text_lists import format_count
 
 ChainEnds = dict[str, tuple[int, str]]
@@ -56,14 +58,16 @@ def back_up(where: Path | str, file: Path) -> CopiedLedger:
     return copied
 
 
-def restore(file: Path, where: Path | str) -> CopiedLedger:
+def restore(file: Path, where: Path | str, context: Context | None = None) -> CopiedLedger:
     """Make the ledger at `where` from a backup, which an older assay may have made. There must be no entry yet.
 
-    Raises BrokenLedgerError if the backup cannot be verified, and AssayError if the ledger holds something.
+    Raises BrokenLedgerError if the backup cannot be verified, and AssayError if the ledger holds something, or if the
+    backup was made in another `context`: a rehearsal's is not the fleet's.
     """
     url = parse_ledger_url(where)
     backup = _open_backup(file)
     try:
+        Ledger(backup, context=context)
         if url.get_backend_name() == "sqlite" and not (place := Path(str(url.database))).exists():
             return _restore_file(backup, place)
         return _restore_rows(backup, open_engine(url), str(file))

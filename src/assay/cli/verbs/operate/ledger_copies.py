@@ -62,13 +62,11 @@ def restore(
     """
     from assay.ledger.copies.backup import restore as restore_ledger
     from assay.ledger.errors import BrokenLedgerError
-    from assay.ledger.store import Ledger
 
     workspace = Workspace(fleet.resolve())
     location = workspace.ledger_location
-    Ledger.open_for_reading(file, context=workspace.home.context).close()  # a rehearsal's is not the fleet's
     try:
-        copied = restore_ledger(file, location)
+        copied = restore_ledger(file, location, workspace.home.context)
     except BrokenLedgerError as error:
         raise _end_broken(error, "nothing was restored", form) from None
     _print_copy(copied, f"the ledger is restored from {file}", str(file), form)
