@@ -23,6 +23,7 @@ from forked_python import ForkedAssay
 from reserved_ports import reserve_ports
 
 from assay.agent.delivery_buffer import DeliveryBuffer
+from assay.fleet.home import find_home
 from assay.ledger.store import Ledger
 from assay.model.ledger_entry import LedgerEntry
 
@@ -122,7 +123,7 @@ class Site:
 
     def faults(self, fault_class: str = "", node: str | None = None) -> list[LedgerEntry]:
         """Return the fault entries of the ledger, of one class, of one node."""
-        path = self.fleet / ".assay/ledger.sqlite"
+        path = find_home(self.fleet).folder / "ledger.sqlite"
         if not path.exists():
             return []
         ledger = Ledger.open(path)

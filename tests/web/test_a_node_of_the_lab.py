@@ -16,6 +16,7 @@ from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext as Work
 from assay.controller.ingest.fault_recording import record_faults
 from assay.controller.ingest.silent_nodes import record_listening, record_silence
+from assay.fleet.home import choose_context
 from assay.lab.faults.injection import inject_fault
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.nvml.stub_build import build_stub
@@ -26,8 +27,9 @@ from assay.observe.evidence_store import EvidenceStore
 
 @pytest.fixture
 def lab(site):
-    """Return a lab of one node, without its BMC; it alone has an agent."""
+    """Yield a lab of one node, without its BMC; it alone has an agent."""
     site.declare("n0003")
+    choose_context(site.fleet, "lab")
     desk, now = Workspace(site.fleet), datetime.now(UTC)
     world = LabWorld(desk.home.world)
     world.home.mkdir(parents=True)
@@ -35,7 +37,11 @@ def lab(site):
     fleet = desk.fleet
     with world.change("n0003") as state:
         state.update(make_initial_state(fleet.nodes["n0003"], fleet.spec_of("n0003"), fleet.bundle_of("n0003"), now))
-    return world
+    process = subprocess.Popen([sys.executable, "-c", "input()", str(world.home)], stdin=subprocess.PIPE)
+    (world.home / "lab.json").write_text(json.dumps({"pid": process.pid}))  # all that answers of this lab
+    (world.home / "inventory.yml").write_text(json.dumps({"all": {"hosts": {"n0003": {}}}}))
+    yield world
+    process.communicate(b"\n")
 
 
 def shell(lab: LabWorld, *words: str) -> list[str]:
