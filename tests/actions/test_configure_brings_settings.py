@@ -19,10 +19,14 @@ INSTALL = ("-e", "fabric_manager_install='apt-get install --yes nvidia-fabricman
 def run_configure(room: Room, node: str, *options: str) -> str:
     """Run the playbook as a person would, without assay. Return what it printed."""
     program = Path(sys.executable).parent / "ansible-playbook"
-    places = ["-i", "inventory", "-i", ".assay-lab/world/inventory.yml"]
-    command = [program, *places, "playbooks/configure.yml", "--limit", node, *options]
+    command = [program, "-i", "inventory", "playbooks/configure.yml", "--limit", node, *options]
     done = subprocess.run(
-        command, cwd=room.root, capture_output=True, text=True, env=os.environ | {"ANSIBLE_NOCOLOR": "1"}, check=False
+        command,
+        cwd=room.root,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"ANSIBLE_NOCOLOR": "1", "ASSAY_CONTEXT": "lab"},
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -48,10 +48,9 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Overl
     root = tmp_path_factory.mktemp("farm")
     lay_out(root)
     (root / "specs/nodes/farm.yaml").write_text(SPEC)
-    overlay = root / ".assay-lab/world/inventory.yml"
-    overlay.parent.mkdir(parents=True)
+    overlay = root / "inventory/zz-farm.yml"
     overlay.write_text(yaml.safe_dump({"all": {"hosts": {NODE: {"node_spec": "farm"}}}}))
-    fleet = load_fleet(root, [overlay])
+    fleet = load_fleet(root)
     start = datetime(2026, 11, 1, 8, 0, tzinfo=UTC)
     state = make_initial_state(fleet.nodes[NODE], fleet.spec_of(NODE), fleet.bundle_of(NODE), start)
     state["host"]["sysctls"]["vm.zone_reclaim_mode"] = "1"
@@ -77,7 +76,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Overl
 
 def run_configure(root: Path, *options: str) -> str:
     program = Path(sys.executable).parent / "ansible-playbook"
-    places = ["-i", "inventory", "-i", ".assay-lab/world/inventory.yml", "playbooks/configure.yml"]
+    places = ["-i", "inventory", "playbooks/configure.yml"]
     environment = os.environ | {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": str(root / ".ansible")}
     done = subprocess.run(
         [program, *places, "--limit", NODE, "--tags", "host", *options],

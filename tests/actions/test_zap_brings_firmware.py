@@ -121,7 +121,7 @@ def test_a_run_that_finds_all_equal_changes_nothing_and_leaves_no_secret_behind(
 
     assert room.flashes("n0003") == []
     assert room.state("n0003")["boot"]["count"] == 1
-    files = [path for path in (room.root / ".assay-lab" / "runner").rglob("*") if path.is_file()]
+    files = [path for path in (room.context().home / "runner").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"do-not-write-this-down" in path.read_bytes()]
 
@@ -185,6 +185,6 @@ def _components(room: Room, *names: str):
 def _playbook(room: Room, node: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run the playbook as a person would, without assay."""
     program = Path(sys.executable).parent / "ansible-playbook"
-    places = ["-i", "inventory", "-i", ".assay-lab/world/inventory.yml"]
-    command = [program, *places, "playbooks/zap.yml", "--limit", node, *options]
-    return subprocess.run(command, cwd=room.root, capture_output=True, text=True, check=True)
+    command = [program, "-i", "inventory", "playbooks/zap.yml", "--limit", node, *options]
+    environment = os.environ | {"ASSAY_CONTEXT": "lab"}
+    return subprocess.run(command, cwd=room.root, capture_output=True, text=True, check=True, env=environment)

@@ -1,6 +1,6 @@
 """Runs a playbook of the repository on one node, with ansible-runner. What it reports is verified elsewhere.
 
-The files of a run are in `.assay/runner/EFFECT/`. Its environment is passed in memory, and secrets in what tasks
+The files of a run are in `runner/EFFECT/` of the home. Its environment is passed in memory, and secrets in what tasks
 printed are redacted. The collection `assay.fleet`, whose tasks run in ansible-playbook, reads the same fleet here.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 from assay.actions import playbook_environment
 from assay.actions.action import ActionContext, EffectIntent, UnfinishedAction, find_action_effort
 from assay.fleet.cache.fleet_cache import load_cached_fleet
+from assay.fleet.home import Home, find_home, find_home_of
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.fleet.secret_lookup import handover_variable, read_secret
 from assay.ledger.file_locks import hold_node_lock
@@ -46,17 +47,19 @@ def run_playbook(
     playbook = fleet.root / "playbooks" / name
     if not playbook.exists():
         raise AssayError(f"there is no {playbook.relative_to(fleet.root)}", where=intent.node)
+    home = find_home_of(fleet)  # whatever a person chooses meanwhile
+    home.require_answer()
     listener = _PlaybookListener(context, intent)
     folder = context.home / "runner" / intent.effect
     folder.mkdir(parents=True, exist_ok=True)
     runner = ansible_runner.interface.init_runner(
         private_data_dir=str(folder),
         playbook=str(playbook),
-        inventory=[str(path) for path in list_inventories(fleet.root)],
+        inventory=[str(path) for path in list_inventories(home)],
         limit=intent.node,
         extravars=dict(variables),
         tags=",".join(tags) or None,
-        envvars=_build_environment(folder, fleet.root),
+        envvars=_build_environment(folder, fleet.root) | home.environment,
         suppress_env_files=True,
         event_handler=listener.handle_event,
         quiet=True,
@@ -111,10 +114,9 @@ def redact_files(folder: Path) -> None:
                 path.write_bytes(redacted)
 
 
-def list_inventories(root: Path) -> list[Path]:
-    """Return the repository's inventory, and the overlay of a lab that is up."""
-    overlay = root / ".assay-lab" / "world" / "inventory.yml"
-    return [root / "inventory", *([overlay] if overlay.exists() else [])]
+def list_inventories(home: Home) -> list[Path]:
+    """Return the repository's inventory, and the lab's over it if that is chosen and up."""
+    return [home.root / "inventory", *(home.overlays or ())]
 
 
 def find_task_node(variables: Mapping[str, Any]) -> tuple[Fleet, Node]:
@@ -140,7 +142,9 @@ def preload_fleet(plugin: str) -> None:
 
 @cache
 def _load_fleet_once(root: Path) -> Fleet:
-    return load_cached_fleet(root, list_inventories(root)[1:])
+    home = find_home(root)
+    home.require_answer()
+    return load_cached_fleet(root, home.overlays)
 
 
 def _build_environment(folder: Path, root: Path) -> dict[str, str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
+from assay.fleet.home import find_home
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_diff
 from assay.model.errors import AssayError
@@ -41,5 +41,5 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         update = BmcSettingsUpdate(fleet, node, read_back_s, check_passwords)
         if self._task.check_mode:
             return update.find_mismatches()
-        with hold_node_lock(Path(fleet.root, ".assay"), node.name, read_back_s):
+        with hold_node_lock(find_home(fleet.root).folder, node.name, read_back_s):
             return update.apply()

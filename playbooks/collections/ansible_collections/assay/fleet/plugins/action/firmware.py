@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -16,6 +15,7 @@ from assay.actions.firmware.firmware_report import report_planned, report_stages
 from assay.actions.firmware.firmware_stages import FirmwareStage, select_stages
 from assay.actions.firmware.firmware_update import FirmwareUpdateRun, StageResult
 from assay.actions.firmware.redfish_update_service import make_bmc_connector
+from assay.fleet.home import find_home
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 
@@ -61,7 +61,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         done: list[StageResult] = []
         playbook = os.getppid()
         try:
-            with hold_node_lock(Path(fleet.root, ".assay"), node.name, arguments["deadline_s"]):
+            with hold_node_lock(find_home(fleet.root).folder, node.name, arguments["deadline_s"]):
                 update_stages(work, stages, done, playbook)
         except AssayError as error:
             return report_stages(done) | {"failed": True, "msg": str(error)}

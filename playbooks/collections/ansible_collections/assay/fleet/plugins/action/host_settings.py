@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.settings.host_settings_read_back import HostSettingsReadBack
+from assay.fleet.home import find_home
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.configuration.setting_mismatch import format_setting_mismatches
 from assay.model.errors import AssayError
@@ -40,7 +40,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         if self._task.check_mode:
             return {"changed": waits, "msg": f"reads otherwise: {format_setting_mismatches(found)}" if found else ""}
         if waits:
-            with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
+            with hold_node_lock(find_home(fleet.root).folder, node.name, deadline_s):
                 return {"changed": True, "boot_id": work.restart()}
         work.require_no_mismatch(found)
         return {"changed": False}

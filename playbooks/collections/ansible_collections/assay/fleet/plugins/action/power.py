@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.boot import restart_node
+from assay.fleet.home import find_home
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 
@@ -37,7 +37,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
             return result | {"changed": bool(reset), "boot_id": ""}
         fleet, node = find_task_node(task_vars or {})
         try:
-            with hold_node_lock(Path(fleet.root, ".assay"), node.name, wait_s):
+            with hold_node_lock(find_home(fleet.root).folder, node.name, wait_s):
                 changed, boot = restart_node(node, fleet, reset, unless_after, wait_s)
         except AssayError as error:
             return result | {"failed": True, "msg": str(error)}

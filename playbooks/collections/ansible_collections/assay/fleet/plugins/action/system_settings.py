@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
 from assay.actions.settings.system_settings_update import SystemSettingsUpdate
+from assay.fleet.home import find_home
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_diff
 from assay.model.errors import AssayError
@@ -39,5 +39,5 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         update = SystemSettingsUpdate(fleet, node, deadline_s)
         if self._task.check_mode:
             return update.find_mismatches()
-        with hold_node_lock(Path(fleet.root, ".assay"), node.name, deadline_s):
+        with hold_node_lock(find_home(fleet.root).folder, node.name, deadline_s):
             return update.apply()
