@@ -108,7 +108,7 @@ def test_an_xid_that_the_kernel_and_nvml_both_tell_is_one(site, lab):
 def told_of(site) -> dict:
     from assay.observe.last_seen import LastSeen
 
-    found = LastSeen(site.fleet / ".assay/heard.sqlite").positions().get("n0003")
+    found = LastSeen(site.fleet / ".assay-lab/heard.sqlite").positions().get("n0003")
     return dict(found.state) if found else {}
 
 

@@ -122,7 +122,7 @@ def find_lab_pid(world: Path) -> int:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError, KeyError, TypeError):
         return 0
-    return pid if str(world).encode() in command else 0
+    return pid if str(world.resolve()).encode() in command else 0
 
 
 def _read_choice(root: Path) -> str:

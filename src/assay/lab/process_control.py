@@ -76,7 +76,7 @@ def start_lab(world: LabWorld) -> None:
         raise AssayError("the lab is up already", where=str(world.home), fix="`assay lab down` first")
     log = (world.home / "lab.log").open("a")
     process = subprocess.Popen(
-        [sys.executable, "-m", "assay.lab.daemon", str(world.home)],
+        [sys.executable, "-m", "assay.lab.daemon", str(world.home.resolve())],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
