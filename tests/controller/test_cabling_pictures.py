@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from recorded_fabric import COMPUTE
 
 from assay.controller.cabling_pictures import draw_cabling_tickets
 from assay.controller.context import ControllerContext
@@ -15,7 +16,6 @@ from assay.fabric.discovery import FabricDiscovery
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.fleet_loader import load_fleet
-from assay.lab.fabric.ibnetdiscover import load_recording
 from assay.ledger.store import Ledger
 from assay.model.clock import SystemClock
 from assay.observe.evidence_store import EvidenceStore
@@ -34,7 +34,7 @@ def context(tmp_path) -> ControllerContext:
 @pytest.fixture
 def comparison(context):
     """The example's fabric, with two cables less."""
-    seen = read_topology(load_recording("compute"))
+    seen = read_topology(COMPUTE)
     topology = compile_topology(context.fleet.designs["compute"], context.fleet)
     cables = [cable for number, cable in enumerate(seen.cables) if number not in (0, 200)]
     return compare_cabling(topology, FabricDiscovery(cables, seen.devices))

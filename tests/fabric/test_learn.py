@@ -9,6 +9,7 @@ import yaml
 from fat_trees import as_built, fat_tree, in_reach, renamed
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded_fabric import COMPUTE
 from superpods import fleet_of, superpod
 
 from assay.cli.app import main
@@ -19,7 +20,7 @@ from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.yaml_document import parse_yaml
-from assay.lab.fabric.ibnetdiscover import format_net_file, load_recording
+from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.errors import AssayError
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
@@ -74,8 +75,8 @@ def test_what_changes_afterwards_is_found(discovery, data):
     assert compare_cabling(learnt(discovery), FabricDiscovery(cables, discovery.devices)).verdict != "match"
 
 
-def test_the_lab_s_recording_matches_what_was_learnt_from_it():
-    discovery = read_topology(load_recording("compute"))
+def test_the_recorded_discovery_matches_what_was_learnt_from_it():
+    discovery = read_topology(COMPUTE)
     assert compare_cabling(learnt(discovery), discovery).verdict == "match"
 
 
@@ -124,12 +125,12 @@ def test_what_is_inside_a_switch_is_not_learnt():
 
 def test_nothing_is_learnt_from_a_partial_discovery():
     with pytest.raises(AssayError, match=r"no design can be drafted from a partial discovery: .* \(and \d+ more\)"):
-        draft(read_topology(load_recording("compute")[:5000]), "learned")
+        draft(read_topology(COMPUTE[:5000]), "learned")
 
 
 def test_a_name_that_no_design_can_have_is_refused():
     with pytest.raises(AssayError, match="is no name for a design"):
-        draft(read_topology(load_recording("compute")), "Hall 1")
+        draft(read_topology(COMPUTE), "Hall 1")
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def assay(monkeypatch, capsys):
 
 
 def test_a_learnt_design_needs_no_inventory_to_be_compared(assay, tmp_path):
-    (tmp_path / "dump").write_text(load_recording("compute"))
+    (tmp_path / "dump").write_text(COMPUTE)
     code, out, _ = assay("learn", "--from", tmp_path / "dump", "--name", "hall1", "--fleet", tmp_path)
     assert code == 0
     (tmp_path / "hall1.yaml").write_text(out)
@@ -154,7 +155,7 @@ def test_a_learnt_design_needs_no_inventory_to_be_compared(assay, tmp_path):
 
 
 def test_a_design_s_file_may_be_called_anything(assay, tmp_path, monkeypatch):
-    (tmp_path / "dump").write_text(load_recording("compute"))
+    (tmp_path / "dump").write_text(COMPUTE)
     (tmp_path / "known-good").write_text(assay("learn", "--from", tmp_path / "dump", "--fleet", tmp_path)[1])
     monkeypatch.chdir(tmp_path)
     for file in ("known-good", tmp_path / "known-good"):
@@ -162,7 +163,7 @@ def test_a_design_s_file_may_be_called_anything(assay, tmp_path, monkeypatch):
 
 
 def test_the_verb_refuses_a_partial_discovery_with_2(assay, tmp_path):
-    (tmp_path / "dump").write_text(load_recording("compute")[:5000])
+    (tmp_path / "dump").write_text(COMPUTE[:5000])
     code, out, err = assay("learn", "--from", tmp_path / "dump")
     assert (code, out) == (2, "")
     assert "no design can be drafted from a partial discovery" in err

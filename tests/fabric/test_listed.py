@@ -2,11 +2,11 @@
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from recorded_fabric import COMPUTE
 
 from assay.fabric.comparison.port_diff import RowDiff, diff_rows
 from assay.fabric.lazy_discovery import LazyDiscovery
 from assay.fabric.readers.ibnetdiscover import _line_by_line, parse
-from assay.lab.fabric.ibnetdiscover import load_recording
 
 LEAF, ONE, TWO = "00000000000000b1", "00000000000000a1", "00000000000000a2"
 DUMP = f"""\
@@ -43,8 +43,8 @@ def both_say_the_same(text):
 
 def test_a_flawless_text_is_read_the_quick_way():
     assert isinstance(parse(DUMP), LazyDiscovery)
-    assert isinstance(parse(load_recording("compute")), LazyDiscovery)
-    both_say_the_same(load_recording("compute"))
+    assert isinstance(parse(COMPUTE), LazyDiscovery)
+    both_say_the_same(COMPUTE)
 
 
 @given(st.integers(0, len(DUMP)))

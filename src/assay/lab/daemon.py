@@ -17,11 +17,13 @@ import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 import yaml
 
 from assay.lab.bmc.tls_server import serve_bmcs
+from assay.lab.fabric.port_telemetry import TOOL_OUTPUTS
 from assay.lab.scheduler_server import scheduler_app
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
@@ -34,11 +36,6 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
         "bmc_address": "127.0.0.1",
         "bmc_ca": str(world.home / "ca.pem"),
         "bmc_credentials": {"file": str(world.home / "credentials")},
-        "fabric_discover": [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(world.home)],
-        "fabric_facts": {
-            name: [sys.executable, "-m", "assay.lab.fabric.port_telemetry", str(world.home), name]
-            for name in ("errors", "subnet", "telemetry")
-        },
         "ansible_python_interpreter": sys.executable,
         "workloads": "lab",
         "lab_scheduler": f"http://127.0.0.1:{scheduler_port}",
@@ -46,15 +43,22 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
         "firmware_steady_s": 30 / rate,
     }
     hosts = {
-        node: {**everywhere, "bmc_port": port, "reach": _reach_command(world, node)} for node, port in bmc_ports.items()
+        node: {**everywhere, "bmc_port": port, **_make_commands(str(world.home), node)}
+        for node, port in bmc_ports.items()
     }
     scratch = world.home / ".inventory.yml"
     scratch.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
     scratch.replace(world.home / "inventory.yml")
 
 
-def _reach_command(world: LabWorld, node: str) -> list[str]:
-    return [sys.executable, "-m", "assay.lab.node.shell", str(world.home), node]
+def _make_commands(home: str, node: str) -> dict[str, Any]:
+    module = [sys.executable, "-m"]
+    telemetry = [*module, "assay.lab.fabric.port_telemetry", home]
+    return {
+        "reach": [*module, "assay.lab.node.shell", home, node],
+        "fabric_discover": [*module, "assay.lab.fabric.ibnetdiscover", home, node],
+        "fabric_facts": {name: [*telemetry, name, node] for name in TOOL_OUTPUTS},
+    }
 
 
 async def run_daemon(world: LabWorld) -> None:

@@ -37,8 +37,8 @@ def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DE
         with world.change(node.name) as state:
             state.clear()
             state.update(initial)
-    for design in fleet.designs.values():
-        lay_cables(world, compile_topology(design, fleet))
+    if designs := [design for design in fleet.designs.values() if not design.nvlink]:
+        lay_cables(world, *(compile_topology(design, fleet) for design in designs))
 
 
 def delete_lab(home: Home) -> list[str]:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import ibsim
+
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.topology.compiled_topology import CompiledTopology
-from assay.lab.fabric import ibsim
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.fabric.ports_and_cables import Cable, CableEnd
 

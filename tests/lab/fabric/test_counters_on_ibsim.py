@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import ibsim
 import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
@@ -17,7 +18,6 @@ from assay.fabric.health.counter_growth import DOWNED, SYMBOL
 from assay.fabric.health.stored_scan import read_scan
 from assay.fabric.scan import run_fabric_scan
 from assay.fleet.fleet_loader import load_fleet
-from assay.lab.fabric import ibsim
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.fabric.ports_and_cables import PortId
 from assay.model.specs.node_settings import make_node_settings

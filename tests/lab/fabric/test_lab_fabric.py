@@ -1,19 +1,22 @@
-"""Changes of the lab's cables show in the discovery, by the real tools and by replay alike."""
+"""Changes of the lab's cables show in its discovery, which is what the real tools print of the same cables."""
 
-import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import ibsim
 import pytest
+from fat_trees import fat_tree
+from recorded_fabric import COMPUTE
 
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.readers.ibnetdiscover import parse
 from assay.fabric.topology.design_compiler import CompiledTopology, compile_topology
 from assay.fleet.fleet_loader import load_fleet
-from assay.lab.fabric import cabling, ibnetdiscover, ibsim
 from assay.lab.fabric.cabling import (
+    find_links,
     lay_cables,
     load_cabling,
     move_cable,
@@ -30,7 +33,6 @@ from assay.model.errors import AssayError
 REPOSITORY = Path(__file__).parents[3]
 TOOLS = ibsim.find_ibsim_tools()
 needs_ibsim = pytest.mark.skipif(not TOOLS, reason=f"needs the packages {ibsim.PACKAGES}")
-WAYS = [pytest.param(None, id="recorded"), pytest.param(TOOLS, id="ibsim", marks=needs_ibsim)]
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +55,16 @@ def hca_says(world: LabWorld, compute: CompiledTopology, node: str, rail: int, *
     write_json(world.folder(node) / "state.json", {"hcas": [adapter]})
 
 
-def run_discover(home: Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(home)]
+def ask_real_tools(world: LabWorld) -> tuple[str, str]:
+    """Return what the real ibnetdiscover prints of the lab's present cables, and its stderr."""
+    now = load_cabling(world)
+    switches = sum(device.kind == "switch" for device in now.devices.values())
+    net = format_net_file(now.devices, find_links(world, now))
+    return ibsim.run_ibnetdiscover(TOOLS, net, len(now.devices), switches)
+
+
+def run_discover(home: Path, *node: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(home), *node]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
 
@@ -127,33 +137,33 @@ DEEDS = [
 ]
 
 
-@pytest.mark.parametrize("tools", WAYS)
 @pytest.mark.parametrize(("deed", "called"), DEEDS, ids=[deed.__name__ for deed, _ in DEEDS])
-def test_what_hands_do_is_what_the_comparison_names(world, compute, tools, deed, called):
+def test_what_hands_do_is_what_the_comparison_names(world, compute, deed, called):
     deed(world, compute)
-    discovery = parse(*discover_lab_fabric(world, tools))
+    discovery = parse(discover_lab_fabric(world))
     assert discovery.problems == ()
     comparison = compare_cabling(compute, discovery)
     assert [(one.kind, len(one.cables)) for one in comparison.discrepancies] == called
 
 
+def sort_lines(text: str) -> list[str]:
+    return sorted(line for line in text.splitlines() if not line.startswith("#"))
+
+
 @needs_ibsim
 @pytest.mark.parametrize("deed", [deed for deed, _ in DEEDS], ids=[deed.__name__ for deed, _ in DEEDS])
-def test_the_replay_and_the_real_tools_discover_the_same(world, compute, deed):
+def test_the_lab_and_the_real_tools_discover_the_same(world, compute, deed):
     deed(world, compute)
-    real, replayed = (parse(*discover_lab_fabric(world, tools)) for tools in (TOOLS, None))
-    assert {(frozenset(c[:2]), c.rate) for c in replayed.cables} == {(frozenset(c[:2]), c.rate) for c in real.cables}
-    assert replayed.devices == real.devices
+    printed, stderr = ask_real_tools(world)
+    real, written = parse(printed), parse(discover_lab_fabric(world))
+    assert (stderr, real.problems) == ("", ())
+    assert {(frozenset(c[:2]), c.rate) for c in written.cables} == {(frozenset(c[:2]), c.rate) for c in real.cables}
+    assert written.devices == real.devices
+    assert sort_lines(discover_lab_fabric(world)) == sort_lines(printed)
 
 
-@needs_ibsim
-def test_the_recording_is_what_the_real_tools_print_today(world):
-    def lines(text):
-        return sorted(line for line in text.splitlines() if not line.startswith("#"))
-
-    out, err = discover_lab_fabric(world, TOOLS)
-    assert lines(out) == lines(ibnetdiscover.load_recording("compute"))
-    assert err == ""
+def test_the_lab_prints_the_lines_that_the_real_tools_once_printed(world):
+    assert sort_lines(discover_lab_fabric(world)) == sort_lines(COMPUTE)
 
 
 @needs_ibsim
@@ -169,9 +179,9 @@ def test_lost_packets_of_the_real_tools_make_a_partial_discovery(world, compute)
 
 @needs_ibsim
 def test_two_discoveries_at_once_do_not_meet(world):
-    command = [sys.executable, "-m", "assay.lab.fabric.ibnetdiscover", str(world.home)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [len(parse(one.communicate(timeout=60)[0]).cables) for one in both] == [416, 416]
+    with ThreadPoolExecutor() as pool:
+        both = pool.map(ask_real_tools, [world, world])
+    assert [len(parse(*one).cables) for one in both] == [416, 416]
 
 
 @needs_ibsim
@@ -181,7 +191,7 @@ def test_no_simulator_is_left_and_nothing_is_written_where_one_stands(world, tmp
     started = []
     popen = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1])
-    discover_lab_fabric(world, TOOLS)
+    ask_real_tools(world)
     assert set(tmp_path.iterdir()) == before
     assert all(process.poll() is not None for process in started)
     for process in started:
@@ -208,19 +218,6 @@ def test_the_command_prints_a_discovery_and_nothing_on_stderr(world):
     assert len(parse(done.stdout).cables) == 416
 
 
-def test_where_the_tools_are_missing_the_recording_stands_in(world, monkeypatch):
-    monkeypatch.setattr(ibsim, "LIBRARIES", ())
-    assert ibsim.find_ibsim_tools() is None
-    assert cabling.discovery_mode() == "recorded"
-    assert ibsim.PACKAGES in cabling.describe_discovery()
-
-
-@needs_ibsim
-def test_where_the_tools_are_the_lab_says_ibsim():
-    assert cabling.discovery_mode() == "ibsim"
-    assert "NDR" in cabling.describe_discovery()
-
-
 def test_a_lab_without_a_fabric_says_so(tmp_path):
     done = run_discover(tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
@@ -228,18 +225,15 @@ def test_a_lab_without_a_fabric_says_so(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_recording_of_another_cabling_is_not_replayed(world):
-    plain = json.loads((world.home / "fabric.json").read_text())
-    plain["designed"].pop()
-    write_json(world.home / "fabric.json", plain)
-    with pytest.raises(AssayError, match="differs from the design") as trouble:
-        discover_lab_fabric(world, None)
-    assert "ibsim-utils" in trouble.value.fix
-
-
-def test_a_design_without_a_recording_is_not_replayed():
-    with pytest.raises(AssayError, match="no recorded discovery of the fabric storage"):
-        ibnetdiscover.load_recording("storage")
+def test_each_fabric_is_discovered_from_its_own_nodes(world, compute):
+    storage = fat_tree(units=1, nodes=2, rails=2, spines=1)
+    lay_cables(world, compute, storage)
+    node = next(device.node for device in storage.devices.values() if device.node)
+    assert node not in {device.node for device in compute.devices.values()}
+    discoveries = [parse(discover_lab_fabric(world, one)) for one in ("n0001", node)]
+    seen = zip((compute, storage), discoveries, strict=True)
+    assert [compare_cabling(*pair).verdict for pair in seen] == ["match", "match"]
+    assert run_discover(world.home, "n9999").returncode == 1
 
 
 @pytest.mark.parametrize("end", ["n0005", "n9999/mlx5_0", "leaf-su01-r9[3]", ""])
@@ -258,11 +252,11 @@ def test_unplugging_an_empty_port_changes_nothing(world):
 
 def test_swapping_with_an_empty_port_moves_the_one_plug(world, compute):
     swap_cables(world, "leaf-su01-r0[1]", "leaf-su01-r0[31]")
-    (one,) = compare_cabling(compute, parse(*discover_lab_fabric(world, None))).discrepancies
+    (one,) = compare_cabling(compute, parse(discover_lab_fabric(world))).discrepancies
     assert one.kind == "moved"
 
 
-def test_a_device_out_of_reach_is_not_in_the_replay(world, compute):
+def test_a_device_out_of_reach_is_not_discovered(world, compute):
     dead_leaf(world, compute)
-    discovery = parse(*discover_lab_fabric(world, None))
+    discovery = parse(discover_lab_fabric(world))
     assert len(discovery.devices) == len(compute.devices) - 1 - 20

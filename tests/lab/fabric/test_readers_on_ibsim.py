@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import ibsim
 import pytest
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
@@ -14,7 +15,6 @@ from assay.fabric.readers import perfquery, smpquery
 from assay.fabric.readers.format_detection import read_tool_output, read_topology
 from assay.fabric.readers.ibnetdiscover import parse as ibnetdiscover
 from assay.fabric.readers.lid_addresses import read_addresses, resolve_port_guids
-from assay.lab.fabric import ibsim
 from assay.lab.fabric.ibnetdiscover import format_net_file
 from assay.model.fabric.ports_and_cables import PortId
 

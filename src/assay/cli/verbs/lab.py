@@ -184,10 +184,9 @@ def _node_as_json(world: LabWorld, name: str) -> LabNode:
 
 
 def _describe_parts(world: LabWorld) -> str:
-    from assay.lab.fabric import cabling
     from assay.lab.nvml import stub_build
 
-    return f"Fabric: {cabling.describe_discovery()}. {stub_build.describe_nvml_source(world.home / 'lib')}."
+    return f"Fabric: virtual, printed as by ibnetdiscover. {stub_build.describe_nvml_source(world.home / 'lib')}."
 
 
 def _parse_argument(text: str) -> tuple[str, int | float | str]:

@@ -1,4 +1,4 @@
-"""The lab's cables: the designed ones, the present ones, and changes to them. LAB/fabric.json stores them.
+"""The lab's cables, of all its fabrics: designed ones, present ones, changes to them. LAB/fabric.json stores them.
 
 A cable end is written `n0005/mlx5_3` for an adapter and `leaf-su01-r0[33]` for a switch port. A cable carries a link
 only if the node's state has the adapter's port ACTIVE; a lower `rate_gbps` there slows the link.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.lab.fabric import ibsim
 from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.ledger.file_locks import hold_file_lock
@@ -31,9 +30,8 @@ SLOWER = {200: "4xHDR", 100: "4xEDR", 50: "1xHDR"}
 
 @dataclass
 class LabCabling:
-    """The lab's fabric. `devices` by GUID. `cables` are the present ones, also those without a link (`find_links`)."""
+    """The lab's fabrics. `devices` by GUID. `cables` are the present ones, also those without a link (`find_links`)."""
 
-    design: str
     devices: dict[str, DiscoveredDevice]
     designed_cables: list[DiscoveredCable]
     cables: list[DiscoveredCable]
@@ -54,37 +52,52 @@ class LabCabling:
                 return cable
         return None
 
-
-def discovery_mode() -> str:
-    """Return the source of discoveries: `ibsim` (with the real ibnetdiscover) or `recorded`."""
-    return "ibsim" if ibsim.find_ibsim_tools() else "recorded"
-
-
-def describe_discovery() -> str:
-    """Return a line about the source of discoveries."""
-    if discovery_mode() == "ibsim":
-        return "ibsim with the real ibnetdiscover (ibsim has no NDR: speeds go in one step slower and are put back)"
-    return f"a discovery recorded from ibsim and ibnetdiscover, which are not installed here ({ibsim.PACKAGES})"
+    def around(self, node: str) -> LabCabling:
+        """Return the fabric of a node: what its designed cables lead to. All fabrics for the name ""."""
+        own = [guid for guid, device in self.devices.items() if not node or device.name.partition(" ")[0] == node]
+        reached = find_reachable_devices(own, self.designed_cables)
+        devices = {guid: device for guid, device in self.devices.items() if guid in reached}
+        designed, present = (
+            [cable for cable in cables if cable.a.guid in reached] for cables in (self.designed_cables, self.cables)
+        )
+        return LabCabling(devices, designed, present)
 
 
-def lay_cables(world: LabWorld, plan: CompiledTopology) -> None:
-    """Cable the lab as designed."""
+def find_reachable_devices(start: Iterable[str], cables: Iterable[DiscoveredCable]) -> set[str]:
+    """Return the GUIDs of the devices that cables join to those of `start`, and these."""
+    neighbours: dict[str, set[str]] = {}
+    for cable in cables:
+        neighbours.setdefault(cable.a.guid, set()).add(cable.b.guid)
+        neighbours.setdefault(cable.b.guid, set()).add(cable.a.guid)
+    reached, front = set(start), list(start)
+    while front:
+        new = neighbours.get(front.pop(), set()) - reached
+        reached |= new
+        front += new
+    return reached
+
+
+def lay_cables(world: LabWorld, *plans: CompiledTopology) -> None:
+    """Cable the lab's fabrics as designed."""
     devices = {
         device.guid: DiscoveredDevice(device.guid, device.kind, device.ports, device.description)
+        for plan in plans
         for device in plan.devices.values()
     }
-    cables = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for cable in plan.cables]
-    _write_cabling(world, LabCabling(plan.name, devices, cables, list(cables)))
+    cables = [DiscoveredCable(cable.a.port_id, cable.b.port_id, cable.rate) for plan in plans for cable in plan.cables]
+    _write_cabling(world, LabCabling(devices, cables, list(cables)))
 
 
-def load_cabling(world: LabWorld) -> LabCabling:
-    """Return the present cables. Raises AssayError if the lab has no fabric."""
+def load_cabling(world: LabWorld, node: str = "") -> LabCabling:
+    """Return the present cables of a node's fabric, or of all fabrics. Raises AssayError if there is none."""
     try:
         text = (world.home / "fabric.json").read_text()
     except OSError as error:
         raise AssayError("the lab has no fabric", where=str(world.home), fix="run: assay lab up") from error
-    known = _parse_cabling(text)
-    return LabCabling(known.design, dict(known.devices), list(known.designed_cables), list(known.cables))
+    known = _parse_cabling(text).around(node)
+    if not known.devices:
+        raise AssayError(f"no fabric of the lab leads to {node}", where=str(world.home / "fabric.json"))
+    return known
 
 
 @lru_cache(maxsize=1)
@@ -92,7 +105,7 @@ def _parse_cabling(text: str) -> LabCabling:
     """Read the text of LAB/fabric.json. Each scan loads the same text several times."""
     plain = json.loads(text)
     devices = {guid: DiscoveredDevice(guid, *rest) for guid, *rest in plain["devices"]}
-    return LabCabling(plain["design"], devices, _cables(plain["designed"]), _cables(plain["cables"]))
+    return LabCabling(devices, _cables(plain["designed"]), _cables(plain["cables"]))
 
 
 def find_links(world: LabWorld, now: LabCabling) -> list[DiscoveredCable]:
@@ -160,7 +173,6 @@ def _change_cabling(world: LabWorld) -> Iterator[LabCabling]:
 
 def _write_cabling(world: LabWorld, now: LabCabling) -> None:
     plain = {
-        "design": now.design,
         "devices": [list(device) for device in now.devices.values()],
         "designed": [[*cable.a, *cable.b, cable.rate] for cable in now.designed_cables],
         "cables": [[*cable.a, *cable.b, cable.rate] for cable in now.cables],

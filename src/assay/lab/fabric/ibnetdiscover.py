@@ -1,23 +1,17 @@
-"""`python -m assay.lab.fabric.ibnetdiscover LABDIR` prints the discovery of the lab's present fabric.
+"""`python -m assay.lab.fabric.ibnetdiscover LABDIR [NODE]` prints the discovery of the present fabric of a node.
 
-With ibsim installed, the real ibnetdiscover runs on it (`assay.lab.fabric.ibsim`). Otherwise a recording of the real
-ibnetdiscover is replayed with the changes: lines of unchanged links stay, other lines are rewritten in the same form,
-and unreachable devices are left out.
+It is written from the lab's cables, in the format of ibnetdiscover. A test compares it with what the real ibnetdiscover
+prints of the same cables in the simulator ibsim.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
-from assay.fabric.readers.ibnetdiscover import DEVICE, PORT, parse
-from assay.lab.fabric import ibsim
-from assay.lab.fabric.cabling import LabCabling, find_links, load_cabling
-from assay.lab.fabric.ibsim import PACKAGES
+from assay.lab.fabric.cabling import find_links, find_reachable_devices, load_cabling
 from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 from assay.model.fabric.ports_and_cables import PortId
@@ -37,8 +31,12 @@ def peer_ports(cables: Iterable[DiscoveredCable]) -> PeerPorts:
 
 
 def find_discovery_root(devices: Mapping[str, DiscoveredDevice], ends: PeerPorts) -> str:
-    """Return the GUID of the switch with the most links, the first of several: the discovery starts there."""
-    count = dict.fromkeys((guid for guid, device in devices.items() if device.kind == "switch"), 0)
+    """Return the GUID of the switch with the most links, the first of several: the discovery starts there.
+
+    Where there is no switch, it is that of an adapter.
+    """
+    switches = [guid for guid, device in devices.items() if device.kind == "switch"]
+    count = dict.fromkeys(switches or devices, 0)
     for port in ends:
         if port.guid in count:
             count[port.guid] += 1
@@ -46,7 +44,7 @@ def find_discovery_root(devices: Mapping[str, DiscoveredDevice], ends: PeerPorts
 
 
 def format_net_file(devices: Mapping[str, DiscoveredDevice], cables: Iterable[DiscoveredCable]) -> str:
-    """Return the fabric in ibnetdiscover's format, which ibsim reads. The root is first: tools attach to it."""
+    """Return the fabric in ibnetdiscover's format, the root first."""
     ends = peer_ports(cables)
     first = find_discovery_root(devices, ends)
     order = [devices[first], *(device for guid, device in devices.items() if guid != first)]
@@ -81,91 +79,34 @@ def _format_device_record(device: DiscoveredDevice, lines: list[str]) -> str:
 
 
 def _port_guid(device: DiscoveredDevice, port: PortId) -> str:
-    """Return the port's GUID in parentheses: in ibsim the device's GUID plus the port number; "" for a switch."""
+    """Return the port's GUID in parentheses: as in ibsim, the device's GUID plus the port number; "" for a switch."""
     return f"({int(device.guid, 16) + port.number:x})" if device.kind == "hca" else ""
 
 
-def load_recording(design: str) -> str:
-    """Return the recorded discovery of a design. Raises AssayError if there is none."""
-    file = resources.files("assay.lab") / "recordings" / f"{design}.txt"
-    if not file.is_file():
-        raise AssayError(f"the lab has no recorded discovery of the fabric {design}", fix=f"install {PACKAGES}")
-    return file.read_text()
+def discover_lab_fabric(world: LabWorld, node: str = "") -> str:
+    """Return the discovery of the fabric of `node`, or of all fabrics: the devices that links lead to.
 
-
-def replay_discovery(now: LabCabling, links: list[DiscoveredCable]) -> str:
-    """Return the discovery that the real tools would print.
-
-    Raises AssayError if there is no recording of the design, or if it was made of another cabling.
+    Raises AssayError if there is no fabric.
     """
-    text = load_recording(now.design)
-    recorded = {(frozenset((a, b)), rate) for a, b, rate in parse(text).cables}
-    if recorded != {(frozenset((a, b)), rate) for a, b, rate in now.designed_cables}:
-        raise AssayError(
-            f"the recorded discovery of the fabric {now.design} differs from the design",
-            fix=f"install {PACKAGES}, or use them to record it again",
-        )
-    ends, designed = peer_ports(links), peer_ports(now.designed_cables)
-    reached = _reachable_devices(find_discovery_root(now.devices, ends), ends)
-    records = re.split(r"(?m)^(?=vendid=)", text)
-    return records[0] + "".join(_replay_record(record, now, ends, designed, reached) for record in records[1:])
-
-
-def _reachable_devices(start: str, ends: PeerPorts) -> set[str]:
-    """Return the GUIDs of the devices reachable over links."""
-    neighbours: dict[str, set[str]] = {}
-    for here, (there, _) in ends.items():
-        neighbours.setdefault(here.guid, set()).add(there.guid)
-    reached, front = {start}, [start]
-    while front:
-        new = neighbours.get(front.pop(), set()) - reached
-        reached |= new
-        front += new
-    return reached
-
-
-def _replay_record(record: str, now: LabCabling, ends: PeerPorts, designed: PeerPorts, reached: set[str]) -> str:
-    """Return one device's present record, "" for an unreachable device."""
-    head, *_ = re.split(r"(?m)^(?=\[)", record, maxsplit=1)
-    device = DEVICE.search(head)
-    assert device is not None, "each record of the recording has a device"
-    guid = f"0x{device[3]}"
-    if guid not in reached:
-        return ""
-    recorded = {int(found[1]): line for line in record.splitlines() if (found := PORT.match(line))}
-    ports = sorted(port for port in ends if port.guid == guid)
-    lines = [
-        recorded[port.number] if ends[port] == designed.get(port) else format_port_line(now.devices, port, *ends[port])
-        for port in ports
-    ]
-    return head.rstrip("\n") + "\n" + "".join(f"{line}\n" for line in lines) + "\n"
-
-
-def discover_lab_fabric(world: LabWorld, tools: ibsim.IbsimTools | None) -> tuple[str, str]:
-    """Return the discovery and its stderr: from ibsim with `tools`, from the recording without.
-
-    Raises AssayError if the lab has no fabric, or if ibsim or the replay fails.
-    """
-    now = load_cabling(world)
+    now = load_cabling(world, node)
     links = find_links(world, now)
-    if tools is None:
-        return replay_discovery(now, links), ""
-    switches = sum(device.kind == "switch" for device in now.devices.values())
-    return ibsim.run_ibnetdiscover(tools, format_net_file(now.devices, links), len(now.devices), switches)
+    root = find_discovery_root(now.devices, peer_ports(links))
+    reached = find_reachable_devices([root], links)
+    devices = {guid: device for guid, device in now.devices.items() if guid in reached}
+    found = format_net_file(devices, (link for link in links if link.a.guid in reached))
+    return f"#\n# Initiated from node {root[2:]} port {root[2:]}\n\n{found}"
 
 
 def main(arguments: list[str]) -> int:
     """Print the discovery as ibnetdiscover would. Return 1, with the reason on stderr, if it fails; 2 on misuse."""
-    if len(arguments) != 1:
-        print("usage: python -m assay.lab.fabric.ibnetdiscover LABDIR", file=sys.stderr)  # noqa: T201
+    if len(arguments) not in (1, 2):
+        print("usage: python -m assay.lab.fabric.ibnetdiscover LABDIR [NODE]", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        out, err = discover_lab_fabric(LabWorld(Path(arguments[0])), ibsim.find_ibsim_tools())
+        sys.stdout.write(discover_lab_fabric(LabWorld(Path(arguments[0])), *arguments[1:]))
     except AssayError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
-    sys.stdout.write(out)
-    sys.stderr.write(err)
     return 0
 
 

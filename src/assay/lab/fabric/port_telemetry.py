@@ -1,4 +1,4 @@
-"""`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry` prints readings of the lab's fabric.
+"""`python -m assay.lab.fabric.port_telemetry LABDIR errors|subnet|telemetry [NODE]` prints readings of a node's fabric.
 
 `errors` has the form of ibqueryerrors, `subnet` of sminfo, `telemetry` of assay.fabric.health.site_telemetry.
 Counters of adapters come from the nodes' states; `plant_port_facts` overrides single ports. Transceiver values differ
@@ -44,9 +44,9 @@ def plant_port_facts(world: LabWorld, end: str, **facts: Any) -> None:
     write_json(file, planted)
 
 
-def format_ibqueryerrors(world: LabWorld) -> str:
+def format_ibqueryerrors(world: LabWorld, node: str = "") -> str:
     """Return the output of ibqueryerrors: ports with errors by device, and the summary."""
-    now, planted = load_cabling(world), _load_planted_facts(world)
+    now, planted = load_cabling(world, node), _load_planted_facts(world)
     counted = _node_counters(world)
     for key, facts in planted.items():
         counted[key] = {**counted.get(key, {}), **facts.get("counters", {})}
@@ -67,15 +67,15 @@ def format_ibqueryerrors(world: LabWorld) -> str:
     ])  # fmt: skip
 
 
-def format_sminfo(world: LabWorld) -> str:
+def format_sminfo(world: LabWorld, node: str = "") -> str:
     """Return the output of sminfo: the first switch manages the subnet."""
-    guids = [device.guid for device in load_cabling(world).devices.values() if device.kind == "switch"]
+    guids = [device.guid for device in load_cabling(world, node).devices.values() if device.kind == "switch"]
     return MASTER.format(guid=min(guids)[2:])
 
 
-def port_telemetry(world: LabWorld) -> str:
+def port_telemetry(world: LabWorld, node: str = "") -> str:
     """Return a JSON document with every port's transceiver and bit error ratio, and every switch."""
-    now, planted = load_cabling(world), _load_planted_facts(world)
+    now, planted = load_cabling(world, node), _load_planted_facts(world)
     ports = [
         _port_facts(port, cable, planted.get(f"{port.guid}/{port.number}", {}))
         for cable, port in _plugged_ports(world, now)
@@ -132,11 +132,11 @@ TOOL_OUTPUTS = {"errors": format_ibqueryerrors, "subnet": format_sminfo, "teleme
 
 def main(arguments: list[str]) -> int:
     """Print the output of one tool. Return 1 if ports have errors, as ibqueryerrors does; 2 on misuse."""
-    if len(arguments) != 2 or arguments[1] not in TOOL_OUTPUTS:
-        usage = f"usage: python -m assay.lab.fabric.port_telemetry LABDIR {'|'.join(TOOL_OUTPUTS)}"
+    if len(arguments) not in (2, 3) or arguments[1] not in TOOL_OUTPUTS:
+        usage = f"usage: python -m assay.lab.fabric.port_telemetry LABDIR {'|'.join(TOOL_OUTPUTS)} [NODE]"
         print(usage, file=sys.stderr)  # noqa: T201
         return 2
-    text = TOOL_OUTPUTS[arguments[1]](LabWorld(Path(arguments[0])))
+    text = TOOL_OUTPUTS[arguments[1]](LabWorld(Path(arguments[0])), *arguments[2:])
     sys.stdout.write(text)
     return int(text.startswith("Errors for"))
 
