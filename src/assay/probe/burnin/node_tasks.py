@@ -26,6 +26,8 @@ from assay.probe.node_access import BOOT_ID_FILE, NodeRoot
 PR_SET_PDEATHSIG = 1
 MEMORY_FILE = "/proc/self/fd/"
 SESSIONS_KEPT = 8
+EVERY_TEST = "all"
+"""No test of the battery has this name: it goes on with the next seed."""
 RATE_VARIABLE = "ASSAY_RATE"
 """How many seconds pass in a lab in one real second."""
 
@@ -127,10 +129,10 @@ class NodeMachine:
         return _read_boot_id(self.root)
 
     def start_unit(self, part: str, seconds: int, t: float) -> ForkedTask:
-        """Start one unit. Each unit of the battery has other seeds: they begin at the second of the burn-in."""
+        """Start one unit. Each unit of the battery has other seeds: they begin after the second of the burn-in."""
         site = SiteSettings.parse(self.plan.get("load_tools", ""))
         variables = {**read_site_variables(self.plan.get("load", "")), **site.environment}
-        order = LoadOrder(seconds, variables, after_unit=f"{int(t) - 1}:", site=site)
+        order = LoadOrder(seconds, variables, after_unit=f"{int(t)}:{EVERY_TEST}", site=site)
         task = ForkedTask(partial(_run_part, self.root, part, order))
         self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]
         self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))
