@@ -14,8 +14,10 @@ from assay.fabric.topology.design_compiler import compile_topology
 from assay.fleet.home import Home, find_lab_pid
 from assay.lab.fabric.cabling import lay_cables
 from assay.lab.faults.injection import inject_fault
+from assay.lab.marked_processes import kill_marked_processes, make_mark
 from assay.lab.node.virtual_node import make_initial_state
 from assay.lab.scenario import LabScenario
+from assay.lab.virtual_node_state import write_json
 from assay.lab.world import LabWorld
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -37,6 +39,7 @@ def build_world(fleet: Fleet, world: LabWorld, start: datetime, rate: float = DE
         with world.change(node.name) as state:
             state.clear()
             state.update(initial)
+        write_json(world.folder(node.name) / "new.json", initial)
     if designs := [design for design in fleet.designs.values() if not design.nvlink]:
         lay_cables(world, *(compile_topology(design, fleet) for design in designs))
 
@@ -77,6 +80,7 @@ def start_lab(world: LabWorld) -> None:
     log = (world.home / "lab.log").open("a")
     process = subprocess.Popen(
         [sys.executable, "-m", "assay.lab.daemon", str(world.home.resolve())],
+        env=os.environ | make_mark(world.home),
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
@@ -91,16 +95,12 @@ def start_lab(world: LabWorld) -> None:
 
 
 def stop_lab(world: LabWorld) -> bool:
-    """Stop the lab's process; its world stays. Return whether the process was running."""
-    pid = find_lab_pid(world.home)
-    if not pid:
-        (world.home / "inventory.yml").unlink(missing_ok=True)
-        return False
-    os.kill(pid, signal.SIGTERM)
+    """End the lab's process and all that runs on its nodes; its world stays. Return whether the lab was up."""
+    if pid := find_lab_pid(world.home):
+        os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_DEADLINE_S
-    while find_lab_pid(world.home):
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
+    while find_lab_pid(world.home) and time.monotonic() < deadline:
         time.sleep(0.05)
+    kill_marked_processes(world.home)
     (world.home / "inventory.yml").unlink(missing_ok=True)
-    return True
+    return bool(pid)
