@@ -15,6 +15,7 @@ from datetime import timedelta
 from assay.fleet.home import CONTEXT_VARIABLE, Home
 from assay.lab.fabric.cabling import swap_cables
 from assay.lab.faults.injection import inject_fault
+from assay.lab.passing_time import let_time_pass
 from assay.lab.scenario import (
     CertifyStep,
     ExpectationResult,
@@ -138,7 +139,7 @@ class ScenarioPlayer:
 
     def _advance(self, hours: float) -> None:
         self.reporter.begin_step(f"{hours:g} hours pass")
-        self.world.jump(timedelta(hours=hours))
+        let_time_pass(self.world, timedelta(hours=hours))
 
     def _reconcile(self, step: ReconcileStep) -> list[ExpectationResult]:
         options = [*(f"--node={node}" for node in step.nodes), *(["--settle"] if step.settle else [])]

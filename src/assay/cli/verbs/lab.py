@@ -139,10 +139,12 @@ def advance(
     fleet: FleetDir = Path(),
 ) -> None:
     """Let the lab's clock go ahead at once, for what takes long, such as a day of tests: `assay lab advance 25`."""
+    from assay.lab.passing_time import let_time_pass
+
     world = _find_world(fleet)
     if not find_lab_pid(world.home):
         raise AssayError("the lab is down", where=str(world.home), fix="run: assay lab up")
-    world.jump(timedelta(hours=hours))
+    let_time_pass(world, timedelta(hours=hours), _print_line)
     _print_line(f"it is {world.clock().now():%Y-%m-%d %H:%M} UTC in the lab")
 
 

@@ -210,7 +210,7 @@ def _environment(world: LabWorld, folder: Path, now: datetime, library: Path | N
     return {
         "ASSAY_ROOT": str(folder / "root"),
         "ASSAY_AT": now.isoformat(),
-        "ASSAY_RATE": f"{world.clock().rate:g}",
+        "ASSAY_CLOCK": str(world.home / "clock.json"),
         "ASSAY_LAB_STATE": str(folder / "state.json"),
         "NVML_STUB": str(folder / "nvml.json"),
         "LD_LIBRARY_PATH": str(library.parent) if library else "",

@@ -21,7 +21,7 @@ from assay.model.node import Node
 from assay.observe.json_command import run_json_command
 from assay.observe.transports.transport_protocol import TransportContext
 
-LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "ASSAY_RATE", "NVML_STUB")
+LAB_VARIABLES = ("ASSAY_ROOT", "ASSAY_AT", "ASSAY_CLOCK", "NVML_STUB")
 """Environment variables that let a process live in a lab."""
 PROBE_SCRIPT = """\
 import gc, sys

@@ -16,6 +16,8 @@ from typing import Any
 from assay.model.reading import ReadingTree, failed
 from assay.probe.burnin.journal import SESSIONS, BurnInFolder
 from assay.probe.burnin.passive_readings import identify_parts, read_passively
+from assay.probe.burnin.rehearsed_clock import RehearsedClock
+from assay.probe.burnin.supervisor import MAX_GAP_S
 from assay.probe.delivery.load_tool import read_site_variables
 from assay.probe.isolated_reader import kill_tree
 from assay.probe.load_run import run_load
@@ -28,8 +30,9 @@ MEMORY_FILE = "/proc/self/fd/"
 SESSIONS_KEPT = 8
 EVERY_TEST = "all"
 """No test of the battery has this name: it goes on with the next seed."""
-RATE_VARIABLE = "ASSAY_RATE"
-"""How many seconds pass in a lab in one real second."""
+POLL_S = 0.02
+CLOCK_VARIABLE = "ASSAY_CLOCK"
+"""Names the file with a lab's clock."""
 
 
 class ForkedTask:
@@ -109,20 +112,36 @@ def _run_child(work: Callable[[], ReadingTree], memory: int, parent: int) -> Non
 
 
 class NodeMachine:
-    """The node on which this runs. `rate` is above 1 in a lab only."""
+    """The node on which this runs. In a lab, time passes as the lab's clock says, and `rate` is above 1."""
 
     def __init__(self, folder: BurnInFolder, plan: Mapping[str, Any]) -> None:
         self.folder, self.root, self.plan = folder, folder.root, plan
         self.sessions: list[int] = []
-        self.rate = float(os.environ.get(RATE_VARIABLE) or 1)
+        self.tasks: list[ForkedTask] = []
+        file = os.environ.get(CLOCK_VARIABLE)
+        self.clock = RehearsedClock(file) if file else None
+
+    @property
+    def rate(self) -> float:
+        """How many seconds of burn-in pass in a real second."""
+        return self.clock.rate if self.clock else 1.0
 
     def now(self) -> float:
         """Return the monotonic time."""
-        return time.monotonic() * self.rate
+        return self.clock.now() if self.clock else time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(min(seconds, self.rate) / self.rate)
+        """Wait. What is left of a jump of a lab's clock passes as soon as all that runs has its result."""
+        if self.clock and self.clock.behind_s:
+            for task in self.tasks:
+                task.resume()
+                while task.poll() is None:
+                    time.sleep(POLL_S)
+            turns = max(len(row) / phase["seconds"] for phase in self.plan["phases"] for row in phase["rows"])
+            self.clock.go_on(min(MAX_GAP_S * self.rate, 1 / (2 * turns)))
+        else:
+            time.sleep(min(seconds, self.rate) / self.rate)
+        self.tasks = [task for task in self.tasks if task.poll() is None]
 
     def boot_id(self) -> str:
         """Return the boot id, "" if it cannot be read."""
@@ -134,13 +153,16 @@ class NodeMachine:
         variables = {**read_site_variables(self.plan.get("load", "")), **site.environment}
         order = LoadOrder(seconds, variables, after_unit=f"{int(t)}:{EVERY_TEST}", site=site)
         task = ForkedTask(partial(_run_part, self.root, part, order))
+        self.tasks.append(task)
         self.sessions = [*self.sessions[-SESSIONS_KEPT:], task.pid]
         self.folder.replace(SESSIONS, " ".join([self.boot_id() or "-", *map(str, self.sessions)]))
         return task
 
     def start_watch(self) -> ForkedTask:
         """Start a reading."""
-        return ForkedTask(partial(read_passively, self.root))
+        task = ForkedTask(partial(read_passively, self.root))
+        self.tasks.append(task)
+        return task
 
     def identify(self) -> Mapping[str, Any]:
         """Return the serial numbers."""

@@ -41,8 +41,9 @@ class RunningTask(Protocol):
 class Machine(Protocol):
     """The node, as the supervisor sees it."""
 
-    rate: float
-    """Seconds of burn-in in a real second: 1, but more in a lab."""
+    @property
+    def rate(self) -> float:
+        """Seconds of burn-in in a real second: 1, but more in a lab."""
 
     def now(self) -> float:
         """Return the monotonic time, in seconds of burn-in."""
