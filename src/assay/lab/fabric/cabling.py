@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -145,6 +145,18 @@ def slow_cable(world: LabWorld, end: str, rate: str) -> None:
     with _change_cabling(world) as now:
         if cable := now.unplug(now.port(end)):
             now.cables.append(cable._replace(rate=rate))
+
+
+def replace_devices(world: LabWorld, guids: Mapping[str, str]) -> None:
+    """Put other devices in the place of some, with the same cables. `guids`: GUID before → after."""
+    if not (world.home / "fabric.json").exists() or all(old == new for old, new in guids.items()):
+        return
+    with _change_cabling(world) as now:
+        devices = [device._replace(guid=guids.get(guid, guid)) for guid, device in now.devices.items()]
+        now.devices = {device.guid: device for device in devices}
+        for cables in (now.cables, now.designed_cables):
+            ends = [[PortId(guids.get(end.guid, end.guid), end.number) for end in (one.a, one.b)] for one in cables]
+            cables[:] = [DiscoveredCable(a, b, one.rate) for (a, b), one in zip(ends, cables, strict=True)]
 
 
 def repair_cabling(world: LabWorld) -> None:

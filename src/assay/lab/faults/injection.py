@@ -1,6 +1,7 @@
 """Plants faults in the running virtual fleet. `FAULTS` lists all of them; `assay lab inject` prints the list.
 
-A fault is a function of the node's state, the lab's time and its own arguments; it changes the state in place.
+A fault is a function of the node's state, the lab's time and its own arguments; it changes the state in place. Those
+of cables and replaced parts change more than one node's state: they are functions of the world and the node's name.
 This module has the faults of links and channels, and old firmware; its neighbours have those of updates, GPUs, host
 and chassis.
 """
@@ -16,11 +17,13 @@ from typing import Any
 
 from assay.lab.faults.bmc_faults import BMC_FAULTS
 from assay.lab.faults.boot_faults import BOOT_FAULTS
+from assay.lab.faults.cable_faults import CABLE_FAULTS
 from assay.lab.faults.computing_faults import COMPUTING_FAULTS
 from assay.lab.faults.flash_faults import FLASH_FAULTS
 from assay.lab.faults.gpu_faults import GPU_FAULTS
 from assay.lab.faults.host_faults import HOST_FAULTS
 from assay.lab.faults.load_faults import LOAD_FAULTS
+from assay.lab.faults.replaced_parts import REPLACED_PARTS
 from assay.lab.faults.setting_faults import SETTING_FAULTS
 from assay.lab.faults.wipe_faults import WIPE_FAULTS
 from assay.lab.virtual_node_state import VirtualNodeState, append_kernel_line, with_sel_event
@@ -36,6 +39,13 @@ def ib_link_flap(state: VirtualNodeState, now: datetime, hca: str, times: int = 
         at = now - timedelta(seconds=20 * (times - flap))
         append_kernel_line(state, at, f"mlx5_core {slot['pci']} {hca}: Port: 1 Link DOWN")
         append_kernel_line(state, at + timedelta(seconds=4), f"mlx5_core {slot['pci']} {hca}: Port: 1 Link ACTIVE")
+
+
+def ib_link_down(state: VirtualNodeState, now: datetime, hca: str) -> None:
+    """A rail link that is down, though its cable is plugged."""
+    slot = next(each for each in state["hcas"] if each["name"] == hca)
+    slot |= {"state": "DOWN", "link_downed": slot["link_downed"] + 1}
+    append_kernel_line(state, now, f"mlx5_core {slot['pci']} {hca}: Port: 1 Link DOWN")
 
 
 def psu_failed(state: VirtualNodeState, now: datetime, psu: int) -> None:
@@ -69,10 +79,12 @@ def firmware_old(state: VirtualNodeState, now: datetime, version: str, ids: str)
         state["firmware"][inventory_id] = version
 
 
+WORLD_FAULTS: Mapping[str, Callable[..., None]] = {**CABLE_FAULTS, **REPLACED_PARTS}
 FAULTS: Mapping[str, Callable[..., None]] = {
     "answers": answers_again,
     "bmc.silent": bmc_silent,
     "firmware.old": firmware_old,
+    "ib.link.down": ib_link_down,
     "ib.link.flap": ib_link_flap,
     "probe.hangs": probe_hangs,
     "psu.failed": psu_failed,
@@ -85,6 +97,7 @@ FAULTS: Mapping[str, Callable[..., None]] = {
     **LOAD_FAULTS,
     **SETTING_FAULTS,
     **WIPE_FAULTS,
+    **WORLD_FAULTS,
 }
 
 
@@ -101,11 +114,13 @@ def inject_fault(world: LabWorld, fault: str, node: str, arguments: Mapping[str,
         raise AssayError(
             f"{fault} takes no {', '.join(sorted(unknown))}", fix=f"it takes: {', '.join(known) or 'nothing'}"
         )
-    now = world.clock().now()
-    with world.change(node) as state:
-        try:
-            plant(state, now, **arguments)
-        except (TypeError, IndexError, StopIteration, AttributeError) as error:
-            raise AssayError(
-                f"{fault} on {node}: {error or 'no such part'}", fix=f"it takes: {', '.join(known)}"
-            ) from error
+    try:
+        if fault in WORLD_FAULTS:
+            plant(world, node, **arguments)
+            return
+        with world.change(node) as state:
+            plant(state, world.clock().now(), **arguments)
+    except (IndexError, StopIteration) as error:
+        raise AssayError(f"{fault}: {node} has no such part", fix="its spec says how many it has") from error
+    except (TypeError, AttributeError) as error:
+        raise AssayError(f"{fault} on {node}: {error}", fix=f"it takes: {', '.join(known)}") from error

@@ -181,8 +181,8 @@ def network_protocol(view: ResourceView) -> Resource:
 
 
 def service_uuid(view: ResourceView) -> str:
-    """Return the UUID of this Redfish service, derived from the node's name."""
-    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{view.node}.bmc"))
+    """Return the UUID of this Redfish service, derived from the names of node and machine."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{view.node}.{view.state['serial']}.bmc"))
 
 
 def bmc_time(view: ResourceView) -> str:
