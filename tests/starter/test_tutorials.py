@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,10 @@ from newcomer_box import open_page
 from tutorial import TutorialCommand, TutorialFile, read_command, read_tutorial
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
+PROGRAMS_OF_EVERY_LINUX = (
+    "bash", "cat", "chmod", "cp", "date", "env", "git", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "sh", "sleep",
+    "sort", "tr", "uname",
+)  # fmt: skip
 FLEET = ("assay init my-fleet", "cd my-fleet", "git add --all", "git commit --quiet --message fleet")
 """What a reader of ten-minutes.md has done, for the pages that go on from there."""
 
@@ -65,6 +70,27 @@ def test_every_command_shows_what_its_page_says(page: str, reader: Reader) -> No
     assert len(steps) > 5
     for step in steps:
         reader.do(step)
+
+
+@pytest.mark.slow(minutes=5)
+def test_a_machine_with_python_and_git_alone_takes_new_nodes_into_production(reader: Reader) -> None:
+    """Without a C compiler, numpy, qemu, or ibsim: the lab says what is less real, and nothing waits for ever."""
+    programs, packages = reader.folder / "programs", reader.folder / "packages"
+    programs.mkdir()
+    for name in PROGRAMS_OF_EVERY_LINUX:
+        (programs / name).symlink_to(str(shutil.which(name)))
+    packages.mkdir()
+    (packages / "sitecustomize.py").write_text('import sys\n\nsys.modules["numpy"] = None\n')
+    reader.environment["PATH"] = f"{Path(sys.executable).parent}:{programs}"
+    reader.environment["PYTHONPATH"] = f"{packages}:{reader.environment.get('PYTHONPATH', '')}"
+    assert not reader.run("command -v cc gcc clang ibsim ibnetdiscover qemu-system-x86_64 busybox").stdout
+    for step in read_tutorial(PAGES / "own-fleet.md"):
+        reader.do(step)
+        if getattr(step, "words", "") == "assay lab up":
+            parts = reader.run("assay lab status").stdout
+            for less_real in ("readings are replayed", "digests are made up", "starts virtually"):
+                assert less_real in parts
+                assert less_real in reader.run("assay doctor").stdout
 
 
 @pytest.mark.parametrize(

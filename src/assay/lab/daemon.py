@@ -32,10 +32,14 @@ from assay.lab.world import LabWorld
 def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], scheduler_port: int) -> None:
     """Write LAB/inventory.yml by rename. The file exists as long as the lab is up."""
     rate = world.clock().rate
-    everywhere = {
+    everywhere: dict[str, Any] = {
         "bmc_address": "127.0.0.1",
         "bmc_ca": str(world.home / "ca.pem"),
+        "bmc_fingerprint": "",
         "bmc_credentials": {"file": str(world.home / "credentials")},
+        "probe_command": [],
+        "load": None,
+        "load_tools": None,
         "ansible_python_interpreter": sys.executable,
         "workloads": "lab",
         "lab_scheduler": f"http://127.0.0.1:{scheduler_port}",

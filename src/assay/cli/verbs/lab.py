@@ -41,6 +41,7 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
     """
     from assay.fleet.fleet_loader import load_fleet
     from assay.lab import process_control
+    from assay.lab.optional_parts import list_parts
     from assay.lab.process_control import DEFAULT_CLOCK_RATE
     from assay.lab.scenario import load_scenario
     from assay.lab.world import LabWorld
@@ -58,7 +59,9 @@ def up(fleet: FleetDir = Path(), scenario: ScenarioOption = None) -> None:
     process_control.prepare_lab(declared, world, start, rate, plan)
     process_control.start_lab(world)
     size = f"{len(world.nodes())} nodes, {rate:g} lab seconds in a second"
-    _print_line(f"the lab is up: {size}. {_describe_parts(world)}")
+    _print_line(f"the lab is up: {size}")
+    for part in list_parts(declared, world):
+        _print_line(f"  {part}")
     if (chosen := find_home(home.root)).is_lab:
         _print_line(describe_context(chosen))
     else:
@@ -84,14 +87,18 @@ def status(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
 
     Exit codes: 0 up; 1 down.
     """
+    from assay.lab.optional_parts import list_parts
+
     world = _find_world(fleet)
-    pid = find_lab_pid(world.home)
+    pid, parts = find_lab_pid(world.home), [str(part) for part in list_parts(None, world)]
     nodes = [_node_as_json(world, name) for name in world.nodes()]
     if form == "json":
-        answer: LabStatusAnswer = {"up": bool(pid), "pid": pid, "parts": _describe_parts(world), "nodes": nodes}
+        answer: LabStatusAnswer = {"up": bool(pid), "pid": pid, "parts": ". ".join(parts), "nodes": nodes}
         _print_line(format_answer(answer))
     else:
-        _print_line(f"the lab is {'up' if pid else 'down'}. {_describe_parts(world)}")
+        _print_line(f"the lab is {'up' if pid else 'down'}")
+        for part in parts:
+            _print_line(f"  {part}")
         for node in nodes:
             _print_line(f"  {node['node']}  power {node['power']}, boot {node['boots']}, {node['flashes']} flashes")
     raise typer.Exit(0 if pid else 1)
@@ -183,12 +190,6 @@ def _node_as_json(world: LabWorld, name: str) -> LabNode:
         "flashes": len(state["flashes"]),
         "fails": state["fails"],
     }
-
-
-def _describe_parts(world: LabWorld) -> str:
-    from assay.lab.nvml import stub_build
-
-    return f"Fabric: virtual, printed as by ibnetdiscover. {stub_build.describe_nvml_source(world.home / 'lib')}."
 
 
 def _parse_argument(text: str) -> tuple[str, int | float | str]:

@@ -226,12 +226,15 @@ def _run_probe_with_replayed_nvml(
 
     sys.stderr.write(f"{REPLAYED_NOTICE}\n")
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
+    told, _, last = done.stdout.rstrip(b"\n").rpartition(b"\n")  # a load tells lines before the document
     try:
-        document = json.loads(done.stdout)
+        document = json.loads(last)
     except ValueError:
         sys.stdout.buffer.write(done.stdout)
     else:
-        document["probe"]["gpu"] = replay_nvml_readings(state)
+        sys.stdout.write(told.decode() + "\n" if told else "")
+        for channel in {"before", "probe"} & document.keys():
+            document[channel]["gpu"] = replay_nvml_readings(state)
         sys.stdout.write(json.dumps(document) + "\n")
     sys.exit(done.returncode)
 

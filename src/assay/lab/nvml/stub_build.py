@@ -40,12 +40,6 @@ def build_stub(folder: Path) -> Path | None:
         return library if library.exists() or _compile(compiler, library) else None
 
 
-def describe_nvml_source(folder: Path) -> str:
-    """Return a line about the source of the lab's NVML readings."""
-    library = build_stub(folder)
-    return REPLAYED_NOTICE if library is None else f"NVML: stub {library}"
-
-
 def _compile(compiler: str, library: Path) -> bool:
     scratch = library.with_name(f"{SONAME}.{os.getpid()}")
     flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", f"-Wl,-soname,{SONAME}"]

@@ -32,10 +32,12 @@ def doctor(fleet: FleetDir = Path(), form: OutputFormat = "text") -> None:
     Exit codes: 0 nothing is missing; 1 something is; 2 the fleet repository cannot be read.
     """
     from assay.cli.machine_needs import find_unused_extras, list_needs
+    from assay.lab.optional_parts import list_parts
 
     workspace = Workspace(fleet.resolve())
     needs, unused = list(list_needs(workspace)), find_unused_extras(workspace.fleet)
-    typer.echo(_format_json(needs, unused) if form == "json" else "\n".join(_format_text(needs, unused)))
+    lab = [str(part) for part in list_parts(workspace.fleet) if part.fix]
+    typer.echo(_format_json(needs, unused) if form == "json" else "\n".join(_format_text(needs, unused, lab)))
     sys.exit(1 if any(need.trouble for need in needs) else 0)
 
 
@@ -44,7 +46,7 @@ def _format_json(needs: Sequence[Need], unused: Sequence[str]) -> str:
     return format_answer(answer, indent=2, default=asdict)
 
 
-def _format_text(needs: Sequence[Need], unused: Sequence[str]) -> list[str]:
+def _format_text(needs: Sequence[Need], unused: Sequence[str], lab: Sequence[str]) -> list[str]:
     lines = []
     for need in needs:
         mark = "missing" if need.trouble else "ok     "
@@ -53,6 +55,7 @@ def _format_text(needs: Sequence[Need], unused: Sequence[str]) -> list[str]:
             lines.append(f"         → {need.fix}")
     if unused:
         lines.append(f"not installed, and not needed by this fleet: {', '.join(unused)}")
+    lines += [f"only virtual in the lab: {part}" for part in lab]
     missing = sum(bool(need.trouble) for need in needs)
     lines.append(f"{format_count(len(needs), 'thing')} needed: {f'{missing} missing' if missing else 'all there'}")
     return lines
