@@ -120,9 +120,9 @@ def test_a_gpu_has_many_links_and_a_question_about_it_names_one(rack):
     assert "n0004 gpu1 port 5" in assess_failure(rack, "n0004 gpu1[5]").lost
 
 
-def scan(tmp_path, **nvlink):
+def scan(tmp_path, *, is_lab=False, **nvlink):
     design = FabricDesign.model_validate(DESIGN | {"nvlink": DESIGN["nvlink"] | nvlink})
-    fleet = Fleet(tmp_path, make_nodes(), designs={design.name: design})
+    fleet = Fleet(tmp_path, make_nodes(), designs={design.name: design}, is_lab=is_lab)
     return judge_scan(fleet, design, run_fabric_scan(fleet, design))
 
 
@@ -130,6 +130,13 @@ def test_a_scan_asks_the_command_of_the_design(tmp_path):
     (tmp_path / "nmx.json").write_text(dump(lost=TRAY_OF_ASICS))
     comparison = scan(tmp_path, discover=["cat", str(tmp_path / "nmx.json")])
     assert (comparison.verdict, len(comparison.discrepancies)) == ("mismatch", 2)
+
+
+def test_a_scan_in_the_lab_runs_no_command_of_the_site(tmp_path):
+    comparison = scan(tmp_path, is_lab=True, discover=["touch", str(tmp_path / "ran")])
+    assert (comparison.verdict, comparison.found) == ("partial", 0)
+    assert "in the lab there is none" in comparison.problems[0]
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_scan_without_a_command_knows_nothing_and_never_asks_ibnetdiscover(tmp_path):

@@ -37,7 +37,9 @@ LINKS_COMMAND = "links"
 FACTS_COMMANDS = {COUNTERS_COMMAND: ("ibqueryerrors",), LINKS_COMMAND: ("iblinkinfo", "-l")}
 """What describes ports where the inventory has no `fabric_facts`: error counters, and states if cables are missing."""
 NO_FACTS_COMMANDS = "no command describes the ports: the inventory has `fabric_discover` but no `fabric_facts`"
-NO_NVLINK_COMMAND = "no command discovers this NVLink domain: name one in `nvlink.discover` of the design"
+NO_NVLINK_COMMAND = (
+    "no command discovers this NVLink domain: name one in `nvlink.discover` of the design; in the lab there is none"
+)
 NO_NVLINK_FACTS = "no command describes the ports of an NVLink domain"
 MISSING_KINDS = {"missing", "device-missing"}
 
@@ -50,10 +52,10 @@ def format_fabric_subject(design: FabricDesign) -> str:
 def find_discover_command(fleet: Fleet, design: FabricDesign) -> list[str]:
     """Return the `fabric_discover` of the first of the fabric's nodes that has one, else ibnetdiscover.
 
-    An NVLink domain has a command of its own, or none: the list is empty then.
+    An NVLink domain has a command of its own, or none: the list is empty then. The lab runs no command of the site.
     """
     if design.nvlink:
-        return design.nvlink.discover
+        return [] if fleet.is_lab else design.nvlink.discover
     for name in design.node_names():
         if name in fleet.nodes and (command := fleet.nodes[name].settings.fabric_discover):
             return command

@@ -14,7 +14,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import uvicorn
 import yaml
 
 from assay.lab.bmc.tls_server import serve_bmcs
+from assay.lab.fabric.cabling import list_neighbours
 from assay.lab.fabric.port_telemetry import TOOL_OUTPUTS
 from assay.lab.scheduler_server import scheduler_app
 from assay.lab.virtual_node_state import write_json
@@ -47,22 +48,30 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
         "firmware_steady_s": 30 / rate,
     }
     hosts = {
-        node: {**everywhere, "bmc_port": port, **_make_commands(str(world.home), node)}
-        for node, port in bmc_ports.items()
+        node: {**everywhere, **fabric, "bmc_port": bmc_ports[node], "reach": _make_command("node.shell", world, node)}
+        for node, fabric in zip(bmc_ports, _list_fabric_commands(world, bmc_ports), strict=True)
     }
     scratch = world.home / ".inventory.yml"
     scratch.write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
     scratch.replace(world.home / "inventory.yml")
 
 
-def _make_commands(home: str, node: str) -> dict[str, Any]:
-    module = [sys.executable, "-m"]
-    telemetry = [*module, "assay.lab.fabric.port_telemetry", home]
-    return {
-        "reach": [*module, "assay.lab.node.shell", home, node],
-        "fabric_discover": [*module, "assay.lab.fabric.ibnetdiscover", home, node],
-        "fabric_facts": {name: [*telemetry, name, node] for name in TOOL_OUTPUTS},
-    }
+def _list_fabric_commands(world: LabWorld, nodes: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the commands that read the fabric of each node. Nodes of one fabric share them, which keeps YAML short."""
+    known: dict[str, Mapping[str, Any]] = {}
+    for node in nodes:
+        if node not in known:
+            telemetry = {name: _make_command("fabric.port_telemetry", world, name, node) for name in TOOL_OUTPUTS}
+            commands = {
+                "fabric_discover": _make_command("fabric.ibnetdiscover", world, node),
+                "fabric_facts": telemetry,
+            }
+            known |= dict.fromkeys([node, *list_neighbours(world, node)], commands)
+        yield known[node]
+
+
+def _make_command(module: str, world: LabWorld, *words: str) -> list[str]:
+    return [sys.executable, "-m", f"assay.lab.{module}", str(world.home), *words]
 
 
 async def run_daemon(world: LabWorld) -> None:

@@ -108,6 +108,14 @@ def _parse_cabling(text: str) -> LabCabling:
     return LabCabling(devices, _cables(plain["designed"]), _cables(plain["cables"]))
 
 
+def list_neighbours(world: LabWorld, node: str) -> set[str]:
+    """Return the nodes of a node's fabric, none for a node without one."""
+    try:
+        return {device.name.partition(" ")[0] for device in load_cabling(world, node).devices.values()}
+    except AssayError:
+        return set()
+
+
 def find_links(world: LabWorld, now: LabCabling) -> list[DiscoveredCable]:
     """Return the cables that carry a link, with its present rate."""
     rates = {hca["guid"]: hca for node in world.nodes() for hca in world.load(node).get("hcas", ())}
