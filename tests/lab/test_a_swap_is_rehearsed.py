@@ -1,0 +1,71 @@
+"""A GPU is lost and swapped in the lab, and a whole machine after it: people rehearse what they will do in the hall."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from forked_assay import run_assay
+from serving_fleet import make_serving_fleet
+
+from assay.lab.world import LabWorld
+
+NODE = "n0001"
+
+
+def assay(home: Path, *words: str) -> str:
+    done = run_assay(*words, "--fleet", home, cwd=home)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A fleet of one node that serves, its lab up."""
+    make_serving_fleet(tmp_path, [NODE])
+    assay(tmp_path, "lab", "up")
+    assay(tmp_path, "reconcile", "--once")
+    yield tmp_path
+    assay(tmp_path, "lab", "down")
+
+
+def read_state(home: Path) -> str:
+    (node,) = json.loads(assay(home, "status", "--format", "json"))["nodes"]
+    return str(node["state"])
+
+
+def pass_time(home: Path, *until: str) -> str:
+    """Let half hours pass until the node is in one of these states; return it."""
+    for _ in range(12):
+        assay(home, "lab", "advance", "0.5")
+        assay(home, "reconcile", "--once", "--settle")
+        if (state := read_state(home)) in until:
+            return state
+    raise AssertionError(f"{NODE} is in {state}, and never came to {until}:\n{assay(home, 'explain', NODE)}")
+
+
+@pytest.mark.slow(minutes=4)
+def test_a_lost_gpu_is_swapped_and_its_node_serves_again(home: Path) -> None:
+    assay(home, "lab", "inject", "gpu.missing", "--node", NODE, "--with", "gpu=4")
+    pass_time(home, "triage")
+    old = LabWorld(home / ".assay-lab/world").load(NODE)["gpus"][4]["serial"]
+    assay(home, "lab", "inject", "gpu.replaced", "--node", NODE, "--with", "gpu=4")
+    new = LabWorld(home / ".assay-lab/world").load(NODE)["gpus"][4]["serial"]
+    state = "triage"
+    while state in ("triage", "debug", "onboard"):
+        assay(home, "certify", NODE, "--reason", f"GPU 4 swapped ({state})")
+        state = pass_time(home, *({"debug", "onboard", "test"} - {state}))
+    assay(home, "lab", "advance", "25")
+    assay(home, "reconcile", "--once", "--settle")
+    assert read_state(home) == "production"
+    assert f"gpu4 is {new}, was {old}" in assay(home, "history", NODE)
+
+
+@pytest.mark.slow(minutes=2)
+def test_another_machine_in_the_place_of_a_node_is_noticed(home: Path) -> None:
+    assay(home, "lab", "inject", "chassis.replaced", "--node", NODE, "--with", "serial=NEWCHASSIS001")
+    assay(home, "lab", "advance", "1.1")
+    assay(home, "reconcile", "--once", "--settle")
+    assert "NEWCHASSIS001" in assay(home, "history", NODE)
