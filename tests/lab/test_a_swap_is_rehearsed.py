@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from forked_assay import run_assay
-from serving_fleet import make_serving_fleet
 
 from assay.lab.world import LabWorld
 
-NODE = "n0001"
+NODE = "n0002"
 
 
 def assay(home: Path, *words: str) -> str:
@@ -23,17 +22,18 @@ def assay(home: Path, *words: str) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """A fleet of one node that serves, its lab up."""
-    make_serving_fleet(tmp_path, [NODE])
-    assay(tmp_path, "lab", "up")
-    assay(tmp_path, "reconcile", "--once")
-    yield tmp_path
-    assay(tmp_path, "lab", "down")
+    """A new fleet of four nodes that serve, its lab up."""
+    home = tmp_path / "fleet"
+    assert run_assay("init", str(home)).returncode == 0
+    assay(home, "lab", "up")
+    assay(home, "reconcile", "--once")
+    yield home
+    assay(home, "lab", "down")
 
 
 def read_state(home: Path) -> str:
-    (node,) = json.loads(assay(home, "status", "--format", "json"))["nodes"]
-    return str(node["state"])
+    nodes = json.loads(assay(home, "status", "--format", "json"))["nodes"]
+    return next(str(node["state"]) for node in nodes if node["node"] == NODE)
 
 
 def pass_time(home: Path, *until: str) -> str:
