@@ -9,6 +9,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trusted import TRUSTED
+
 from assay.controller.context import ControllerContext
 from assay.controller.signed_commit_gate import accept_commit
 from assay.fleet.fleet_loader import load_fleet
@@ -47,7 +49,7 @@ faults:
 ladder: {window_hours: 1, rungs: {}}
 holds: {remind_hours: 99}
 settle_minutes: 0
-"""
+""" + TRUSTED
 
 
 @dataclass

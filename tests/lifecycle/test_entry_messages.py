@@ -209,6 +209,9 @@ LINES = [
     ("rollout.superseded", {**ROLLOUT, "by": ID, "reason": "2 nodes go on"}, "takes the rollout over: 2 nodes go on"),
     ("rollout.proven", {**ROLLOUT, "reason": "9 checks passed"}, "has what the rollout brings: 9 checks passed"),
     ("rollout.finished", {**ROLLOUT, "reason": "2 of 2 nodes proven"}, "finished: 2 of 2 nodes proven"),
+    ("approved", {"decision": ID, "who": "ann", "reason": "go on"}, "approved by ann: go on"),
+    ("declined", {"decision": ID, "who": "ann", "reason": "not now"}, "declined by ann: not now"),
+    ("order.outlived", {"order": ID, "reason": "it was meant for 1 h"}, "waits for a person: it was meant for 1 h"),
     ("commit.accepted", {"commit": "ab" * 20, "signer": "ann", "key": "SHA256:x"}, "signed by ann"),
 ]
 

@@ -104,6 +104,8 @@ VERBS = {
     "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."),
     "wipe": Verb("verbs.operate.move_zap_certify", ORDERS, "Erase the local drives of a node, and prove it."),
     "certify": Verb("verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
+    "approve": Verb("verbs.operate.approve_decline", ORDERS, "Say yes to what waits for a person."),
+    "decline": Verb("verbs.operate.approve_decline", ORDERS, "Say no to what waits for a person."),
     "rollout": Verb("verbs.operate.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
     "breaker": Verb("verbs.operate.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
     "fabric": Verb(

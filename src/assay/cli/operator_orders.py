@@ -13,6 +13,7 @@ from assay.cli.context_line import format_answer
 from assay.cli.options import nodes_argument
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.model.errors import AssayError
+from assay.model.texts.durations import parse_duration
 
 if TYPE_CHECKING:
     from assay.cli.answers.order_answers import OrderInAnswer, OrdersAnswer
@@ -31,6 +32,21 @@ Who = Annotated[
     str,
     typer.Option("--who", metavar="NAME", envvar="ASSAY_WHO", help="Who gives the order. Default: the current user."),
 ]
+
+Within = Annotated[
+    str,
+    typer.Option(
+        "--within",
+        metavar="DURATION",
+        help="How long this is meant: 30m, 4h. What has not begun by then waits for a person.",
+        show_default=False,
+    ),
+]
+
+
+def parse_within(within: str) -> float:
+    """Return the hours of `--within`, 0 for as long as the policy says. Raises AssayError for what is no duration."""
+    return parse_duration(within, "--within").total_seconds() / 3600 if within else 0.0
 
 
 def identify_operator(workspace: Workspace, who: str, reason: str) -> OperatorIdentity:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from assay.actions.settings.bmc_takeover import BmcTakeover
 from assay.controller.context import ControllerContext
+from assay.controller.orders.trust_orders import refuse_watched
 from assay.fleet.secret_lookup import describe_reference, read_secret
 from assay.ledger.store import Ledger
 from assay.model.entries.machine_entries import BmcTakeoverEntry
@@ -53,6 +54,7 @@ def take_over(context: ControllerContext, node: Node) -> TakenOver:
 
     Raises AssayError, whose message says how far it came.
     """
+    refuse_watched(context.fleet, node.name)
     work = _make_takeover(context.fleet, node)
     accounts = (work.wanted.user, work.factory.user)
     if not work.needs_change():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
 from assay.controller.effects.pending_effect_runner import run_effects
+from assay.controller.effects.trust_gate import hold_outlived_orders
 from assay.controller.ingest.burn_ins import follow_burn_ins
 from assay.controller.ingest.fault_recording import record_faults
 from assay.controller.ingest.node_and_fabric_collection import collect_node_evidence, scan_fabrics
@@ -122,6 +123,7 @@ def record_decisions(
     other controller. A node that becomes active in between waits for the next decision. A rollout goes on first, if the
     decision is about all nodes: the nodes of its next wave get their orders.
     """
+    hold_outlived_orders(fleet_state.context, fleet_state.node_states())
     if candidates is None:
         advance_rollout(fleet_state, assignment)
     readings = fleet_state.read_statuses(candidates or ())

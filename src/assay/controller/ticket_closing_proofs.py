@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.controller.desired_tickets import BREAKER_TICKET_KIND, FOREIGN_TICKET_KIND
 from assay.controller.rollouts.paused_rollout_ticket import ROLLOUT_TICKET_KIND
+from assay.controller.trust_tickets import TRUST_TICKET_KIND
 from assay.fabric.comparison.compare import FabricComparison
 from assay.lifecycle.fleet_snapshot import NodeSnapshot
 from assay.model.outcome import RecordedOutcome
@@ -69,6 +70,8 @@ def _find_transition(view: NodeSnapshot, ticket: Ticket) -> str:
     state = view.node_state
     if kind == ROLLOUT_TICKET_KIND:
         return "the rollout goes on, or has ended"
+    if kind == TRUST_TICKET_KIND:
+        return "nothing waits for a person there any more"
     if kind == BREAKER_TICKET_KIND:
         return "the breaker holds nothing back any more"
     if kind == FOREIGN_TICKET_KIND and view.cordon is not None and not view.foreign_cordon:

@@ -14,6 +14,7 @@ from assay.controller.rollouts.paused_rollout_ticket import make_paused_ticket
 from assay.controller.schedules.due_slots import list_schedule_lines
 from assay.controller.schedules.slot_runner import read_schedule_history
 from assay.controller.ticket_closing_proofs import FABRIC_SCAN, ClosingProofs
+from assay.controller.trust_tickets import make_trust_tickets
 from assay.fabric.scan import format_fabric_subject
 from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.model.entries.ticket_entries import TicketClosedEntry, TicketDoneEntry
@@ -42,6 +43,7 @@ def update_tickets(context: ControllerContext, fleet_state: FleetSnapshotCache |
     decisions = context.ledger.entries(kinds=["decision"])
     desired = list_desired_tickets(snapshot, decisions, comparisons, _read_technician_notes(context))
     desired += make_paused_ticket(snapshot, rollout)
+    desired += make_trust_tickets(context.fleet, snapshot)
     searches = (line for line in list_schedule_lines(context.fleet) if line.schedule.does == "collectives-search")
     links = find_links(searches, read_schedule_history(context.ledger))
     desired += make_link_tickets(links.named)

@@ -230,6 +230,9 @@ _FORMATTERS: Mapping[type[EntryContent], Callable[[Any, str], str]] = {
     operator.CertifiedEntry: lambda entry, _: f"certified by {entry.who}: {entry.reason}",
     operator.MoveEntry: _format_move,
     operator.ZapRequestedEntry: _format_move,
+    operator.ApprovedEntry: lambda entry, _: f"approved by {entry.who}: {entry.reason}",
+    operator.DeclinedEntry: lambda entry, _: f"declined by {entry.who}: {entry.reason}",
+    operator.OrderOutlivedEntry: lambda entry, _: f"waits for a person: {entry.reason}",
     operator.BreakerClearedEntry: lambda entry, _: (
         f"the breaker of pool {entry.pool} was cleared by {entry.who}: {entry.reason}"
     ),

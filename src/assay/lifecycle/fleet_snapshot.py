@@ -15,6 +15,7 @@ from assay.model.specs.known_issues import KnownIssue
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.management_profile import ManagementProfile
 from assay.model.specs.policy_sections import LifecycleState
+from assay.model.specs.trust_rules import TRUSTED, Trust
 
 PoolRack = tuple[str, str, str]
 """Pool, site and rack."""
@@ -64,7 +65,7 @@ class FleetSnapshot:
     in common with others; only an open breaker reads it. `running_rollouts` are the ids of the rollouts whose orders
     may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
-    `proofs` are, by fault, the parts of a load that must prove its repair.
+    `proofs` are, by fault, the parts of a load that must prove its repair. `trust` says how far automation goes.
     """
 
     now: datetime
@@ -79,6 +80,7 @@ class FleetSnapshot:
     rolling_nodes: frozenset[str] = frozenset()
     settings_of_checks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     proofs: Mapping[str, tuple[LoadPart, ...]] = field(default_factory=dict)
+    trust: Trust = TRUSTED
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

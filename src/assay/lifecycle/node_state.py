@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.corrections import CorrectionRecord
+from assay.lifecycle.trust.trust_record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
 
 if TYPE_CHECKING:  # history is read without pydantic, which takes long to import
@@ -154,19 +155,6 @@ class OperatorNote:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveRequest:
-    """The state that a person or a `rollout` (its id) wants, until the node is there; `now`: even while it has jobs."""
-
-    id: str
-    to: str
-    who: str
-    reason: str
-    at: str
-    now: bool = False
-    rollout: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class WithdrawnDecision:
     """The last pending decision that was withdrawn in this stay.
 
@@ -204,7 +192,8 @@ class NodeState:
     here. `certified` is a certification during this stay. `deadline_held_at` is when the circuit breaker last held back
     a deadline of this stay, "" for never. `is_deadline_free` says that a person has cleared the breaker since then.
     `breaker_reason` is why it last held something back in this stay. `decision_ids` holds every decision ever made for
-    the node. `corrections` are the settings that it got in service, `burn_in` its last burn-in.
+    the node. `corrections` are the settings that it got in service, `burn_in` its last burn-in, `trust` what
+    people said to its decisions.
     """
 
     node: str
@@ -236,6 +225,7 @@ class NodeState:
     serial: str = ""
     named_by: str = ""
     burn_in: BurnInRecord | None = None
+    trust: TrustRecord = NOTHING_SAID
 
     @property
     def repaired_at(self) -> str:

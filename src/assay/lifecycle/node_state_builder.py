@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.corrections import CorrectionRecord, end_correction, make_correction
@@ -16,7 +16,6 @@ from assay.lifecycle.node_state import (
     FaultResponse,
     FlapRecord,
     LostCordon,
-    MoveRequest,
     NodeState,
     OperatorNote,
     PendingDecision,
@@ -25,6 +24,7 @@ from assay.lifecycle.node_state import (
     WithdrawnDecision,
     list_boots,
 )
+from assay.lifecycle.trust.trust_record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import (
     CORRECTION_REMEDIES,
     HELD_RULE,
@@ -90,6 +90,7 @@ class NodeStateBuilder:
     serial: str = ""
     named_by: str = ""
     burn_in: BurnInRecord | None = None
+    trust: TrustRecord = NOTHING_SAID
     known_boots: set[str] = field(default_factory=set)
     built: NodeState | None = None
 
@@ -274,13 +275,12 @@ class NodeStateBuilder:
 
     def apply_move_request(self, entry: LedgerEntry) -> None:
         """Remember the state that a person wants, unless the node is there."""
-        move, at = MoveEntry.read(entry), format_time(entry.at)
-        request = MoveRequest(entry.id, move.to, move.who, move.reason, at, bool(move.now), move.rollout)
-        self.move_request = request if move.to != self.state else None
+        move = MoveEntry.read(entry)
+        words = (move.to, move.who, move.reason, format_time(entry.at), bool(move.now), move.rollout, move.within_hours)
+        self.move_request = MoveRequest(entry.id, *words) if move.to != self.state else None
 
 
-_LATER_STANDINGS: tuple[EffectStatus, ...] = ("done", "verified", "failed", "unknown")
-_STANDINGS = {f"effect.{standing}": standing for standing in _LATER_STANDINGS}
+_STANDINGS: dict[str, EffectStatus] = {f"effect.{one}": one for one in get_args(EffectStatus) if one != "intent"}
 ENTRY_HANDLERS: dict[str, Callable[[NodeStateBuilder, LedgerEntry], None]] = {
     "transition": NodeStateBuilder.apply_transition,
     "decision": NodeStateBuilder.apply_decision,

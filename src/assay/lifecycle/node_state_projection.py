@@ -8,6 +8,8 @@ from assay.lifecycle.burn_in_record import BURN_IN_KINDS, advance_burn_in
 from assay.lifecycle.enrolled_machines import make_builder, rename_machine
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_builder import ENTRY_HANDLERS, NodeStateBuilder
+from assay.lifecycle.trust.trust_record import TRUST_KINDS, advance_trust
+from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry
 from assay.model.ledger_entry import LedgerEntry
 
@@ -38,9 +40,8 @@ class NodeStateProjection:
                 self._change_machine(entry)
             elif entry.kind in BURN_IN_KINDS:
                 self._change_burn_in(entry)
-            elif (builder := self._builders.get(entry.node)) and (handle := ENTRY_HANDLERS.get(entry.kind)):
-                builder.built = None
-                handle(builder, entry)
+            elif builder := self._builders.get(entry.node):
+                _change_state(builder, entry)
 
     def _change_burn_in(self, entry: LedgerEntry) -> None:
         if builder := self._builders.get(entry.node):
@@ -78,3 +79,13 @@ class NodeStateProjection:
     def node_states(self) -> dict[str, NodeState]:
         """Return the state of every node, by name."""
         return {name: builder.build() for name, builder in self._builders.items()}
+
+
+def _change_state(builder: NodeStateBuilder, entry: LedgerEntry) -> None:
+    if handle := ENTRY_HANDLERS.get(entry.kind):
+        builder.built = None
+        handle(builder, entry)
+    if entry.kind in TRUST_KINDS:
+        builder.built = None
+        known = builder.decisions[entry.body["decision"]] if entry.kind == DecisionEntry.kind else None
+        builder.trust = advance_trust(builder.trust, entry, known)

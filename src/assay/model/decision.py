@@ -40,6 +40,8 @@ CONFIGURE: ActionName = "configure"
 """The action, and the remedy of a decision, that gives a node its settings where it is, also while jobs run there."""
 WIPE: ActionName = "wipe"
 """The action that lets the local drives erase themselves. A dossier is made even if it fails: the drives stay here."""
+LOAD: ActionName = "burn-in"
+"""The action that loads GPUs. Each load has its trust step: of idle nodes, of tests, of searches, of burn-ins."""
 CONFIGURE_IDLE = "configure-idle"
 """The remedy of a decision that does so while the node is cordoned and no job runs there."""
 CORRECTION_REMEDIES = (CONFIGURE, CONFIGURE_IDLE)
@@ -59,8 +61,8 @@ class DecisionCause:
     `kind` is one of: outcome (id `<run>/<check>[<subject>]`, or `<run>/<phase>` for a phase that passed), fault,
     faults (the ids of further faults, with spaces between), deadline, certified, effect, decision, known (the issue
     that excuses a failure), flapping, repeated, lemon, burn-in, setting (id: its path in the spec). Reasons that held
-    something back have the kind person, profile, limit, breaker, foreign, jobs or pause. The order of a rollout has the
-    kind rollout.
+    something back have the kind person, profile, limit, breaker, foreign, jobs, pause, trust (id: the step and the
+    actions), age or machine. The order of a rollout has the kind rollout, a person's yes the kind approved.
     """
 
     kind: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # each model is loaded when a document of its kind is read
     from assay.model.specs.schedules import Schedules
     from assay.model.specs.ticket_route import TicketRoute
     from assay.model.specs.trend_rules import TrendRules
+    from assay.model.specs.trust_rules import Trust, TrustSetting
 
 FIELD_OF_KIND = {
     "NodeSpec": "node_specs",
@@ -131,6 +132,21 @@ class Fleet:
                 fix="keep one of them" if self.policies else "`assay init` makes one to copy",
             )
         return next(iter(self.policies.values()))
+
+    @cached_property
+    def trust(self) -> Trust:
+        """How far automation may go. Raises AssayError unless the fleet has exactly one policy."""
+        from assay.model.specs.trust_rules import Trust
+
+        return Trust(self.policy.trust, self.is_lab, self.policy.name, self.lines)
+
+    def find_trust(self, node: str = "", actions: Collection[str] = ()) -> TrustSetting:
+        """Return how far automation may go with actions on a node; without actions with the node, or with the fleet."""
+        return self.trust.find(self.nodes[node].pool if node in self.nodes else "", actions)
+
+    def is_watched(self, node: str, *actions: str) -> bool:
+        """Whether assay only watches a node, and so must not do this to it. See `find_trust`."""
+        return self.find_trust(node, actions).step == "watch"
 
     @cached_property
     def known_issues(self) -> tuple[KnownIssue, ...]:

@@ -31,6 +31,7 @@ class CustomerTeller:
         notices = self._current.read(
             LiveRecords(lambda: context), self._shown.list_told_out() | self._sent.list_told_out()
         )
+        notices = [one for one in notices if not context.fleet.is_watched(one.node)]
         if rules.scheduler.shown:
             show_on_nodes(context, self._shown, notices)
         send_to_webhooks(context, self._sent, notices)

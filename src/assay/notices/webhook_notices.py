@@ -119,7 +119,8 @@ class _WebhookDelivery:
         record = journal.find(self._name, self._destination)
         if record.unfinished is None and self._may_send(record):
             record.unfinished = self._start(tuple(find_news(notices, record.told, self._hook.pools))[:MAX_NODES])
-        if record.unfinished:
+        watched = self._context.fleet.is_watched
+        if record.unfinished and not any(watched(item["node"]) for item in record.unfinished[0].items):
             self._send(*record.unfinished)
 
     def _may_send(self, record: WebhookRecord) -> bool:

@@ -1,7 +1,8 @@
 """Delivers tickets to their sinks. The ledger records what each sink has; a sink that fails stops no other.
 
 A sink gets a ticket while it is open, and then every change of it. If a delivery is killed, the next one makes the sink
-look for the ticket first, so that no ticket is there twice. `.assay/delivery.json` holds how long a failing sink waits.
+look for the ticket first, so that no ticket is there twice. Tickets of nodes that assay only watches stay on this
+machine. `.assay/delivery.json` holds how long a failing sink waits.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from assay.ledger.leases_and_locks import current_process
 from assay.ledger.store import Ledger
 from assay.model.entries.ticket_entries import TicketDeliveredEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.plugins import load_sink_class
 from assay.model.specs.sink_settings import DigestSettings
 from assay.model.texts.secret_redaction import redact
 from assay.model.ticket import TicketRecord
@@ -57,11 +59,13 @@ def deliver_tickets(
     """
     entries = context.ledger.entries(kinds=[*TICKET_KINDS, TICKET_DELIVERED, *DIGEST_KINDS])
     tickets = list_tickets(entries)
+    allowed = [one for one in tickets if not context.fleet.is_watched(one.ticket.node, "ticket")]
     postponed = PostponedDeliveries(context.home / "delivery.json")
     rules = AttemptRules(context, postponed, immediately, pause)
     failed: list[UndeliveredTicket] = []
     for route in list_ticket_routes(context.fleet):
-        failed.extend(_deliver_route(route, rules, tickets, entries))
+        stays_here = load_sink_class(route.sink).is_local
+        failed.extend(_deliver_route(route, rules, tickets if stays_here else allowed, entries))
     postponed.save()
     return failed
 

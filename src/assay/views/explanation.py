@@ -20,6 +20,7 @@ from assay.views.node.node_rollout import find_node_rollout, node_rollout_as_jso
 from assay.views.node.node_status import NodeStatus, node_status_as_json
 from assay.views.node.node_sync import find_node_sync, node_sync_as_json
 from assay.views.record_source import RecordSource
+from assay.views.trust_view import find_node_trust
 
 if TYPE_CHECKING:
     from assay.views.node.explanation_answer import ExplainAnswer
@@ -43,6 +44,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         **news,
         "rollout": rollout and node_rollout_as_json(rollout),
         "lemon": describe_lemon_score(source, state),
+        "trust": find_node_trust(source.fleet, state),
         "sync": sync and {**node_sync_as_json(sync), "remedies": list(sync.remedies)},
     }
     return cast("ExplainAnswer", told)

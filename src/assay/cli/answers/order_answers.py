@@ -21,7 +21,7 @@ class OrderInAnswer(TypedDict):
     id: NotRequired[str]
     """The id of the order's entry in the ledger."""
     kind: NotRequired[str]
-    """The kind of that entry: hold, release, move, zap.asked or certified."""
+    """The kind of that entry: hold, release, move, zap.asked, certified, approved or declined."""
     at: NotRequired[str]
     """When the order was given: ISO 8601 with the offset of UTC."""
     who: NotRequired[str]
@@ -30,6 +30,10 @@ class OrderInAnswer(TypedDict):
     """Why, in that person's words."""
     to: NotRequired[str]
     """The state that the node shall go to; only for move, zap and wipe."""
+    decision: NotRequired[str]
+    """The id of what the word is about; only for approve and decline."""
+    within_hours: NotRequired[float]
+    """For how many hours it is meant; missing for as long as the policy says."""
     now: NotRequired[bool]
     """True if the node shall go even while it has jobs; else missing."""
     until: NotRequired[str]

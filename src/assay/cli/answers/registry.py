@@ -127,6 +127,8 @@ ANSWERS: dict[str, Answer] = {
     "zap": _one(f"{ORDER}:OrdersAnswer"),
     "wipe": _one(f"{ORDER}:OrdersAnswer"),
     "certify": _one(f"{ORDER}:OrdersAnswer"),
+    "approve": _one(f"{ORDER}:OrdersAnswer"),
+    "decline": _one(f"{ORDER}:OrdersAnswer"),
     "rma": _one(f"{OPERATION}:DossierAnswer"),
     "ledger verify": _one(f"{LEDGER}:LedgerVerifyAnswer"),
     "ledger seal": _one(f"{LEDGER}:LedgerSealAnswer"),

@@ -9,6 +9,7 @@ from assay.views.listings.nodes import NodeSummary
 from assay.views.listings.rollouts import RolloutSummary
 from assay.views.node.node_status import NodeStatus
 from assay.views.open_breakers import BreakerStatus
+from assay.views.trust_view import FleetTrust
 
 
 class RolloutStatusPart(TypedDict):
@@ -27,6 +28,8 @@ class StatusAnswer(RolloutStatusPart):
     """The nodes that were asked for, by pool and name."""
     breakers: list[BreakerStatus]
     """The circuit breakers that hold nodes back, of the whole fleet."""
+    trust: FleetTrust | None
+    """How far automation may go; null without an inventory and one policy."""
 
 
 class ServerNodesAnswer(TypedDict):

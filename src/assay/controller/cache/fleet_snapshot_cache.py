@@ -187,6 +187,7 @@ class FleetSnapshotCache:
             rolling_nodes=rollout.unproven if rollout else frozenset(),
             settings_of_checks=self._settings_of_checks,
             proofs=fleet.repair_proofs,
+            trust=fleet.trust,
         )
 
     def _get_roster(self) -> NodeRoster:

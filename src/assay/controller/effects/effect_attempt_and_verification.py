@@ -21,6 +21,7 @@ from assay.controller.effects import effect_journal
 from assay.controller.effects.adopted_commit_gate import describe_wait, find_newer_commit
 from assay.controller.effects.effect_journal import find_journaled_effect, is_same_machine
 from assay.controller.effects.foreign_cordon_gate import must_attempt_wait
+from assay.controller.effects.trust_gate import must_wait_for_trust
 from assay.controller.tracing import trace_effect
 from assay.ledger.leases_and_locks import hold_node_lease
 from assay.model.decision import DECLARED_ACTIONS
@@ -30,6 +31,7 @@ from assay.model.errors import describe_error
 from assay.model.ledger_entry import LedgerEntry
 
 MAX_VERIFICATIONS = 40
+NOT_ALLOWED = "nobody allows it now: its trust step, or an order that is too old"
 MUST_WAIT = "others closed the node, or its scheduler does not answer"
 OTHER_NAME = "the machine has another name now, under which this goes on"
 
@@ -51,7 +53,8 @@ def must_wait_to_begin(context: ActionContext, intent: EffectIntent) -> bool:
         context.progress(f"{intent.node}: {intent.action}: {describe_wait(commit)}")
         return True
     known = find_journaled_effect(context, intent)
-    return (known is None or known.status == "tried") and must_attempt_wait(context, intent)
+    may_begin = known is None or known.status == "tried"
+    return may_begin and (must_wait_for_trust(context, intent) or must_attempt_wait(context, intent))
 
 
 @trace_effect("effect")
@@ -79,6 +82,8 @@ def run_action(
             return AttemptResult()
         if taken_up and verification.done is None:
             return AttemptResult("a controller that was killed may have done it", is_unfinished=True)
+        if must_wait_for_trust(context, intent):
+            return AttemptResult(NOT_ALLOWED, is_unfinished=True)
         if must_attempt_wait(context, intent):
             return AttemptResult(MUST_WAIT, is_unfinished=True)
         context.progress(f"{intent.node}: {intent.action} …")

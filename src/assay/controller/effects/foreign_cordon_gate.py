@@ -44,10 +44,10 @@ def select_undisturbing(context: ActionContext, node_states: Mapping[str, NodeSt
     disturbing = {
         effect.intent.node
         for effect in pending
-        if _begins_attempt(effect) and _may_disturb(effect.intent, node_states.get(effect.intent.node))
+        if begins_attempt(effect) and _may_disturb(effect.intent, node_states.get(effect.intent.node))
     }
     waiting = _find_waiting_nodes(context, disturbing)
-    return [effect for effect in pending if not (_begins_attempt(effect) and effect.intent.node in waiting)]
+    return [effect for effect in pending if not (begins_attempt(effect) and effect.intent.node in waiting)]
 
 
 def must_attempt_wait(context: ActionContext, intent: EffectIntent) -> bool:
@@ -58,7 +58,8 @@ def must_attempt_wait(context: ActionContext, intent: EffectIntent) -> bool:
     return _may_disturb(intent, node_state) and bool(_find_waiting_nodes(context, [intent.node]))
 
 
-def _begins_attempt(effect: StartableEffect) -> bool:
+def begins_attempt(effect: StartableEffect) -> bool:
+    """Whether the next thing to do is an attempt, and not the proof of one."""
     return not effect.is_superseded and (effect.recorded is None or effect.recorded.status == "tried")
 
 

@@ -13,7 +13,8 @@ from assay.controller.context import ControllerContext
 from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects import effect_journal
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
-from assay.controller.effects.foreign_cordon_gate import select_undisturbing
+from assay.controller.effects.foreign_cordon_gate import begins_attempt, select_undisturbing
+from assay.controller.effects.trust_gate import hold_outlived_orders, must_wait_for_trust
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.controller.pass_log import records_pass
 from assay.controller.tracing import trace_batch
@@ -93,6 +94,9 @@ def run_effects(
     Returns when the next attempt of a failed effect is due (ISO 8601), "" where there is none.
     """
     states = read_node_states(context.ledger) if node_states is None else node_states
+    if hold_outlived_orders(context, states):
+        fresh = read_node_states(context.ledger)
+        states = {node: fresh.get(node, state) for node, state in states.items()}
     ours = {
         node: state
         for node, state in states.items()
@@ -126,7 +130,7 @@ class _EffectRun:
                     effect
                     for node in changed
                     for effect in list_pending_effects(self._context, self._node_states[node])
-                    if self._is_due(effect)
+                    if self._is_due(effect) and not self._lacks_trust(effect)
                 ]
                 pending = select_undisturbing(self._context, self._node_states, pending)
                 changed = self._run_batched(pending) | self._enqueue_workflows(
@@ -153,6 +157,11 @@ class _EffectRun:
         is_new = effect.intent.effect not in self._handled
         self._handled.add(effect.intent.effect)
         return is_new
+
+    def _lacks_trust(self, effect: PendingEffect) -> bool:
+        """Whether an attempt that would begin now must wait for a person. What was begun is proved."""
+        node_state = self._node_states.get(effect.intent.node)
+        return begins_attempt(effect) and must_wait_for_trust(self._context, effect.intent, node_state)
 
     def _run_batched(self, pending: Sequence[PendingEffect]) -> set[str]:
         """Run what is done to many nodes together; return these nodes."""

@@ -63,6 +63,9 @@ def answer_machine(
     if isinstance(node, str):
         _record_stranger(sightings, machine, context.clock.now())
         return BootRefusal(node)
+    trust = fleet.find_trust(node.name, ["netboot"])
+    if trust.step == "watch":
+        return BootRefusal(f"assay only watches {node.name}: {trust}")
     provisioning, image = fleet.provisioning_of(node.name), choose_boot_image(context, node.name)
     if provisioning is None or image is None:
         return BootRefusal(f"no image is declared for {node.name}")
@@ -87,6 +90,8 @@ def _take_attempt(
         attempts = list(fold_attempts(ledger.entries(node, BOOT_KINDS)).values())
         following = decide_next_boot(attempts, provisioning, now)
         attempt = following.attempt
+        if attempt is None and context.fleet.find_trust(node, ["netboot"]).step == "suggest":
+            return BootRefusal(f"nobody has said yes to a start of {node}")
         if attempt is None:
             newest = attempts[-1].name if attempts else ""
             ledger.append(make_started_entry(node, name_attempt(node), image, now, after=newest))

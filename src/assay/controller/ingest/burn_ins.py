@@ -22,6 +22,7 @@ from assay.controller.context import ControllerContext
 from assay.controller.ingest.burn_in_verdicts import OUTVOTED_FAULT, find_outvoted_gpu
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.node_state import EffectRecord, NodeState
+from assay.model.decision import LOAD
 from assay.model.entries.burn_in_entries import (
     BurnInEndedEntry,
     BurnInHeldEntry,
@@ -206,6 +207,8 @@ class BurnInFollower:
 
     def _go_on(self) -> None:
         """Start the supervisor again: after a reboot, a kill, or on a node without the disk of the boot before."""
+        if self.context.fleet.is_watched(self.node.name, LOAD):
+            return
         record, spec = self.record, self.spec
         done_s, held = record.hours_done * HOUR_S, record.held_hours > 0
         plan = make_plan_for(self.context.fleet, self.node, spec, record.id, done_s=done_s, held=held)

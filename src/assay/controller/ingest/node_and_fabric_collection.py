@@ -16,6 +16,7 @@ from assay.fabric.scan import format_fabric_subject, judge_scan, run_fabric_scan
 from assay.ledger.interned_texts import split_batches
 from assay.lifecycle.decisions.required_checks import judge_state_requirements, list_due_phases
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
+from assay.model.decision import LOAD
 from assay.model.entries.fault_entries import ObservationFailedEntry
 from assay.model.errors import AssayError
 from assay.model.evidence import EvidenceDocument
@@ -44,7 +45,7 @@ def collect_node_evidence(
     """
     selected = set(names)
     views = [view for view in snapshot.nodes if view.name in selected]
-    views = [view for view in views if view.name not in burning]
+    views = [view for view in views if view.name not in burning and not context.fleet.is_watched(view.name, LOAD)]
     active = {view.name: parts for view in views if (parts := find_due_parts(snapshot, view))}
     for name, parts in active.items():
         context.progress(f"{name}: loading it with {', '.join(parts)} …")

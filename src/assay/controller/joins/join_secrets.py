@@ -10,6 +10,7 @@ from datetime import timedelta
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.join_requests import find_token_refusal, use_token
 from assay.controller.joins.kubernetes_bootstrap import make_bootstrap_token
+from assay.controller.orders.trust_orders import refuse_watched
 from assay.fleet.secret_lookup import read_secret
 from assay.model.errors import AssayError
 from assay.provisioning.identity.join_tokens import JoinRequest
@@ -20,6 +21,7 @@ DIGEST_PREFIX = "sha256:"
 def redeem_token(context: ControllerContext, asked: JoinRequest, token: str) -> str:
     """Return the secret of a token, once. Raises JoinRefusedError, or AssayError where the secret cannot be had now."""
     secret = ""
+    refuse_watched(context.fleet, asked.node, "netboot")
     if find_token_refusal(context, asked, token) is None:
         secret = _make_secret(context, asked)
     use_token(context, asked, token)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from assay.controller.orders.hold_end import format_hold_end, is_hold_expired, parse_hold_end
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder
+from assay.controller.orders.trust_orders import refuse_watched_move
 from assay.lifecycle.node_state import NodeState
 from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, ReleaseEntry
 from assay.model.errors import AssayError
@@ -58,6 +59,7 @@ def certify_node(fleet: Fleet, operator: OperatorIdentity, state: NodeState) -> 
     to = next((one.certified_to for one in states if one.certified_to), None)
     if to is None:
         raise AssayError(f"{node} is in {name}, which needs no certification", fix=f"assay explain {node}")
+    refuse_watched_move(fleet, state, to)
     if earlier := state.certified:
         return OperatorOrder(node, f"{node} is already certified in {name}, by {earlier.who}: {earlier.reason}")
     ident = derive_id(CertifiedEntry.kind, node, state.stay_id)

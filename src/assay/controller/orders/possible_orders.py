@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.controller.orders.trust_orders import list_fleet_waits
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.rollout_history import Rollout
 from assay.model.fleet import Fleet
@@ -10,7 +11,9 @@ from assay.model.fleet import Fleet
 def list_node_orders(fleet: Fleet, state: NodeState) -> list[str]:
     """Return the names of the orders for a node."""
     waits = state.node in fleet.nodes and fleet.policy.states[state.state].certified_to and not state.certified
-    return ["release" if state.hold else "hold", *(["certify"] if waits else [])]
+    asks = any(one.kind != "would" for one in list_fleet_waits(fleet, [state]))
+    words = ["approve", "decline"] if asks else []
+    return ["release" if state.hold else "hold", *(["certify"] if waits else []), *words]
 
 
 def list_rollout_orders(rollout: Rollout) -> list[str]:

@@ -15,24 +15,34 @@ from assay.controller.orders.node_orders import certify_node, hold_node, release
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder, strip_to_one_line
 from assay.controller.orders.rollout_orders import find_active_rollout, pause_rollout, resume_rollout
 from assay.controller.orders.ticket_orders import find_ticket, report_done
+from assay.controller.orders.trust_orders import answer_wait, find_wait, list_fleet_waits
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.rollouts.rollout_history import Rollout
 from assay.lifecycle.rollouts.step_entries import shorten_id
-from assay.model.entries.operator_entries import CertifiedEntry, HoldEntry, MoveEntry, ReleaseEntry
+from assay.model.entries.operator_entries import (
+    ApprovedEntry,
+    CertifiedEntry,
+    DeclinedEntry,
+    HoldEntry,
+    MoveEntry,
+    ReleaseEntry,
+)
 from assay.model.entries.registry import decode_entry
 from assay.model.entries.rollout_entries import RolloutAbortedEntry, RolloutPausedEntry, RolloutResumedEntry
 from assay.model.errors import AssayError
 from assay.model.ticket import TicketRecord
 
-NodeOrderName = Literal["hold", "release", "certify"]
+NodeOrderName = Literal["hold", "release", "certify", "approve", "decline"]
 RolloutOrderName = Literal["pause", "resume"]
 TicketOrderName = Literal["done"]
-NodeOrderEntry = HoldEntry | ReleaseEntry | CertifiedEntry | MoveEntry
+NodeOrderEntry = HoldEntry | ReleaseEntry | CertifiedEntry | MoveEntry | ApprovedEntry | DeclinedEntry
 RolloutOrderEntry = RolloutPausedEntry | RolloutResumedEntry | RolloutAbortedEntry
 KIND_OF_ORDER = {
     "hold": HoldEntry.kind,
     "release": ReleaseEntry.kind,
     "certify": CertifiedEntry.kind,
+    "approve": ApprovedEntry.kind,
+    "decline": DeclinedEntry.kind,
     "pause": RolloutPausedEntry.kind,
     "resume": RolloutResumedEntry.kind,
 }
@@ -56,13 +66,17 @@ class OrderResult:
 
 @dataclass(frozen=True, slots=True)
 class VisitorOrder:
-    """What a visitor orders, and why. `after`: the position of the ledger that the visitor had seen."""
+    """What a visitor orders, and why. `after`: the position of the ledger that the visitor had seen.
+
+    `decision`: the id of what is approved or declined.
+    """
 
     order: str
     who: str
     reason: str
     after: int
     duration: str = ""
+    decision: str = ""
 
 
 def order_for_node(context: ControllerContext, state: NodeState, order: VisitorOrder) -> OrderResult:
@@ -141,4 +155,7 @@ def _make_node_order(
             return release_node(operator, state)
         case "certify":
             return certify_node(context.fleet, operator, state)
+        case "approve" | "decline":
+            wait = find_wait(list_fleet_waits(context.fleet, [state]), order.decision)
+            return answer_wait(wait, state, operator, is_yes=order.order == "approve")
     raise OrderRefused(f"there is no order {order.order}")

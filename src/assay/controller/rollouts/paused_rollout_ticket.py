@@ -10,7 +10,11 @@ from assay.model.ticket import Ticket, TicketPlace
 
 ROLLOUT_TICKET_KIND = "rollout"
 """How the keys of these tickets begin."""
-TICKET_RULES = {"failures": "is paused: nodes failed", "plan": "waits: a person must accept its plan"}
+TICKET_RULES = {
+    "failures": "is paused: nodes failed",
+    "plan": "waits: a person must accept its plan",
+    "age": "is paused: no controller looked after it for too long",
+}
 """The rules after which only a person resumes, with what the title of the ticket says."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from assay.controller.context import ControllerContext
 from assay.lifecycle.node_state import NodeState
 from assay.model.cordon_ownership import is_our_reason
+from assay.model.decision import LOAD
 from assay.schedulers.scheduler_adapter import VERIFY_UNDRAIN, SchedulerNodeStatus, format_jobs
 
 OUTCOME_WORDS = {
@@ -47,6 +48,8 @@ def find_exclusion(
     name = node_state.node
     if node_state.hold:
         return IdleNodeResult(name, "skipped", f"held by {node_state.hold.who}: {node_state.hold.reason}")
+    if context.fleet.is_watched(name, LOAD):
+        return IdleNodeResult(name, "skipped", f"assay only watches: {context.fleet.find_trust(name, [LOAD])}")
     if not context.fleet.profile_of(name).acts_on_faults:
         return IdleNodeResult(name, "skipped", f"profile {context.fleet.nodes[name].profile}: faults are not acted on")
     if node_state.burn_in and node_state.burn_in.is_running:

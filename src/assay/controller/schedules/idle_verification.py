@@ -171,6 +171,8 @@ def _give_back_nodes(
         changed = not is_in_service(context, state) or state.pending or state.hold or state.unsettled_effects
         if changed or "uncordon" not in context.fleet.profile_of(name).actions:
             continue
+        if context.fleet.find_trust(name, ["uncordon"]).step != "act":
+            continue
         scheduler = context.workloads(context.fleet.nodes[name])
         try:
             if VERIFY_UNDRAIN in cordon or not is_our_reason(cordon):

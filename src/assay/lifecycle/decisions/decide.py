@@ -24,6 +24,7 @@ from assay.lifecycle.decisions.proposed_exits import propose_transitions
 from assay.lifecycle.decisions.setting_corrections import hold_back_correction, is_correction
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import FaultRecord
+from assay.lifecycle.trust.trust_gate import ask_trust
 from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX
@@ -110,8 +111,7 @@ def _decide_node(snapshot: FleetSnapshot, view: NodeSnapshot, bounds: _PassBound
     is_blocked = False
     for proposal in _collect_proposals(snapshot, view, bounds.short_racks.get(view.node.rack_place)):
         if proposal.timing == "record":
-            granted = _limit_correction(snapshot, view, proposal, bounds) if is_correction(proposal) else proposal
-            yield _make_record(snapshot, view, granted)
+            yield _decide_record(snapshot, view, proposal, bounds)
             continue
         move, blockers = _resolve_timing(view, proposal)
         if _is_already_pending(view, move) or (is_blocked and not move.rule_name.startswith(RACK_RULE_PREFIX)):
@@ -157,8 +157,13 @@ def _collect_proposals(
     yield from propose_recordon(snapshot, view)
 
 
-def _make_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> Decision:
+def _decide_record(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal, bounds: _PassBounds) -> Decision:
     """Return a record. It asks for a ticket only if the profile allows tickets."""
+    proposal, why = ask_trust(snapshot, view, proposal)
+    if why:
+        return refuse_proposal(snapshot, view, proposal, why)
+    if is_correction(proposal):
+        proposal = _limit_correction(snapshot, view, proposal, bounds)
     if proposal.remedy == "ticket" and "ticket" not in view.profile.actions:
         proposal = replace(proposal, remedy="none")
     return grant_proposal(snapshot, view, proposal, proposal.blockers)
@@ -201,11 +206,14 @@ def _grant_or_refuse(
     """Return the decision for a move, or a record of what holds the move back. A granted move uses up capacity."""
     if why := find_prohibition(snapshot, view, proposal) or _find_pool_refusal(snapshot, view, proposal, bounds):
         return refuse_proposal(snapshot, view, proposal, why)
-    if to := _find_limited_state(snapshot, view, proposal):
-        is_order = proposal.rule_name == PERSON_RULE
-        if refusal := bounds.capacity.find_refusal(view, to, is_order=is_order):
-            why = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
-            return refuse_proposal(snapshot, view, proposal, why)
+    to, is_order = _find_limited_state(snapshot, view, proposal), proposal.rule_name == PERSON_RULE
+    if to and (refusal := bounds.capacity.find_refusal(view, to, is_order=is_order)):
+        why = DecisionCause("limit", f"{refusal.limit}/{refusal.where}", refusal.text)
+        return refuse_proposal(snapshot, view, proposal, why)
+    proposal, untrusted = ask_trust(snapshot, view, proposal)
+    if untrusted:
+        return refuse_proposal(snapshot, view, proposal, untrusted)
+    if to:
         bounds.capacity.reserve(view, to, is_order=is_order)
     return grant_proposal(snapshot, view, proposal, blockers)
 

@@ -1,4 +1,4 @@
-"""Cordons the nodes whose answer the breaker or the limit of restarts holds back, and says what each breaker holds.
+"""Cordons the nodes whose answer the breaker, a limit or the trust step holds back; says what each breaker holds.
 
 No new job starts on a broken node meanwhile. The breaker's cordons take at most half of the room that limits leave, so
 that other faults are still answered. A node that finds no room is cordoned when there is some.
@@ -15,6 +15,7 @@ from assay.lifecycle.decisions.fault_remedies import make_fault_cause, make_faul
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.trust.trust_record import TRUST_CAUSE
 from assay.model.decision import HELD_RULE, Decision, DecisionCause
 
 BREAKER_CAUSE = "breaker"
@@ -75,7 +76,8 @@ def cordon_refused_node(
 ) -> Decision | None:
     """Return the cordon of a node whose move was just held back; None if nothing holds it so, or there is no room."""
     why = refusal.causes[0]
-    is_held = why.kind == BREAKER_CAUSE or (why.kind == "limit" and why.id.startswith("reboots_per_hour"))
+    is_slowed = why.kind == "limit" and why.id.startswith("reboots_per_hour")
+    is_held = why.kind in (BREAKER_CAUSE, TRUST_CAUSE) or is_slowed
     if not (is_held and proposal.takes_out and proposal.identity_keys):
         return None
     return _cordon(snapshot, view, replace(proposal, causes=(why, *proposal.causes)), capacity)
@@ -101,6 +103,8 @@ def _cordon(
     why, state = proposal.causes[0], view.node_state.state
     is_open = snapshot.policy.states[state].in_service and view.node_state.pending is None
     if not is_open or "cordon" not in view.profile.actions or capacity.find_refusal(view, state):
+        return None
+    if snapshot.trust.find(view.node.pool, ("cordon",)).step != "act":
         return None
     if why.kind == BREAKER_CAUSE and not capacity.has_room_to_hold(view):
         return None

@@ -11,7 +11,8 @@ from assay.lifecycle.decisions.required_checks import (
     list_entry_actions,
 )
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import MoveRequest, NodeState
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.trust.trust_record import MoveRequest
 from assay.model.decision import PERSON_RULE, ROLLOUT_RULE, DecisionCause, DecisionTiming
 from assay.model.errors import AssayError
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -87,6 +88,8 @@ def propose_manual_move(snapshot: FleetSnapshot, view: NodeSnapshot) -> Iterator
 
 def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveRequest, step: str) -> str:
     """Return what forbids the next step, "" if nothing does."""
+    if late := view.node_state.trust.find_outlived(request.id):
+        return late
     if request.to not in snapshot.policy.states:
         return f"the policy has no state {request.to}"
     if not step:

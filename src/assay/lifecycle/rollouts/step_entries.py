@@ -18,6 +18,7 @@ RULE_NAMES = {
     "hold": "the rule for holds",
     "breaker": "the breaker",
     "plan": "the rule for reviewed plans",
+    "age": "the rule for orders' age",
 }
 SHOWN_ID = 8
 """So many characters of a rollout's id are shown, and are enough to name it."""

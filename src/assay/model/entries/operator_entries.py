@@ -39,7 +39,8 @@ class CertifiedEntry(EntryContent):
 class MoveEntry(EntryContent):
     """A person wants the node in state `to`; `now` means without waiting for it to be idle.
 
-    `rollout` is the id of the rollout that gives the order, "" for an order by a person.
+    `rollout` is the id of the rollout that gives the order, "" for an order by a person. `within_hours` is how long the
+    order is meant, 0 for as long as the policy says.
     """
 
     kind = "move"
@@ -48,6 +49,7 @@ class MoveEntry(EntryContent):
     reason: str
     now: bool = field(default=False, metadata=stored_as(omit_empty=True))
     rollout: str = field(default="", metadata=stored_as(missing="", omit_empty=True))
+    within_hours: float = field(default=0.0, metadata=stored_as(missing=0.0, omit_empty=True))
 
 
 class ZapRequestedEntry(MoveEntry):
@@ -55,6 +57,37 @@ class ZapRequestedEntry(MoveEntry):
 
     __slots__ = ()
     kind = "zap.asked"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedEntry(EntryContent):
+    """A person says yes to a decision, or lets an order that has outlived its time go on.
+
+    `decision` is the id of what was decided or held back, or of the order. `within_hours` is how long the yes is meant,
+    0 for as long as the policy says.
+    """
+
+    kind = "approved"
+    decision: str
+    who: str
+    reason: str
+    within_hours: float = field(default=0.0, metadata=stored_as(missing=0.0, omit_empty=True))
+
+
+class DeclinedEntry(ApprovedEntry):
+    """A person says no to a decision."""
+
+    __slots__ = ()
+    kind = "declined"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderOutlivedEntry(EntryContent):
+    """An order, or a decision that follows from one, has outlived its time. It waits for a person."""
+
+    kind = "order.outlived"
+    order: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from assay.model.entries.entry_content import EntryContent, stored_as, stored_list
 
 EarlierOrder = Literal["", "kept", "replaced"]
-PauseRule = Literal["", "failures", "hold", "breaker", "plan"]
+PauseRule = Literal["", "failures", "hold", "breaker", "plan", "age"]
 """The rule that paused a rollout, "" for a person."""
 
 

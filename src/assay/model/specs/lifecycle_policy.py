@@ -46,6 +46,7 @@ from assay.model.specs.repeated_faults import (
 )
 from assay.model.specs.schedules import RolloutRules
 from assay.model.specs.spec_document import SpecDocument
+from assay.model.specs.trust_rules import TrustRules
 from assay.model.text_lists import suggest_nearest
 
 RACK_RULE_PREFIX = "racks."
@@ -68,7 +69,7 @@ class LifecyclePolicy(SpecDocument):
     people are reminded. `excuses`: bounds of known issues. `cordons`: how cordons of others are treated. `silence`:
     when a node counts as silent. `intake`: bounds of `assay serve`. `access`: who may use its pages and API.
     `notices`: where customers are told of their nodes. `commits`: which commits are accepted.
-    `retention`: how long runs are kept.
+    `retention`: how long runs are kept. `trust`: how far automation goes; without it, it only watches.
     """
 
     kind: Literal["LifecyclePolicy"]
@@ -98,6 +99,7 @@ class LifecyclePolicy(SpecDocument):
     commits: CommitTrust | None = None
     rollouts: RolloutRules = Field(default_factory=RolloutRules)
     retention: RetentionRules = Field(default_factory=RetentionRules)
+    trust: TrustRules = Field(default_factory=TrustRules)
 
     @property
     def states_in_service(self) -> frozenset[str]:

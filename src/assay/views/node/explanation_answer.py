@@ -15,6 +15,7 @@ from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity
 from assay.views.node.node_status import NodeStatus
 from assay.views.node.node_sync import NodeSyncStatus
 from assay.views.open_breakers import BreakerStatus
+from assay.views.trust_view import NodeTrust
 
 
 class CodeMeaning(TypedDict, total=False):
@@ -294,5 +295,7 @@ class ExplainAnswer(NodeStatus):
     """The active rollout with this node; null without one."""
     lemon: LemonStatus | None
     """Its lemon score; null if the policy has none."""
+    trust: NodeTrust | None
+    """How far automation may go with it, and what waits for a person; null without one policy."""
     sync: NodeSyncWithRemedies | None
     """How it compares with the fleet repository; null if the inventory no longer has it, or no policy says so."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
-from assay.lifecycle.node_state import LostCordon, MoveRequest, NodeState, PendingDecision
+from assay.lifecycle.node_state import LostCordon, NodeState, PendingDecision
+from assay.lifecycle.trust.trust_record import MoveRequest
 from assay.views.burn_in_status import BurnInStatus, burn_in_as_json
 
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ from assay.views.node.node_status import NodeStatus, node_status_as_json
 from assay.views.node.node_sync import find_node_sync
 from assay.views.record_source import RecordSource
 from assay.views.spec_source import find_commit_at
+from assay.views.trust_view import NodeTrust, find_node_trust
 
 DECISIONS_SHOWN, TIMELINE_SHOWN, SERIES_SHOWN = 8, 150, 24
 WINDOW = timedelta(days=3)
@@ -57,7 +58,7 @@ class NodeRecord:
 
     `status` and `chain` are the objects of `assay explain --format json`; each decision of the chain has the `commit`
     of the fleet repository at its time, "" if that is unknown. `notes` are its lines, `lemon` its score. `sync` is how
-    it compares with the repository, None if nothing says.
+    it compares with the repository, `trust` how far automation may go; None if nothing says.
     """
 
     state: NodeState
@@ -73,6 +74,7 @@ class NodeRecord:
     series: tuple[LimitedSeries, ...]
     parts: tuple[InstalledAt, ...]
     sync: NodeSync | None
+    trust: NodeTrust | None
 
 
 def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
@@ -106,6 +108,7 @@ def build_node_view(source: RecordSource, name: str) -> NodeRecord | None:
         series=tuple(list_series(outcomes, of_peers)[:SERIES_SHOWN]),
         parts=tuple(_place_part(place, part, dates) for place, part in installed),
         sync=find_node_sync(source, state),
+        trust=find_node_trust(fleet, state),
     )
 
 

@@ -11,7 +11,7 @@ ORDERS_OF_ROLES: dict[VisitorRole, frozenset[str]] = {
     "viewer": frozenset(),
     "customer": frozenset(),
     "technician": frozenset({"certify", "done", "photo"}),
-    "operator": frozenset({"certify", "done", "photo", "hold", "release", "pause", "resume"}),
+    "operator": frozenset({"certify", "done", "photo", "hold", "release", "pause", "resume", "approve", "decline"}),
 }
 
 

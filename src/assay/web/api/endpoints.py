@@ -16,6 +16,7 @@ from assay.views.live_records import LiveRecords
 from assay.views.machine_list import MachineList, build_machine_list
 from assay.views.node.explanation_answer import ExplainAnswer
 from assay.views.node.node_status import NodeStatus
+from assay.views.trust_view import FleetTrust, build_fleet_trust
 from assay.web.access.visitor import Visitor
 from assay.web.api.queries import ApiQuery, ChangesQuery, ExplainQuery, NodesQuery, TicketsQuery
 
@@ -113,6 +114,11 @@ def list_pools(request: VisitorRequest) -> list[PoolSummary]:
     return summarize_pools(request.fleet.list_nodes())
 
 
+def show_trust(request: VisitorRequest) -> FleetTrust | None:
+    """Return how far automation may go, and what waits for a person."""
+    return build_fleet_trust(request.records, request.records.read_node_states())
+
+
 def list_rollouts(request: VisitorRequest) -> RolloutList:
     """Return the rollouts."""
     rollouts = request.records.read_rollouts().rollouts.values()
@@ -141,6 +147,9 @@ ENDPOINTS = (
     ApiEndpoint("/nodes/{name}", "One node", NodeDetail, show_node, is_timed=True),
     ApiEndpoint("/nodes/{name}/explain", "Why it is so", Explanation, explain, ExplainQuery, is_timed=True),
     ApiEndpoint("/pools", "The pools", list[PoolSummary], list_pools),
+    ApiEndpoint(
+        "/trust", "How far automation may go", FleetTrust | None, show_trust, for_customers=False, is_timed=True
+    ),
     ApiEndpoint("/rollouts", "Merged changes on their way", RolloutList, list_rollouts, for_customers=False),
     ApiEndpoint("/tickets", "Work for people", list[TicketRecord], list_tickets, TicketsQuery, for_customers=False),
     ApiEndpoint("/machines", "Machines that were seen", MachineList, list_machines, for_customers=False, is_timed=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl, quote
@@ -38,7 +39,10 @@ Order = TypeVar("Order", bound=BaseModel)
 
 
 class NodeOrder(BaseModel):
-    """An order for a node. `after`: the `position` that came with what the person saw. `for`: 90m, 12h, 3d, 2w."""
+    """An order for a node. `after`: the `position` that came with what the person saw. `for`: 90m, 12h, 3d, 2w.
+
+    `decision`: the id of what is approved or declined.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -46,6 +50,7 @@ class NodeOrder(BaseModel):
     reason: Annotated[str, Field(min_length=1, max_length=500)]
     after: int = Field(ge=0, le=2**62)
     duration: str = Field(default="", max_length=16, alias="for")
+    decision: str = Field(default="", max_length=64)
 
 
 class RolloutOrder(BaseModel):
@@ -85,10 +90,12 @@ class OrderRoutes:
         self._state, self._gate = state, AccessGate(state)
 
     async def order_for_node(self, request: Request) -> Response:
-        """Hold, release or certify a node."""
+        """Hold, release or certify a node, or say yes or no to what waits there."""
         visitor = await self._admit_orderer(request)
         body = await self._read_order(request, NodeOrder)
-        order = self._allow(visitor, body.order, body.reason, body.after, body.duration)
+        order = replace(
+            self._allow(visitor, body.order, body.reason, body.after, body.duration), decision=body.decision
+        )
         name = request.path_params["name"]
         state = next((one for one in self._state.records.read_node_states() if one.node == name), None)
         if state is None or not visitor.may_see(state):
@@ -163,7 +170,7 @@ def _is_form(request: Request) -> bool:
 def describe_orders() -> dict[str, tuple[str, type[BaseModel], Any]]:
     """Return the addresses of orders, for the OpenAPI document: path → summary, body, answer."""
     return {
-        "/nodes/{name}/orders": ("Hold, release or certify a node", NodeOrder, OrderResult),
+        "/nodes/{name}/orders": ("Hold, release, certify a node; approve, decline", NodeOrder, OrderResult),
         "/tickets/{id}/orders": ("Say that the work is done, and ask for its proof", TicketOrder, OrderResult),
         "/rollouts/{id}/orders": ("Pause or resume a rollout", RolloutOrder, OrderResult),
     }

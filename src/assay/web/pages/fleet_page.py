@@ -8,6 +8,7 @@ from assay.model.timestamps import format_time
 from assay.views.fleet_news import build_fleet_news
 from assay.views.fleet_view import FleetFilter, FleetView, build_fleet_view, list_cells
 from assay.views.live_records import LiveRecords
+from assay.views.trust_view import build_fleet_trust, format_fleet_trust
 from assay.web.pages.page_frame import PageRequest, render_frame
 
 MAX_NAMED_NODES, MAX_LETTERS = 200, 1500
@@ -24,7 +25,11 @@ def render_fleet_page(records: LiveRecords, request: PageRequest) -> str:
     since = format_time(request.now - NEWS_WINDOW)
     shown = list(wanted.select(cells)) if wanted != FleetFilter() else cells
     news = build_fleet_news(fleet, states, shown, records.read_tickets(), records.read_rollouts(), since)
-    return render_frame("fleet.html.j2", request, view=view, news=news, wanted=wanted, zoom=find_zoom(view))
+    trust = build_fleet_trust(records, states)
+    lines = list(format_fleet_trust(trust)) if trust else []
+    return render_frame(
+        "fleet.html.j2", request, view=view, news=news, wanted=wanted, zoom=find_zoom(view), trust=lines
+    )
 
 
 def find_zoom(view: FleetView) -> str:

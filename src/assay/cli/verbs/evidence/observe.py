@@ -140,9 +140,13 @@ def _observe_nodes(
     workspace: Workspace, names: list[str], parts: list[str], deadline: float, out: Path | None
 ) -> list[CollectionReport]:
     """Collect, store each document as it arrives, and return the reports in the order of `names`."""
+    from assay.controller.orders.trust_orders import refuse_watched
+    from assay.model.decision import LOAD
     from assay.observe.evidence_collector import stream_evidence
     from assay.observe.evidence_store import EvidenceStore
 
+    for name in names if parts else ():
+        refuse_watched(workspace.fleet, name, LOAD)
     active = dict.fromkeys(names, parts) if parts else {}
     store = EvidenceStore(workspace.evidence_dir)
     reports: dict[str, CollectionReport] = {}

@@ -55,9 +55,11 @@ def build_hook_config(fleet: Fleet, policy: LifecyclePolicy, node: Node) -> dict
     """Return the configuration of a node's hooks, as JSON data.
 
     They drain the node for faults for which the policy would move an idle node out of service, and for nothing where
-    its management profile does not act on faults. Raises AssayError for a fleet without a fault catalogue.
+    its management profile does not act on faults, or the trust step of drains is not `act`. Raises AssayError for a
+    fleet without a fault catalogue.
     """
-    spec, acts = fleet.spec_of(node.name), fleet.profile_of(node.name).acts_on_faults
+    spec, trust = fleet.spec_of(node.name), fleet.find_trust(node.name, ["drain"])
+    acts = fleet.profile_of(node.name).acts_on_faults and trust.step == "act"
     return {
         "node": node.name,
         "gpus": {f"gpu{slot}": address for slot, address in enumerate(spec.gpus.pci)},

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from assay.cli.name_check import suggest_names
-from assay.cli.operator_orders import NodeNames, Reason, Who, identify_operator, record_orders
+from assay.cli.operator_orders import NodeNames, Reason, Who, Within, identify_operator, parse_within, record_orders
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.controller.orders.hold_end import format_hold_end, is_hold_expired
 from assay.controller.orders.node_orders import certify_node
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder
-from assay.lifecycle.decisions.manual_moves import describe_reachable_states, refuse_unreachable_states
+from assay.controller.orders.trust_orders import refuse_watched_move
+from assay.lifecycle.decisions.manual_moves import (
+    describe_reachable_states,
+    find_next_step,
+    refuse_unreachable_states,
+)
 from assay.model.decision import WIPE
 from assay.model.entries.operator_entries import MoveEntry, ZapRequestedEntry
 from assay.model.errors import AssayError
@@ -29,6 +34,14 @@ move_app = typer.Typer(add_completion=False)
 zap_app = typer.Typer(add_completion=False)
 wipe_app = typer.Typer(add_completion=False)
 certify_app = typer.Typer(add_completion=False)
+
+
+class OrderLimits(NamedTuple):
+    """Whether an order waits for no job, and for how many hours it is meant, 0 for as long as the policy says."""
+
+    now: bool
+    within_hours: float
+
 
 Now = Annotated[bool, typer.Option("--now", help="Do not wait for the end of customers' jobs on the node.")]
 
@@ -46,6 +59,7 @@ def move(
     ],
     reason: Reason,
     now: Now = False,
+    within: Within = "",
     who: Who = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
@@ -58,9 +72,9 @@ def move(
     Exit codes: 0 recorded; 2 nothing was recorded.
     """
     workspace = Workspace(fleet.resolve())
-    operator = identify_operator(workspace, who, reason)
+    operator, meant = identify_operator(workspace, who, reason), OrderLimits(now, parse_within(within))
     record_orders(
-        workspace, nodes, lambda node_state: _request_move(workspace, operator, node_state, state, now=now), form
+        workspace, nodes, lambda node_state: _request_move(workspace, operator, node_state, state, meant), form
     )
 
 
@@ -69,6 +83,7 @@ def zap(
     nodes: NodeNames,
     reason: Reason,
     now: Now = False,
+    within: Within = "",
     who: Who = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
@@ -81,8 +96,8 @@ def zap(
     Exit codes: 0 recorded; 2 nothing was recorded.
     """
     workspace = Workspace(fleet.resolve())
-    operator = identify_operator(workspace, who, reason)
-    record_orders(workspace, nodes, lambda node_state: _request_zap(workspace, operator, node_state, now=now), form)
+    operator, meant = identify_operator(workspace, who, reason), OrderLimits(now, parse_within(within))
+    record_orders(workspace, nodes, lambda node_state: _request_zap(workspace, operator, node_state, meant), form)
 
 
 @wipe_app.command()
@@ -90,6 +105,7 @@ def wipe(
     nodes: NodeNames,
     reason: Reason,
     now: Now = False,
+    within: Within = "",
     who: Who = "",
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
@@ -101,12 +117,12 @@ def wipe(
     Exit codes: 0 recorded; 2 nothing was recorded.
     """
     workspace = Workspace(fleet.resolve())
-    operator = identify_operator(workspace, who, reason)
-    record_orders(workspace, nodes, lambda node_state: _request_wipe(workspace, operator, node_state, now=now), form)
+    operator, meant = identify_operator(workspace, who, reason), OrderLimits(now, parse_within(within))
+    record_orders(workspace, nodes, lambda node_state: _request_wipe(workspace, operator, node_state, meant), form)
 
 
 def _request_zap(
-    workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, *, now: bool
+    workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, meant: OrderLimits
 ) -> OperatorOrder:
     policy = find_policy_of_state(workspace, node_state)
     zapping = [name for name, state in policy.states.items() if "zap" in state.entry]
@@ -115,11 +131,11 @@ def _request_zap(
         raise _make_missing_state_error(workspace, policy, "zaps", fix)
     current = node_state.state
     to = current if current in zapping else refuse_unreachable_states(policy, node_state, zapping)
-    return _request_move(workspace, operator, node_state, to, ZapRequestedEntry, now=now)
+    return _request_move(workspace, operator, node_state, to, meant, ZapRequestedEntry)
 
 
 def _request_wipe(
-    workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, *, now: bool
+    workspace: Workspace, operator: OperatorIdentity, node_state: NodeState, meant: OrderLimits
 ) -> OperatorOrder:
     """Return the order to go to the state that wipes. One that also makes a dossier is for nodes that leave."""
     policy = find_policy_of_state(workspace, node_state)
@@ -134,7 +150,7 @@ def _request_wipe(
         raise _make_missing_state_error(workspace, policy, "wipes", fix)
     current = node_state.state
     to = current if current in wiping else refuse_unreachable_states(policy, node_state, wiping)
-    return _request_move(workspace, operator, node_state, to, now=now)
+    return _request_move(workspace, operator, node_state, to, meant)
 
 
 def _make_missing_state_error(workspace: Workspace, policy: LifecyclePolicy, does: str, fix: str) -> AssayError:
@@ -147,9 +163,8 @@ def _request_move(
     operator: OperatorIdentity,
     node_state: NodeState,
     to: str,
+    meant: OrderLimits,
     entry_type: type[MoveEntry] = MoveEntry,
-    *,
-    now: bool = False,
 ) -> OperatorOrder:
     """Return the order to go to a state. The node's present state withdraws an earlier order.
 
@@ -159,11 +174,13 @@ def _request_move(
     if node_state.state == to and not earlier:
         return OperatorOrder(node, f"{node} is already in {to}: {node_state.reason}")
     _refuse_impossible_move(workspace, operator, node_state, to)
-    if earlier and (earlier.to, earlier.now) == (to, now):
+    now = meant.now
+    if earlier and (earlier.to, earlier.now) == (to, now) and not node_state.trust.find_outlived(earlier.id):
         text = f"{node} is already ordered to {to}, by {earlier.who}: {earlier.reason}"
         return OperatorOrder(node, f"{text}; `assay explain {node}` shows what it waits for")
     ident = derive_id(entry_type.kind, node, node_state.stay_id, to, _last_request(workspace, node_state))
-    entry = entry_type(to, operator.who, operator.reason, now).make_entry(ident, operator.at, node)
+    order = entry_type(to, operator.who, operator.reason, now, within_hours=meant.within_hours)
+    entry = order.make_entry(ident, operator.at, node)
     if earlier and to == node_state.state:
         return OperatorOrder(node, f"{node} stays in {to}; the order to go to {earlier.to} is withdrawn", entry)
     waits = find_policy_of_state(workspace, node_state).states[node_state.state].in_service
@@ -183,6 +200,8 @@ def _refuse_impossible_move(workspace: Workspace, operator: OperatorIdentity, no
         raise AssayError(f"the policy has no state {to!r}", fix=near if near == reachable else f"{near} {reachable}")
     if to != node_state.state:
         refuse_unreachable_states(policy, node_state, [to])
+        for step in (find_next_step(policy, node_state.state, to), to):
+            refuse_watched_move(workspace.fleet, node_state, step)
 
 
 def _last_request(workspace: Workspace, node_state: NodeState) -> str:

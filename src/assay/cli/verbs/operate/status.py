@@ -28,6 +28,7 @@ from assay.model.texts.durations import parse_duration
 from assay.model.timestamps import format_ago
 from assay.views.node.node_status import node_status_as_json
 from assay.views.open_breakers import breaker_as_json, format_breaker
+from assay.views.trust_view import FleetTrust, build_fleet_trust, fleet_trust_as_json, format_fleet_trust
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -79,7 +80,8 @@ def status(
     wait, or are held. --all, or anything that selects nodes, lists the others too.
 
     Then show the active rollout, a commit that was adopted without one because it cannot be compared, and the open
-    circuit breakers: what they hold back, and how to clear them.
+    circuit breakers: what they hold back, and how to clear them. First comes how far automation may go, what it would
+    have done where it only watches, and what waits for a person's yes.
 
     If the ledger cannot be read, show the nodes of the inventory with unknown states.
 
@@ -146,7 +148,8 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
-        answer: StatusAnswer = {"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts)}
+        trust = fleet_trust_as_json(_read_trust(workspace, recorded))
+        answer: StatusAnswer = {"nodes": nodes, "breakers": breakers, "trust": trust, **_rollouts_as_json(rollouts)}
         typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
@@ -215,6 +218,8 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
     if is_summary:
         console.print(make_counts_table(fleet.shown))
         listed = [state for state in fleet.shown if needs_a_look(state, in_service)]
+    for line in format_fleet_trust(trust) if (trust := _read_trust(workspace, fleet.recorded)) else ():
+        console.print(line, style="dim" if line.startswith("trust") else "yellow", markup=False)
     if listed:
         console.print(make_table(listed[:LISTED] if is_summary else listed, fleet.returned, now, in_service))
     counts = Counter(state.state for state in fleet.shown)
@@ -232,6 +237,14 @@ def _print_status(workspace: Workspace, fleet: FleetStatus, *, is_summary: bool)
     names = {state.node for state in fleet.shown}
     for line in describe_unknown_jobs(_read_unknown_jobs(workspace), names, now):
         console.print(line, style="yellow", markup=False)
+
+
+def _read_trust(workspace: Workspace, states: list[NodeState]) -> FleetTrust | None:
+    """Return how far automation may go, None where no inventory and policy can be read."""
+    try:
+        return build_fleet_trust(workspace, states)
+    except AssayError:
+        return None
 
 
 def _list_open_breakers(states: list[NodeState]) -> list[OpenBreaker]:

@@ -170,6 +170,8 @@ def run(
     from assay.cli import collectives_inputs as inputs
     from assay.collectives.runner import workload_runners
     from assay.collectives.runner.result_file import ResultFile, SearchHeader
+    from assay.controller.orders.trust_orders import refuse_watched
+    from assay.model.decision import LOAD
 
     workspace = Workspace(fleet.resolve())
     workspace.announce()
@@ -184,6 +186,8 @@ def run(
     free = inputs.find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
     inputs.require_met(plant or [], free.free, cpu=cpu, rails=rails)
     inputs.require_two(free)
+    for name in () if cpu else free.free:
+        refuse_watched(workspace.fleet, name, LOAD)
     limits = workload_runners.RunLimits(at_once, scratch, deadline_s=deadline or 0)
     runners = workload_runners.make_runners(chosen, limits)
     rule = workload_runners.make_speed_rule(chosen)

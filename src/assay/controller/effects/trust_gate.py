@@ -1,0 +1,60 @@
+"""Holds back effects that nobody allows: by the trust step of their action, or because their order is too old.
+
+It asks before an effect enters its queue and before each attempt, whatever decided it, and whenever that was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+
+from assay.actions.action import ActionContext, EffectIntent
+from assay.controller.cache.node_state_and_outcome_cache import read_node_states
+from assay.controller.cache.rollout_cache import RolloutCache
+from assay.controller.pass_log import read_passes
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.rollouts.step_entries import RULE_NAMES
+from assay.lifecycle.trust.order_age import find_outlived, has_open_order, is_rollout_outlived
+from assay.lifecycle.trust.trust_gate import find_effect_obstacle
+from assay.model.entries.rollout_entries import RolloutPausedEntry
+from assay.model.ledger_entry import derive_id
+from assay.model.timestamps import format_duration
+
+STAGES_THAT_LOOK = ("once", "decide", "act")
+
+
+def must_wait_for_trust(context: ActionContext, intent: EffectIntent, node_state: NodeState | None = None) -> bool:
+    """Whether an attempt that would begin now must wait for a person; show why."""
+    node_state = node_state or read_node_states(context.ledger).get(intent.node)
+    if node_state is None:
+        return False
+    why, _ = find_effect_obstacle(context.fleet.trust, node_state, intent.decision, intent.action)
+    if why:
+        context.progress(f"{intent.node}: {intent.action}: {why}")
+    return bool(why)
+
+
+def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeState]) -> bool:
+    """Record which orders and rollouts have outlived their time. Return whether there are any new ones.
+
+    To be called before anything is decided or done: each pass notes that somebody looked.
+    """
+    policy, now, ledger = context.fleet.policy, context.clock.now(), context.ledger
+    open_states = [state for state in node_states.values() if has_open_order(policy, state)]
+    paused = _measure_pause(context)
+    entries = [entry for state in open_states for entry in find_outlived(policy, state, now, paused)]
+    if paused > timedelta(hours=policy.trust.rollout_hours):
+        rollout = RolloutCache(ledger).find_active()
+        if rollout and is_rollout_outlived(policy, rollout, now, paused):
+            reason = f"no controller looked after it for {format_duration(paused)}"
+            held = RolloutPausedEntry(rollout.id, RULE_NAMES["age"], reason, "age")
+            entries.append(held.make_entry(derive_id(held.kind, rollout.id, str(rollout.pauses)), now.isoformat()))
+    return any(ledger.append(*entries)) if entries else False
+
+
+def _measure_pause(context: ActionContext) -> timedelta:
+    """Return for how long no pass looked at the fleet, by this machine's clock; very long where nobody knows."""
+    passes = read_passes(context.home)
+    ends = [passes[stage].ended_s for stage in STAGES_THAT_LOOK if stage in passes]
+    return timedelta(seconds=abs(time.time() - max(ends))) if ends else timedelta(days=3650)

@@ -1,0 +1,79 @@
+"""Finds orders that have outlived their time: they were not begun in time, or nothing went on while assay was paused.
+
+What was begun goes on for as long as it takes, such as a drain for a customer's job, while a controller looks after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from assay.lifecycle.node_state import NodeState
+from assay.lifecycle.outstanding_effects import list_outstanding_effects
+from assay.lifecycle.rollouts.rollout_history import Rollout
+from assay.model.clock import MAX_CLOCK_SKEW
+from assay.model.entries.operator_entries import OrderOutlivedEntry
+from assay.model.ledger_entry import LedgerEntry, derive_id
+from assay.model.specs.lifecycle_policy import LifecyclePolicy
+from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
+
+
+def has_open_order(policy: LifecyclePolicy, node_state: NodeState) -> bool:
+    """Whether a person's order for the node is open, or something is left to begin of a decision that follows one."""
+    return any(True for _ in _list_open_orders(policy, node_state))
+
+
+def find_outlived(
+    policy: LifecyclePolicy, node_state: NodeState, now: datetime, paused: timedelta
+) -> Iterator[LedgerEntry]:
+    """Yield an entry for each order that has outlived its time by now. `paused`: since when no controller looked."""
+    rules = policy.trust
+    for order, given_at, last_step, within_hours, has_begun in _list_open_orders(policy, node_state):
+        meant = hours(within_hours or rules.order_hours)
+        age = now - parse_time(last_step)
+        if age < -MAX_CLOCK_SKEW:
+            why = f"its time, {format_minute(last_step)}, lies in the future: a clock was changed"
+        elif age > meant and (paused > meant or not has_begun):
+            why = f"it was meant for {format_duration(meant)}, and {'did not go on' if has_begun else 'had not begun'}"
+        else:
+            continue
+        yield make_outlived_entry(node_state.node, order, f"the order of {format_minute(given_at)}: {why}", now)
+
+
+def make_outlived_entry(node: str, order: str, reason: str, now: datetime) -> LedgerEntry:
+    """Return the entry that lets an order wait for a person."""
+    told = OrderOutlivedEntry(order, f"{reason}; give it again, or: assay approve {order[:12]}")
+    return told.make_entry(derive_id(told.kind, order, format_time(now)), format_time(now), node)
+
+
+def is_rollout_outlived(policy: LifecyclePolicy, rollout: Rollout, now: datetime, paused: timedelta) -> bool:
+    """Whether a running rollout has stood still for longer than it is meant, because no controller looked after it."""
+    last = max(rollout.started_at, *(member.ordered_at for member in rollout.members.values()))
+    meant = hours(policy.trust.rollout_hours)
+    return rollout.status == "running" and paused > meant and now - parse_time(last) > meant
+
+
+def list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> list[str]:
+    """Return the ids of the orders for a node that are open."""
+    return [order for order, *_ in _list_open_orders(policy, node_state)]
+
+
+def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterator[tuple[str, str, str, float, bool]]:
+    """Yield id, time, time of the last step, hours and whether it has begun, of each order that does not wait yet."""
+    record, pending, request = node_state.trust, node_state.pending, node_state.move_request
+    decision = pending.decision if pending else node_state.decision
+    behind = record.find_order(decision)
+    is_left = pending or any(not one.is_started for one in list_outstanding_effects(policy, node_state))
+    effects = [effect.at for effect in node_state.effects if effect.decision == decision]
+    if request and not record.find_outlived(request.id):
+        begun = [one.at for one in record.ordered if one.order == request.id]
+        yes = [one.at for one in record.consents if one.decision == request.id and one.is_yes]
+        last = max([request.at, *yes, *begun, *(effects if begun else [])])
+        within = request.within_hours or (policy.trust.rollout_hours if request.rollout else 0.0)
+        yield request.id, request.at, last, within, bool(begun)
+    elif behind and is_left and not record.find_outlived(behind.order):
+        consent = next((one for one in record.consents if one.id == behind.order), None)
+        yes = [one.at for one in record.consents if one.decision == behind.order and one.is_yes]
+        within = consent.within_hours if consent else policy.trust.rollout_hours if behind.kind == "rollout" else 0.0
+        last = max([behind.at, node_state.since, *yes, *effects])
+        yield behind.order, behind.at, last, within, True

@@ -1,0 +1,139 @@
+"""What people said yes or no to on a node, which decisions a person stands behind, which orders waited too long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from assay.model.decision import PERSON_RULE, find_rule_name
+from assay.model.entries.decision_entries import DecisionEntry
+from assay.model.entries.node_entries import TransitionEntry
+from assay.model.entries.operator_entries import ApprovedEntry, DeclinedEntry, OrderOutlivedEntry
+from assay.model.ledger_entry import LedgerEntry
+from assay.model.timestamps import format_time
+
+TRUST_CAUSE, APPROVED_CAUSE, AGE_CAUSE = "trust", "approved", "age"
+"""Kinds of causes: what holds a decision back by its trust step, a person's yes, an order that is too old."""
+ORDER_CAUSES = ("person", "rollout", "certified", APPROVED_CAUSE)
+"""The kinds of the causes that name what a person ordered."""
+TRUST_KINDS = frozenset(
+    {DecisionEntry.kind, TransitionEntry.kind, ApprovedEntry.kind, DeclinedEntry.kind, OrderOutlivedEntry.kind}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRequest:
+    """The state that a person or a `rollout` (its id) wants, until the node is there; `now`: even while it has jobs.
+
+    `within_hours` is how long the order is meant, 0 for as long as the policy says.
+    """
+
+    id: str
+    to: str
+    who: str
+    reason: str
+    at: str
+    now: bool = False
+    rollout: str = ""
+    within_hours: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """A person's yes or no. `decision`: what it is about; `within_hours`: see `MoveRequest`."""
+
+    id: str
+    decision: str
+    who: str
+    reason: str
+    at: str
+    within_hours: float
+    is_yes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedDecision:
+    """A decision that follows from what a person said: `order` is the id of that, `kind` the kind of the cause."""
+
+    decision: str
+    order: str
+    kind: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDecision:
+    """A decision that waits for its trust step. `told` begins with the step, then its actions; `text` is for people.
+
+    `faults` are those that it would answer.
+    """
+
+    decision: str
+    at: str
+    to: str
+    told: tuple[str, ...]
+    text: str
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRecord:
+    """The consents of a node, its ordered decisions, the orders that have outlived their time, with the reason of each.
+
+    `held` are the decisions that wait for their trust step, of this stay.
+    """
+
+    consents: tuple[Consent, ...] = ()
+    ordered: tuple[OrderedDecision, ...] = ()
+    outlived: tuple[tuple[str, str], ...] = ()
+    held: tuple[HeldDecision, ...] = ()
+
+    def find_consent(self, decision: str) -> Consent | None:
+        """Return the last word of a person on a decision or an order, None without one."""
+        return next((one for one in reversed(self.consents) if one.decision == decision), None)
+
+    def find_order(self, decision: str) -> OrderedDecision | None:
+        """Return the person's word behind a decision, None if nobody stands behind it."""
+        return next((one for one in reversed(self.ordered) if one.decision == decision), None)
+
+    def find_outlived(self, order: str) -> str:
+        """Return why an order waits for a person, "" if it does not."""
+        return next((reason for ident, reason in self.outlived if ident == order), "")
+
+
+NOTHING_SAID = TrustRecord()
+
+
+def advance_trust(record: TrustRecord, entry: LedgerEntry, decision: DecisionEntry | None) -> TrustRecord:
+    """Return the record with one more entry; `decision` is its content where it is a decision."""
+    if decision is not None:
+        return _add_decision(record, decision, format_time(entry.at))
+    if entry.kind == TransitionEntry.kind:
+        return replace(record, held=())
+    if entry.kind == OrderOutlivedEntry.kind:
+        late = OrderOutlivedEntry.read(entry)
+        return replace(record, outlived=(*record.outlived, (late.order, late.reason)))
+    word, at, is_yes = ApprovedEntry.read(entry), format_time(entry.at), entry.kind == ApprovedEntry.kind
+    consent = Consent(entry.id, word.decision, word.who, word.reason, at, word.within_hours, is_yes)
+    record = replace(record, consents=(*record.consents, consent))
+    if not is_yes:
+        return record
+    outlived = tuple(one for one in record.outlived if one[0] != word.decision)
+    is_held = any(one.decision == word.decision for one in record.held)
+    known = () if is_held else (OrderedDecision(word.decision, entry.id, APPROVED_CAUSE, at),)
+    return replace(record, outlived=outlived, ordered=(*record.ordered, *known))
+
+
+def _add_decision(record: TrustRecord, decision: DecisionEntry, at: str) -> TrustRecord:
+    first = decision.causes[0] if decision.causes else None
+    if first and first.kind == TRUST_CAUSE and decision.remedy == "wait":
+        faults = tuple(ident for cause in decision.causes for ident in cause.fault_ids)
+        told = tuple(first.id.split())
+        held = HeldDecision(decision.decision, at, decision.to_state, told, first.text, faults)
+        return replace(record, held=(*record.held, held))
+    if decision.remedy == "wait":
+        return record
+    behind = [cause for cause in decision.causes if cause.kind in ORDER_CAUSES]
+    if find_rule_name(decision.rule) != PERSON_RULE:
+        behind = [cause for cause in behind if cause.kind != "person"]
+    ordered = [OrderedDecision(decision.decision, cause.id, cause.kind, at) for cause in behind[-1:]]
+    return replace(record, ordered=(*record.ordered, *ordered))
