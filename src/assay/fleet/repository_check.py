@@ -31,6 +31,7 @@ RULE_MODULES = (
     "suites.missing_imports",
     "known_issues_and_gates",
     "limits_and_breaker",
+    "trust_steps",
     "policies_and_profiles",
     "node_entry",
     "fault_rules",

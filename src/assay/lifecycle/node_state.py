@@ -193,7 +193,7 @@ class NodeState:
     a deadline of this stay, "" for never. `is_deadline_free` says that a person has cleared the breaker since then.
     `breaker_reason` is why it last held something back in this stay. `decision_ids` holds every decision ever made for
     the node. `corrections` are the settings that it got in service, `burn_in` its last burn-in, `trust` what
-    people said to its decisions.
+    people said to its decisions. `told_serials` are the machine's numbers as its BMC and its system told them last.
     """
 
     node: str
@@ -226,6 +226,7 @@ class NodeState:
     named_by: str = ""
     burn_in: BurnInRecord | None = None
     trust: TrustRecord = NOTHING_SAID
+    told_serials: tuple[str, ...] = ()
 
     @property
     def repaired_at(self) -> str:

@@ -91,6 +91,7 @@ class NodeStateBuilder:
     named_by: str = ""
     burn_in: BurnInRecord | None = None
     trust: TrustRecord = NOTHING_SAID
+    told_serials: dict[str, str] = field(default_factory=dict)
     known_boots: set[str] = field(default_factory=set)
     built: NodeState | None = None
 
@@ -248,9 +249,8 @@ class NodeStateBuilder:
 
     def apply_hold(self, entry: LedgerEntry) -> None:
         """Hold the node. This replaces an earlier hold."""
-        hold = HoldEntry.read(entry)
-        until = hold.until and format_time(hold.until)
-        self.hold = OperatorNote(entry.id, hold.who, hold.reason, format_time(entry.at), until)
+        hold, at = HoldEntry.read(entry), format_time(entry.at)
+        self.hold = OperatorNote(entry.id, hold.who, hold.reason, at, hold.until and format_time(hold.until))
 
     def apply_release(self, _: LedgerEntry) -> None:
         """End the hold."""

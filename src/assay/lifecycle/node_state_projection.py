@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from assay.lifecycle.assets.asset_history import INVENTORY
 from assay.lifecycle.burn_in_record import BURN_IN_KINDS, advance_burn_in
 from assay.lifecycle.enrolled_machines import make_builder, rename_machine
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_builder import ENTRY_HANDLERS, NodeStateBuilder
 from assay.lifecycle.trust.trust_record import TRUST_KINDS, advance_trust
+from assay.model.entries.asset_entries import PartsSeenEntry
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, NodeLeftEntry, NodeRenamedEntry
 from assay.model.ledger_entry import LedgerEntry
@@ -85,6 +87,9 @@ def _change_state(builder: NodeStateBuilder, entry: LedgerEntry) -> None:
     if handle := ENTRY_HANDLERS.get(entry.kind):
         builder.built = None
         handle(builder, entry)
+    if entry.kind == PartsSeenEntry.kind and (told := PartsSeenEntry.read(entry).node_serials):
+        builder.built = None
+        builder.told_serials |= {source: serial for source, serial in told.items() if source != INVENTORY}
     if entry.kind in TRUST_KINDS:
         builder.built = None
         known = builder.decisions[entry.body["decision"]] if entry.kind == DecisionEntry.kind else None

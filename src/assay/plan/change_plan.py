@@ -60,6 +60,10 @@ from assay.plan.rollout_nodes_and_limits import (
 from assay.plan.spec_pair_comparison import NodeGroup, compare_spec_pairs, group_nodes
 
 
+BRINGING_ACTIONS = ("cordon", "drain", "drain-now", "reboot", "zap", "uncordon")
+"""What a node of a rollout goes through."""
+
+
 def list_plan_notes(
     before: FleetRevision,
     after: FleetRevision,
@@ -71,12 +75,27 @@ def list_plan_notes(
 ) -> tuple[str, ...]:
     """Return the notes, the most important first."""
     return (
+        *_note_trust(after, planned),
         *_note_lapsed_imports(after, facts),
         *_note_breaker(after, standings, following),
         *_note_unread_settings(settings),
         *note_mixed_racks(after, planned.schedule),
         *note_lemons(before, after, facts),
     )
+
+
+def _note_trust(after: FleetRevision, planned: RolloutPlan) -> Iterator[str]:
+    """Yield the trust step at which each pool's nodes change, where assay does not simply act."""
+    actions = [action for state in after.policy.states.values() for action in state.entry if action in BRINGING_ACTIONS]
+    pools = Counter(after.fleet.nodes[name].pool for name in planned.routes if name in after.fleet.nodes)
+    for pool, count in sorted(pools.items()):
+        setting = after.fleet.trust.find(pool, actions)
+        does = {
+            "watch": "assay does nothing, and says what it would do",
+            "suggest": "each move waits for a person's yes",
+        }
+        if setting.step in does:
+            yield f"{format_count(count, 'node')} of pool {pool} change at the trust step {setting}: {does[setting.step]}"
 
 
 def _note_breaker(

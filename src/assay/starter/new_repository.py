@@ -8,6 +8,9 @@ import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from assay.fleet.json_schemas import write_schemas
 from assay.fleet.repository_tree import WorkingFolder
@@ -119,9 +122,23 @@ def _fill(folder: Path, ci: str) -> None:
     _copy(OWN_FILES, OWN_FILES, folder, left_out)
     for name, true_name in RENAMED_FILES.items():
         (folder / name).rename(folder / true_name)
+    _begin_with_watch(folder / "specs" / "lifecycle" / "default.yaml")
     (folder / "requirements.txt").write_text(make_requirement(), encoding="utf-8")
     write_schemas(folder)
     (folder / CODE_OWNERS).write_text(format_code_owners(read_specs(WorkingFolder(folder))[0]), encoding="utf-8")
+
+
+def _begin_with_watch(policy: Path) -> None:
+    """Let automation only watch a new fleet. The example acts, because its machines exist in the lab only."""
+    text = policy.read_text(encoding="utf-8")
+    trust = _find_value(yaml.compose(text), "trust")
+    step = _find_value(trust, "fleet")
+    policy.write_text(f"{text[: step.start_mark.index]}watch{text[step.end_mark.index :]}", encoding="utf-8")
+
+
+def _find_value(mapping: Any, name: str) -> Any:
+    """Return the node of a value in a YAML mapping, with its place in the text."""
+    return next(value for key, value in mapping.value if key.value == name)
 
 
 def _copy(root: Path, source: Path, folder: Path, left_out: Sequence[str]) -> None:

@@ -119,7 +119,7 @@ def _describe(setting: TrustSetting, waits: Iterable[TrustWait]) -> NodeTrust:
 def format_fleet_trust(trust: FleetTrust) -> Iterator[str]:
     """Yield the step with its exceptions, what assay would have done, and what waits, in lines for people."""
     own = format_list([f"{name}: {step}" for name, step in {**trust["pools"], **trust["actions"]}.items()])
-    yield f"trust: {trust['step']}{f' ({own})' if own else ''}{trust['where'] and f', {trust['where']}'}"
+    yield _format_step(trust) + (f"; {own}" if own else "")
     if record := trust["watched"]:
         yield format_watch_record(record)
     for wait in trust["waits"]:
@@ -149,4 +149,9 @@ def format_node_trust(trust: NodeTrust | None) -> list[str]:
     """Return a node's step, and what waits there, in lines."""
     if trust is None:
         return []
-    return [f"trust step {trust['step']}{trust['where'] and f' ({trust['where']})'}", *map(format_wait, trust["waits"])]
+    return [_format_step(trust), *map(format_wait, trust["waits"])]
+
+
+def _format_step(trust: NodeTrust) -> str:
+    where = f" ({trust['where']})" if trust["where"] else ""
+    return f"trust step {trust['step']}{where}"

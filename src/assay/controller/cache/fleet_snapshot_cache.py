@@ -31,6 +31,7 @@ from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import MACHINE_KINDS
+from assay.lifecycle.trust.same_machine import find_same_machines
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.node import Node
@@ -188,6 +189,7 @@ class FleetSnapshotCache:
             settings_of_checks=self._settings_of_checks,
             proofs=fleet.repair_proofs,
             trust=fleet.trust,
+            same_machines=find_same_machines(self._states[name] for name in self._get_roster().nodes),
         )
 
     def _get_roster(self) -> NodeRoster:

@@ -7,29 +7,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.actions.action import ActionContext, EffectIntent
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.cache.rollout_cache import RolloutCache
 from assay.controller.pass_log import read_passes
 from assay.lifecycle.node_state import NodeState
-from assay.lifecycle.rollouts.step_entries import RULE_NAMES
-from assay.lifecycle.trust.order_age import find_outlived, has_open_order, is_rollout_outlived
+from assay.lifecycle.trust.order_age import (
+    find_outlived,
+    has_open_order,
+    is_rollout_outlived,
+    list_known_orders,
+    make_age_pause,
+    make_outlived_entry,
+)
+from assay.lifecycle.trust.same_machine import find_same_machines
 from assay.lifecycle.trust.trust_gate import find_effect_obstacle
-from assay.model.entries.rollout_entries import RolloutPausedEntry
-from assay.model.ledger_entry import derive_id
 from assay.model.timestamps import format_duration
+
+if TYPE_CHECKING:
+    from assay.ledger.store import Ledger
 
 STAGES_THAT_LOOK = ("once", "decide", "act")
 
 
 def must_wait_for_trust(context: ActionContext, intent: EffectIntent, node_state: NodeState | None = None) -> bool:
     """Whether an attempt that would begin now must wait for a person; show why."""
-    node_state = node_state or read_node_states(context.ledger).get(intent.node)
+    states = read_node_states(context.ledger)
+    node_state = node_state or states.get(intent.node)
     if node_state is None:
         return False
     why, _ = find_effect_obstacle(context.fleet.trust, node_state, intent.decision, intent.action)
+    if not why and node_state.told_serials:
+        why = find_same_machines(states[name] for name in context.fleet.nodes if name in states).get(intent.node, "")
     if why:
         context.progress(f"{intent.node}: {intent.action}: {why}")
     return bool(why)
@@ -48,9 +61,21 @@ def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeS
         rollout = RolloutCache(ledger).find_active()
         if rollout and is_rollout_outlived(policy, rollout, now, paused):
             reason = f"no controller looked after it for {format_duration(paused)}"
-            held = RolloutPausedEntry(rollout.id, RULE_NAMES["age"], reason, "age")
-            entries.append(held.make_entry(derive_id(held.kind, rollout.id, str(rollout.pauses)), now.isoformat()))
+            entries.append(make_age_pause(rollout, reason, now))
     return any(ledger.append(*entries)) if entries else False
+
+
+def hold_restored_orders(ledger: Ledger, file: Path, now: datetime) -> None:
+    """Let every order that is open in a restored ledger wait for a person: nobody knows what was done since."""
+    why = f"the ledger was restored from {file.name}"
+    open_orders = {
+        (node, order) for node, state in read_node_states(ledger).items() for order in list_known_orders(state)
+    }
+    entries = [make_outlived_entry(node, order, f"the order: {why}", now) for node, order in sorted(open_orders)]
+    rollout = RolloutCache(ledger).find_active()
+    if rollout and rollout.status == "running":
+        entries.append(make_age_pause(rollout, why, now))
+    ledger.append(*entries)
 
 
 def _measure_pause(context: ActionContext) -> timedelta:

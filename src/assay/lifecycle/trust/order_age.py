@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.outstanding_effects import list_outstanding_effects
 from assay.lifecycle.rollouts.rollout_history import Rollout
+from assay.lifecycle.rollouts.step_entries import RULE_NAMES
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.entries.operator_entries import OrderOutlivedEntry
+from assay.model.entries.rollout_entries import RolloutPausedEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
@@ -53,9 +55,18 @@ def is_rollout_outlived(policy: LifecyclePolicy, rollout: Rollout, now: datetime
     return rollout.status == "running" and paused > meant and now - parse_time(last) > meant
 
 
-def list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> list[str]:
-    """Return the ids of the orders for a node that are open."""
-    return [order for order, *_ in _list_open_orders(policy, node_state)]
+def make_age_pause(rollout: Rollout, reason: str, now: datetime) -> LedgerEntry:
+    """Return the entry that pauses a rollout until a person resumes it."""
+    held = RolloutPausedEntry(rollout.id, RULE_NAMES["age"], reason, "age")
+    return held.make_entry(derive_id(held.kind, rollout.id, str(rollout.pauses)), format_time(now))
+
+
+def list_known_orders(node_state: NodeState) -> set[str]:
+    """Return the ids of the orders for a node that may be open, whatever the policy leaves to do."""
+    decisions = (node_state.decision, node_state.pending.decision if node_state.pending else "")
+    behind = [one for decision in decisions if (one := node_state.trust.find_order(decision))]
+    request = {node_state.move_request.id} if node_state.move_request else set()
+    return request | {one.order for one in behind}
 
 
 def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterator[tuple[str, str, str, float, bool]]:

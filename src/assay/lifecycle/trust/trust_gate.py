@@ -31,11 +31,14 @@ RECORD_ACTIONS = {
 def ask_trust(snapshot: FleetSnapshot, view: NodeSnapshot, proposal: Proposal) -> tuple[Proposal, DecisionCause | None]:
     """Return the proposal, with the yes of a person where it needed one, and what holds it back, None if nothing."""
     actions, order = _list_actions(snapshot, view, proposal), _find_order(view, proposal)
+    is_record = proposal.timing == "record" and not actions
+    if not is_record and (twins := snapshot.same_machines.get(view.name)):
+        return proposal, DecisionCause("machine", view.name, twins)
     if order and (late := view.node_state.trust.find_outlived(order.order)):
         return proposal, DecisionCause(AGE_CAUSE, order.order, late)
     pool, state = view.node.pool, view.node_state.state
     setting = find_move_trust(snapshot.trust, snapshot.policy, pool, state, proposal.to, actions)
-    if setting is None or setting.step == "act" or (proposal.timing == "record" and not actions):
+    if setting is None or setting.step == "act" or is_record:
         return proposal, None
     is_watching = setting.step == "watch"
     text = f"assay only watches ({setting}), and would do" if is_watching else f"waits for a person's yes ({setting})"

@@ -55,20 +55,22 @@ def restore(
     """Make the ledger from a file of `assay ledger backup`. It replaces no ledger that holds entries.
 
     ASSAY_LEDGER names where the ledger shall be: a path, or `postgresql://…` to move it to a server. A backup of an
-    older assay is upgraded. The ledger appears as a whole, when all its hashes are verified, or not at all.
+    older assay is upgraded. The ledger appears as a whole, when all its hashes are verified, or not at all. Orders that
+    are open in it wait for a person: nobody knows what was done since the backup.
 
     Exit codes: 0 restored and verified; 1 somebody changed the backup; 2 it cannot be read, or the ledger cannot be
     written or holds entries already.
     """
+    from assay.controller.effects.trust_gate import hold_restored_orders
     from assay.ledger.copies.backup import restore as restore_ledger
     from assay.ledger.errors import BrokenLedgerError
 
     workspace = Workspace(fleet.resolve())
-    location = workspace.ledger_location
     try:
-        copied = restore_ledger(file, location, workspace.home.context)
+        copied = restore_ledger(file, workspace.ledger_location, workspace.home.context)
     except BrokenLedgerError as error:
         raise _end_broken(error, "nothing was restored", form) from None
+    hold_restored_orders(workspace.ledger, file, workspace.clock.now())
     _print_copy(copied, f"the ledger is restored from {file}", str(file), form)
 
 

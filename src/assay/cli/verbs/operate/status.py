@@ -149,7 +149,7 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
     elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
         trust = fleet_trust_as_json(_read_trust(workspace, recorded))
-        answer: StatusAnswer = {"nodes": nodes, "breakers": breakers, "trust": trust, **_rollouts_as_json(rollouts)}
+        answer: StatusAnswer = {"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts), "trust": trust}
         typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
