@@ -1,4 +1,4 @@
-"""At `watch`, no path reaches a machine, a scheduler or anybody else's service. Each path has a recorder, and a control."""
+"""At `watch`, no path reaches a machine, a scheduler or another service. Each has a recorder, and a control."""
 
 from __future__ import annotations
 

@@ -347,3 +347,12 @@ def _workflow(name: str) -> dict:
 def _steps(name: str) -> Iterator[dict]:
     for job in _workflow(name)["jobs"].values():
         yield from job["steps"]
+
+
+def test_automation_only_watches_a_new_fleet(made: Path) -> None:
+    fleet = load_fleet(made)
+    [node, *_] = fleet.nodes
+    assert fleet.find_trust(node, ["cordon"]).step == "watch"
+    assert fleet.policy.trust.lab == "act"
+    example = (ROOT / "specs/lifecycle/default.yaml").read_text()
+    assert (made / "specs/lifecycle/default.yaml").read_text() == example.replace("  fleet: act\n", "  fleet: watch\n")

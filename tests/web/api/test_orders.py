@@ -8,6 +8,9 @@ from urllib.parse import urlencode
 import pytest
 from asgi_calls import Caller, Reply
 
+from assay.model.decision import Decision, DecisionCause
+from assay.model.entries.decision_entries import DecisionEntry
+from assay.model.specs.trust_rules import TrustRules
 from assay.web.app_state import AppState
 
 NODES, ROLLOUTS = "/api/v1/nodes", "/api/v1/rollouts"
@@ -117,3 +120,19 @@ def test_a_rollout_is_paused_and_resumed_once(ann: Caller, stranger: Caller) -> 
     assert ann.post(path, pause).status == 409, "a replayed pause does not pause again"
     assert ann.post(f"{ROLLOUTS}/nothing/orders", pause).status == 404
     assert ann.get(ROLLOUTS).json["rollouts"][0]["status"] == "running"
+
+
+def test_a_visitor_says_yes_to_what_waits_and_to_nothing_else(ann: Caller, stranger: Caller, state: AppState) -> None:
+    waits = DecisionCause("trust", "suggest reboot", "waits for a person's yes: reboot")
+    rules = state.context.fleet.policy.model_copy(update={"trust": TrustRules(fleet="suggest")})
+    state.context.fleet.policies[rules.name] = rules  # type: ignore[index]
+    state.context.fleet.__dict__.pop("trust", None)
+    made = Decision("d-trust", "n0004", "production", "production-reboot", "record", "p.yaml:1 x", "wait", (waits,))
+    state.context.ledger.append(DecisionEntry.from_decision(made).make_entry("d-trust", state.context.now, "n0004"))
+    seen = position(state)
+    assert order(ann, "n0004", "approve", seen, decision="nothing").status == 409
+    assert order(stranger.showing("token-of-tim"), "n0004", "approve", seen, decision="d-trust").status == 403
+    assert order(ann, "n0004", "approve", seen, decision="d-trust").json["recorded"]
+    assert kinds(state, "n0004", seen) == [("approved", "ann", "RCA with the vendor")]
+    told = ann.get("/api/v1/trust").json
+    assert [(one["id"], one["kind"]) for one in told["waits"]] == [("d-trust", "decision")]

@@ -1,0 +1,144 @@
+"""A controller that was paused finds old orders before it acts, and two nodes that are one machine get none."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from quiet_site import FLEET, NODES
+from test_nothing_leaves_at_watch import ACT, NODE, Recorder, decided
+
+from assay.actions.action import EffectIntent
+from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
+from assay.controller.effects import pending_effect_runner as runner
+from assay.controller.effects.trust_gate import hold_outlived_orders, must_wait_for_trust
+from assay.controller.reconcile_pass import record_decisions
+from assay.controller.trust_tickets import make_trust_tickets
+from assay.ledger.store import Ledger
+from assay.lifecycle.decisions.decide import decide
+from assay.lifecycle.node_state_projection import project_node_states
+from assay.model.decision import Decision, DecisionCause
+from assay.model.entries.asset_entries import PartsSeenEntry
+from assay.model.entries.decision_entries import DecisionEntry
+from assay.model.entries.rollout_entries import RolloutGroup, RolloutStartedEntry
+from assay.model.specs.trust_rules import TrustRules
+
+
+def age_passes(desk, hours: float) -> None:
+    """Let the last pass of every stage have ended so many hours ago."""
+    with sqlite3.connect(desk.home / "passes.sqlite") as data:
+        data.execute("UPDATE pass SET ended_s = ended_s - ?", (hours * 3600,))
+
+
+def kinds(ledger: Ledger, node: str = "") -> list[str]:
+    return [entry.kind for entry in ledger.entries(node or None)]
+
+
+@pytest.fixture
+def ordered(site):
+    """A site with an order that waits for a job, and whose cordon is verified."""
+    site.far.jobs[NODE] = ("job 7",)
+    site.say("move", NODE, to="triage")
+    memory = FleetSnapshotCache(site.desk)
+    record_decisions(memory)
+    site.settle(NODE)
+    return site
+
+
+def test_a_drain_goes_on_while_a_controller_looks(ordered):
+    ordered.later(hours=40)
+    memory = FleetSnapshotCache(ordered.desk)
+    record_decisions(memory)
+    assert "order.outlived" not in kinds(ordered.ledger, NODE)
+    ordered.far.jobs[NODE] = ()
+    record_decisions(memory)
+    assert memory.node_states()[NODE].state == "draining"
+
+
+def test_after_a_pause_of_the_controller_the_order_waits_and_nothing_is_done(ordered):
+    ordered.later(hours=40)
+    age_passes(ordered.desk, 40)
+    ordered.far.jobs[NODE] = ()
+    memory = FleetSnapshotCache(ordered.desk)
+    for _ in range(3):  # the first look ends the pause, and the order waits all the same
+        record_decisions(memory)
+    state = memory.node_states()[NODE]
+    assert (state.state, kinds(ordered.ledger, NODE).count("order.outlived")) == ("production", 1)
+    ordered.say("approved", NODE, decision=state.move_request.id)
+    record_decisions(memory)
+    assert memory.node_states()[NODE].state == "draining"
+
+
+def test_an_effect_of_an_order_waits_after_a_pause_before_anything_is_decided(site, monkeypatch):
+    there = Recorder()
+    monkeypatch.setattr(runner, "load_action", lambda _: there)
+    decision, at = decided(site, "reboot"), site.desk.now
+    why = (DecisionCause("person", "move-1", "ann asked"),)
+    made = Decision("d2", NODE, "does-reboot", "does-reboot", "immediate", "p.yaml:1 person", "", why)
+    site.ledger.append(DecisionEntry.from_decision(made).make_entry("d2", at, NODE))
+    state = project_node_states(site.ledger.entries())[NODE]
+    assert state.trust.find_order("d2").order == "move-1"
+    assert state.trust.find_order(decision) is None
+    desk = replace(site.desk, fleet=ACT, workloads=lambda _: there)
+    order = replace(state, decision="d2")
+    site.later(hours=5)
+    assert hold_outlived_orders(desk, {NODE: order})
+    late = project_node_states(site.ledger.entries())[NODE]
+    intent = EffectIntent("e", "reboot", NODE, "d2", "x")
+    assert must_wait_for_trust(desk, intent, late)
+    assert any("did not go on" in line for line in site.said)
+    site.say("approved", NODE, decision="move-1")
+    assert not must_wait_for_trust(desk, intent, project_node_states(site.ledger.entries())[NODE])
+
+
+def test_a_rollout_is_paused_after_a_pause_of_its_controller(site):
+    group = RolloutGroup("zap", "bmc 1 → 2", "aa", (NODE,))
+    site.ledger.append(RolloutStartedEntry("r1", "aa", "bb", (group,)).make_entry("r1", site.desk.now))
+    record_decisions(FleetSnapshotCache(site.desk))
+    site.later(hours=30)
+    assert not hold_outlived_orders(site.desk, {}), "a controller looked after it"
+    age_passes(site.desk, 30)
+    assert hold_outlived_orders(site.desk, {})
+    paused = FleetSnapshotCache(site.desk).rollouts.find_active()
+    assert (paused.status, paused.pause.rule) == ("paused", "age")
+
+
+def seen_as(site, node: str, serial: str) -> None:
+    told = PartsSeenEntry({}, {"inventory": FLEET.nodes[node].serial, "bmc": serial})
+    site.ledger.append(told.make_entry(f"seen-{node}-{serial}", site.desk.now, node))
+
+
+def test_two_nodes_that_are_one_machine_get_no_decision_and_no_order(site):
+    other = NODES[1]
+    site.fault(NODE)
+    memory = FleetSnapshotCache(site.desk)
+    assert [one.timing for one in decide(memory.build_snapshot()) if one.node == NODE] == ["immediate"]
+    seen_as(site, NODE, "SN-1234")
+    seen_as(site, other, "SN-1234")
+    site.say("move", other, to="triage")
+    made = decide(memory.build_snapshot())
+    assert {(one.node, one.timing, one.causes[0].kind) for one in made} == {
+        (NODE, "record", "machine"),
+        (other, "record", "machine"),
+    }
+    assert all(NODE in one.causes[0].text and other in one.causes[0].text for one in made)
+    assert must_wait_for_trust(replace(site.desk, fleet=ACT), EffectIntent("e", "reboot", NODE, "d", "x"))
+    seen_as(site, other, "SN-9999")
+    assert {one.timing for one in decide(memory.build_snapshot())} <= {"immediate", "pending"}
+
+
+def test_what_waits_for_a_yes_has_a_ticket_that_says_how(site):
+    fleet = replace(
+        FLEET,
+        policies={FLEET.policy.name: FLEET.policy.model_copy(update={"trust": TrustRules(fleet="suggest")})},
+    )
+    site.fault(NODE)
+    memory = FleetSnapshotCache(replace(site.desk, fleet=fleet))
+    record_decisions(memory)
+    [ticket] = make_trust_tickets(fleet, memory.build_snapshot())
+    assert "assay approve" in ticket.steps
+    assert "undo:" in ticket.steps
+    [wait] = memory.node_states()[NODE].trust.held
+    site.say("declined", NODE, decision=wait.decision)
+    assert list(make_trust_tickets(fleet, memory.build_snapshot())) == []
