@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.controller.orders.trust_orders import describe_undo, list_fleet_waits
+from assay.controller.orders.trust_orders import list_fleet_waits
 from assay.lifecycle.fleet_snapshot import FleetSnapshot
 from assay.model.fleet import Fleet
 from assay.model.ledger_entry import derive_id
@@ -22,7 +22,7 @@ def make_trust_tickets(fleet: Fleet, snapshot: FleetSnapshot) -> Iterator[Ticket
         node, key = views[wait.node].node, f"{TRUST_TICKET_KIND}/{wait.node}/{wait.id}"
         provisioning = fleet.provisioning_of(node.name)
         page = f"\nits page: {provisioning.url}/nodes/{node.name}" if provisioning else ""
-        words = f"--reason '…'; undo: {describe_undo(wait.actions)}"
+        words = f"--reason '…'; undo: {wait.undo}"
         yield Ticket(
             id=derive_id("ticket", key),
             key=key,

@@ -59,7 +59,6 @@ from assay.plan.rollout_nodes_and_limits import (
 )
 from assay.plan.spec_pair_comparison import NodeGroup, compare_spec_pairs, group_nodes
 
-
 BRINGING_ACTIONS = ("cordon", "drain", "drain-now", "reboot", "zap", "uncordon")
 """What a node of a rollout goes through."""
 
@@ -95,7 +94,8 @@ def _note_trust(after: FleetRevision, planned: RolloutPlan) -> Iterator[str]:
             "suggest": "each move waits for a person's yes",
         }
         if setting.step in does:
-            yield f"{format_count(count, 'node')} of pool {pool} change at the trust step {setting}: {does[setting.step]}"
+            nodes = format_count(count, "node")
+            yield f"{nodes} of pool {pool} change at the trust step {setting}: {does[setting.step]}"
 
 
 def _note_breaker(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
 from assay.controller.cache.unknown_jobs import read_unknown_jobs
@@ -37,6 +38,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
     """Return the status of a node, its last decisions with their causes (0: all), and what its state requires."""
     chain, requirements, news = explain_decisions(source, state, last)
     rollout, sync = find_node_rollout(source, state.node), find_node_sync(source, state)
+    trust = find_node_trust(source.fleet, state)
     told = {
         **describe_node_status(source, state),
         "chain": chain,
@@ -44,7 +46,7 @@ def explain_node(source: RecordSource, state: NodeState, last: int) -> ExplainAn
         **news,
         "rollout": rollout and node_rollout_as_json(rollout),
         "lemon": describe_lemon_score(source, state),
-        "trust": find_node_trust(source.fleet, state),
+        "trust": trust and asdict(trust),
         "sync": sync and {**node_sync_as_json(sync), "remedies": list(sync.remedies)},
     }
     return cast("ExplainAnswer", told)

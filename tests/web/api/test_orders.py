@@ -135,4 +135,6 @@ def test_a_visitor_says_yes_to_what_waits_and_to_nothing_else(ann: Caller, stran
     assert order(ann, "n0004", "approve", seen, decision="d-trust").json["recorded"]
     assert kinds(state, "n0004", seen) == [("approved", "ann", "RCA with the vendor")]
     told = ann.get("/api/v1/trust").json
-    assert [(one["id"], one["kind"]) for one in told["waits"]] == [("d-trust", "decision")]
+    [wait] = [one for one in told["waits"] if one["id"] == "d-trust"]
+    assert (wait["node"], wait["kind"], wait["undo"]) == ("n0004", "decision", "nothing undoes reboot")
+    assert "said yes" in wait["said"]

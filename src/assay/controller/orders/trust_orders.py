@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from assay.actions.action import ACTION_NAMES, load_action
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder
@@ -39,7 +40,8 @@ def list_fleet_waits(fleet: Fleet, states: Iterable[NodeState]) -> list[TrustWai
     """Return what waits for a person, or is only watched, on all nodes of the inventory."""
     policy, trust = fleet.policy, fleet.trust
     known = [state for state in states if state.node in fleet.nodes and state.state in policy.states]
-    return [wait for state in known for wait in list_trust_waits(policy, trust, state)]
+    waits = (wait for state in known for wait in list_trust_waits(policy, trust, state))
+    return [replace(wait, undo=_describe_undo(wait.actions)) for wait in waits]
 
 
 def find_wait(waits: Iterable[TrustWait], ident: str) -> TrustWait:
@@ -68,11 +70,11 @@ def answer_wait(
     entry = kind(wait.id, operator.who, operator.reason, within_hours)
     ident = derive_id(entry.kind, wait.node, wait.id, last.id if last else "")
     word = "approved" if is_yes else "declined"
-    text = f"{wait.node}: {word} by {operator.who}: {', '.join(wait.actions) or 'it'}; {describe_undo(wait.actions)}"
+    text = f"{wait.node}: {word} by {operator.who}: {', '.join(wait.actions) or 'it'}; {wait.undo}"
     return OperatorOrder(wait.node, text, entry.make_entry(ident, operator.at, wait.node))
 
 
-def describe_undo(actions: Collection[str]) -> str:
+def _describe_undo(actions: Collection[str]) -> str:
     """Return what undoes these actions, for people."""
     undo = {one: load_action(one).undone_by for one in actions if one in ACTION_NAMES}
     told = [f"{one} is undone by {by}" if by else f"nothing undoes {one}" for one, by in undo.items()]

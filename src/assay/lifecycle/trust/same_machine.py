@@ -1,4 +1,4 @@
-"""Finds nodes that answer as the same machine. An order for one of them might reach the other, so none is carried out."""
+"""Finds nodes that answer as the same machine: an order for one might reach the other, so none is carried out."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.lifecycle.node_state import NodeState
@@ -16,10 +16,12 @@ from assay.model.specs.trust_rules import Trust
 
 @dataclass(frozen=True, slots=True)
 class TrustWait:
-    """One thing that waits. `id`: what to say yes or no to. `kind`: `would` is only watched, and takes no yes.
+    """One thing that waits for a person, or that assay only watches.
 
-    `since` is ISO 8601 UTC, `text` what would be done and why it waits, `actions` what would be done. `said` is the
-    last word of a person, "" without one.
+    `id`: what `assay approve` and `assay decline` name. `node`: the name of the node. `kind`: decision, effect, order;
+    would: it takes no yes, because assay only watches there. `since`: ISO 8601 UTC. `text`: what would be done, and why
+    it waits. `actions`: what would be done. `said`: the last yes or no, with the name of who said it, "" without one.
+    `undo`: what undoes it, in words.
     """
 
     id: str
@@ -29,6 +31,7 @@ class TrustWait:
     text: str
     actions: tuple[str, ...] = ()
     said: str = ""
+    undo: str = ""
 
 
 def list_trust_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeState) -> list[TrustWait]:
@@ -70,4 +73,4 @@ def _add_word(node_state: NodeState, wait: TrustWait) -> TrustWait:
     if consent is None:
         return wait
     said = f"{consent.who} said {'yes' if consent.is_yes else 'no'} at {consent.at[:16]}: {consent.reason}"
-    return TrustWait(wait.id, wait.node, wait.kind, wait.since, wait.text, wait.actions, said)
+    return replace(wait, said=said)

@@ -30,7 +30,7 @@ RECORD_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class WatchRecord:
-    """What assay would have done in the last days.
+    """What assay would have done in the last `days`, on so many `nodes`.
 
     `decisions` counts it by its actions and target; `done_by_people` is how many of these people did too. `node_hours`
     is how long nodes would have been out of service, until their faults ended or somebody moved them.

@@ -21,7 +21,7 @@ from assay.views.explanation import explain_node
 from assay.views.node.node_explanation import format_recent_news, format_requirements
 from assay.views.node.node_rollout import find_node_rollout, format_node_rollout
 from assay.views.node.node_sync import format_node_sync
-from assay.views.trust_view import format_node_trust
+from assay.views.trust_view import find_node_trust, format_node_trust
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -110,7 +110,7 @@ def _explain(workspace: Workspace, node: str, last: int, form: str) -> None:
         *(format_node_rollout(rollout) if rollout else ()),
         *(format_node_sync(told["sync"]) if told["sync"] else ()),
         *format_recent_news(workspace, told),
-        *format_node_trust(told["trust"]),
+        *format_node_trust(find_node_trust(workspace.fleet, state)),
     ]
     tree = build_explanation_tree(told, told["chain"], notes)
     add_lemon_branch(tree, told["lemon"])

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -28,7 +29,7 @@ from assay.model.texts.durations import parse_duration
 from assay.model.timestamps import format_ago
 from assay.views.node.node_status import node_status_as_json
 from assay.views.open_breakers import breaker_as_json, format_breaker
-from assay.views.trust_view import FleetTrust, build_fleet_trust, fleet_trust_as_json, format_fleet_trust
+from assay.views.trust_view import FleetTrust, build_fleet_trust, format_fleet_trust
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -148,8 +149,13 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
-        trust = fleet_trust_as_json(_read_trust(workspace, recorded))
-        answer: StatusAnswer = {"nodes": nodes, "breakers": breakers, **_rollouts_as_json(rollouts), "trust": trust}
+        trust = _read_trust(workspace, recorded)
+        answer: StatusAnswer = {
+            "nodes": nodes,
+            "breakers": breakers,
+            **_rollouts_as_json(rollouts),
+            "trust": trust and asdict(trust),
+        }
         typer.echo(format_answer(answer, indent=1))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
