@@ -102,11 +102,13 @@ class Recorder:
         return ""
 
 
-def decided(site: Site, action: str) -> str:
+FAULT = (DecisionCause("fault", "f1", "as planted"),)
+
+
+def decided(site: Site, action: str, why: tuple[DecisionCause, ...] = FAULT, rule: str = "p.yaml:1 planted") -> str:
     """Let the node be in a state that does the action on arrival; return the decision."""
     ident, at = f"decision-{action}", site.desk.now
-    why = (DecisionCause("fault", "f1", "as planted"),)
-    made = Decision(ident, NODE, "production", f"does-{action}", "immediate", "p.yaml:1 planted", "", why)
+    made = Decision(ident, NODE, "production", f"does-{action}", "immediate", rule, "", why)
     moved = TransitionEntry("production", f"does-{action}", ident)
     site.ledger.append(
         DecisionEntry.from_decision(made).make_entry(ident, at, NODE), moved.make_entry(f"move-{action}", at, NODE)

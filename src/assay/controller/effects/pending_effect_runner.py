@@ -14,7 +14,7 @@ from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects import effect_journal
 from assay.controller.effects.cordon_batch import STATUS_VERIFIERS, run_cordon_batch
 from assay.controller.effects.foreign_cordon_gate import begins_attempt, select_undisturbing
-from assay.controller.effects.trust_gate import hold_outlived_orders, must_wait_for_trust
+from assay.controller.effects.trust_gate import hold_outlived_orders, list_same_machines, must_wait_for_trust
 from assay.controller.effects.workflow_queues import find_engine_stack, list_queue_limits
 from assay.controller.pass_log import records_pass
 from assay.controller.tracing import trace_batch
@@ -117,6 +117,7 @@ class _EffectRun:
     def __init__(self, context: ControllerContext, node_states: Mapping[str, NodeState]) -> None:
         self._context = context
         self._node_states = dict(node_states)
+        self._same_machines = list_same_machines(context)
         self._handled: set[str] = set()
         self._retry_times: set[str] = set()
         self._running: dict[str, str] = {}
@@ -160,8 +161,7 @@ class _EffectRun:
 
     def _lacks_trust(self, effect: PendingEffect) -> bool:
         """Whether an attempt that would begin now must wait for a person. What was begun is proved."""
-        node_state = self._node_states.get(effect.intent.node)
-        return begins_attempt(effect) and must_wait_for_trust(self._context, effect.intent, node_state)
+        return begins_attempt(effect) and must_wait_for_trust(self._context, effect.intent, self._same_machines)
 
     def _run_batched(self, pending: Sequence[PendingEffect]) -> set[str]:
         """Run what is done to many nodes together; return these nodes."""

@@ -18,7 +18,6 @@ from assay.controller.pass_log import read_passes
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.trust.order_age import (
     find_outlived,
-    has_open_order,
     is_rollout_outlived,
     list_known_orders,
     make_age_pause,
@@ -34,18 +33,22 @@ if TYPE_CHECKING:
 STAGES_THAT_LOOK = ("once", "decide", "act")
 
 
-def must_wait_for_trust(context: ActionContext, intent: EffectIntent, node_state: NodeState | None = None) -> bool:
-    """Whether an attempt that would begin now must wait for a person; show why."""
-    states = read_node_states(context.ledger)
-    node_state = node_state or states.get(intent.node)
-    if node_state is None:
-        return False
+def must_wait_for_trust(context: ActionContext, intent: EffectIntent, same: Mapping[str, str] | None = None) -> bool:
+    """Whether an attempt that would begin now must wait for a person; show why. `same`: see `list_same_machines`."""
+    node_state = read_node_states(context.ledger).get(intent.node)
+    if node_state is None:  # nobody has said anything about it
+        return context.fleet.find_trust(intent.node, [intent.action]).step != "act"
     why, _ = find_effect_obstacle(context.fleet.trust, node_state, intent.decision, intent.action)
-    if not why and node_state.told_serials:
-        why = find_same_machines(states[name] for name in context.fleet.nodes if name in states).get(intent.node, "")
+    why = why or (list_same_machines(context) if same is None else same).get(intent.node, "")
     if why:
         context.progress(f"{intent.node}: {intent.action}: {why}")
     return bool(why)
+
+
+def list_same_machines(context: ActionContext) -> dict[str, str]:
+    """Return, by node of the inventory, why nothing is done to it: another one answers as the same machine."""
+    states = read_node_states(context.ledger)
+    return find_same_machines(states[name] for name in context.fleet.nodes if name in states)
 
 
 def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeState]) -> bool:
@@ -54,9 +57,8 @@ def hold_outlived_orders(context: ActionContext, node_states: Mapping[str, NodeS
     To be called before anything is decided or done: each pass notes that somebody looked.
     """
     policy, now, ledger = context.fleet.policy, context.clock.now(), context.ledger
-    open_states = [state for state in node_states.values() if has_open_order(policy, state)]
     paused = _measure_pause(context)
-    entries = [entry for state in open_states for entry in find_outlived(policy, state, now, paused)]
+    entries = [entry for state in node_states.values() for entry in find_outlived(policy, state, now, paused)]
     if paused > timedelta(hours=policy.trust.rollout_hours):
         rollout = RolloutCache(ledger).find_active()
         if rollout and is_rollout_outlived(policy, rollout, now, paused):

@@ -20,11 +20,6 @@ from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import format_duration, format_minute, format_time, hours, parse_time
 
 
-def has_open_order(policy: LifecyclePolicy, node_state: NodeState) -> bool:
-    """Whether a person's order for the node is open, or something is left to begin of a decision that follows one."""
-    return any(True for _ in _list_open_orders(policy, node_state))
-
-
 def find_outlived(
     policy: LifecyclePolicy, node_state: NodeState, now: datetime, paused: timedelta
 ) -> Iterator[LedgerEntry]:
@@ -74,17 +69,16 @@ def _list_open_orders(policy: LifecyclePolicy, node_state: NodeState) -> Iterato
     record, pending, request = node_state.trust, node_state.pending, node_state.move_request
     decision = pending.decision if pending else node_state.decision
     behind = record.find_order(decision)
-    is_left = pending or any(not one.is_started for one in list_outstanding_effects(policy, node_state))
-    effects = [effect.at for effect in node_state.effects if effect.decision == decision]
-    if request and not record.find_outlived(request.id):
-        begun = [one.at for one in record.ordered if one.order == request.id]
-        yes = [one.at for one in record.consents if one.decision == request.id and one.is_yes]
-        last = max([request.at, *yes, *begun, *(effects if begun else [])])
-        within = request.within_hours or (policy.trust.rollout_hours if request.rollout else 0.0)
-        yield request.id, request.at, last, within, bool(begun)
-    elif behind and is_left and not record.find_outlived(behind.order):
-        consent = next((one for one in record.consents if one.id == behind.order), None)
-        yes = [one.at for one in record.consents if one.decision == behind.order and one.is_yes]
-        within = consent.within_hours if consent else policy.trust.rollout_hours if behind.kind == "rollout" else 0.0
-        last = max([behind.at, node_state.since, *yes, *effects])
-        yield behind.order, behind.at, last, within, True
+    order = request.id if request else behind.order if behind else ""
+    if not order or record.find_outlived(order):
+        return
+    if not request and not pending and all(one.is_started for one in list_outstanding_effects(policy, node_state)):
+        return
+    begun = [one.at for one in record.ordered if one.order == order]
+    steps = [effect.at for effect in node_state.effects if effect.decision == decision] if begun else []
+    yes = [one for one in record.consents if order in (one.id, one.decision) and one.is_yes]
+    is_rollout = bool(request.rollout) if request else behind is not None and behind.kind == "rollout"
+    within = (request.within_hours if request else 0.0) or (yes[-1].within_hours if yes else 0.0)
+    given = request.at if request else begun[0]
+    last = max([given, *begun, *steps, *(one.at for one in yes)])
+    yield order, given, last, within or (policy.trust.rollout_hours if is_rollout else 0.0), bool(begun)

@@ -54,17 +54,19 @@ def _is_current(trust: Trust, node_state: NodeState, held: HeldDecision) -> bool
 
 
 def _list_effect_waits(policy: LifecyclePolicy, trust: Trust, node_state: NodeState) -> Iterator[TrustWait]:
-    node, request = node_state.node, node_state.move_request
-    if request and (late := node_state.trust.find_outlived(request.id)):
-        yield TrustWait(request.id, node, "order", request.at, late)
+    """Yield the first of what is decided and waits: an order or a pending decision that is too old, or an effect."""
+    node, record, request = node_state.node, node_state.trust, node_state.move_request
+    behind = record.find_order(node_state.pending.decision) if node_state.pending else None
+    order = request.id if request else behind.order if behind else ""
+    if late := record.find_outlived(order):
+        yield TrustWait(order, node, "order", request.at if request else behind.at if behind else "", late)
         return
     for effect in list_outstanding_effects(policy, node_state):
         why, ident = find_effect_obstacle(trust, node_state, effect.decision, effect.action)
         if why and not effect.is_started:
             kind: Literal["would", "effect"] = "effect" if ident else "would"
-            yield TrustWait(
-                ident or effect.decision, node, kind, node_state.since, f"{effect.action} {why}", (effect.action,)
-            )
+            words = (node_state.since, f"{effect.action} {why}", (effect.action,))
+            yield TrustWait(ident or effect.decision, node, kind, *words)
             return
 
 
