@@ -18,6 +18,9 @@ from assay.model.node import Node
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import load_scheduler_adapter
 
+sys.path.append(str(Path(__file__).parents[1]))  # this is a program too
+from trusted import trusted_policies
+
 
 class Switch:
     """Raises the level by one, as often as it is run; done when the level is above what it was before."""
@@ -67,7 +70,7 @@ class Switch:
 def context(home: Path) -> ActionContext:
     """Return a context of nothing but a ledger, a clock and a folder."""
     return ActionContext(
-        fleet=Fleet(home, {"n0001": Node("n0001", "h100", "s1", "r1", 1, "", "", "")}),
+        fleet=Fleet(home, {"n0001": Node("n0001", "h100", "s1", "r1", 1, "", "", "")}, policies=trusted_policies()),
         ledger=Ledger.open(home / "ledger.sqlite"),
         clock=SystemClock(),
         home=home,
