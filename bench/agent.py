@@ -120,7 +120,7 @@ class Site:
             process.wait()
 
     def _write_files(self) -> None:
-        for part in ("inventory", "specs", "suites", "firmware"):
+        for part in ("inventory", "specs", "suites"):
             shutil.copytree(ROOT / part, self.home / "fleet" / part)
         digest = {"agent_token": {"sha256": hashlib.sha256(TOKEN.encode()).hexdigest()}}
         (self.home / "fleet/inventory/agent.yml").write_text(json.dumps({"h100-a": {"hosts": {NODE: digest}}}))

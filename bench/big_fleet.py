@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[1]
-TAKEN = ("specs", "suites", "playbooks", "firmware", "ansible.cfg")
+TAKEN = ("specs", "suites", "playbooks", "ansible.cfg")
 POOL, FABRIC, UNIT, RAILS, SPINES = 2500, 256, 32, 8, 32
 
 POOL_HEAD = """\

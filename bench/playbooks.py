@@ -30,7 +30,7 @@ INVENTORY = "https://127.0.0.1:{{ bmc_port }}/redfish/v1/UpdateService/FirmwareI
 def measurements(folder: Path) -> Iterator[Measurement]:
     """Run one task of each kind on every host."""
     root, ca = folder / "fleet", folder / "boxes" / "lab" / "ca.pem"
-    for part in ("inventory", "specs", "playbooks", "firmware"):
+    for part in ("inventory", "specs", "playbooks"):
         shutil.copytree(ROOT / part, root / part)
     with bmcs(folder / "boxes", HOSTS) as ports:
         names = [node.name for node in load_fleet(root).nodes.values() if node.spec == "hgx-h100"][:HOSTS]

@@ -59,7 +59,7 @@ def _load_unchanged(root: Path, overlay: Path, _: str) -> Fleet:
 @pytest.fixture(scope="session")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     root = tmp_path_factory.mktemp("fleet")
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         (root / part).symlink_to(REPOSITORY / part)
     declared = load_fleet(root)
     world = LabWorld(root / ".assay-lab/world")

@@ -49,7 +49,7 @@ def ann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
     """Ann, who works on a fleet with n0001 in onboard, n0002 in triage, and n0003 and n0004 in production."""
     monkeypatch.setenv("ASSAY_WHO", "ann")
     monkeypatch.delenv("ASSAY_LEDGER", raising=False)
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     starts = {"n0001": "onboard", "n0002": "triage", "n0003": "production", "n0004": "production"}
     person, ledger = Person(tmp_path), Ledger.open(tmp_path / ".assay" / "ledger.sqlite")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 from collections.abc import Callable, Collection
@@ -11,10 +10,8 @@ from typing import Any
 
 import yaml
 
-from assay.lab.firmware_images import make_image
-
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("specs", "suites", "firmware", "playbooks")
+FOLDERS = ("specs", "suites", "playbooks")
 POLICY, BUNDLE = "specs/lifecycle/default.yaml", "specs/firmware/hgx-h100-2026-10.yaml"
 GIT = ("git", "-c", "user.name=ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
 
@@ -52,14 +49,8 @@ def commit_all(root: Path) -> None:
 
 
 def merge_bmc_image(root: Path, version: str) -> None:
-    """Commit a bundle with another image of the BMC."""
-    image, name = make_image("bmc", version, ["BMC"]), f"firmware/bmc-{version}.bin"
-    (root / name).write_bytes(image)
-    digest = hashlib.sha256(image).hexdigest()
-    change_yaml(
-        root / BUNDLE,
-        lambda bundle: bundle["components"][0].update(version=version, artifact=name, sha256=digest),
-    )
+    """Commit a bundle with another version of the BMC. The lab makes its image."""
+    change_yaml(root / BUNDLE, lambda bundle: bundle["components"][0].update(version=version))
     commit_all(root)
 
 

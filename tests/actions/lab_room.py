@@ -103,7 +103,7 @@ def wish(action: str, node: str, **more: Any) -> EffectIntent:
 
 def lay_out(root: Path) -> None:
     """Copy this repository's fleet to `root`."""
-    for folder in ("inventory", "specs", "playbooks", "firmware"):
+    for folder in ("inventory", "specs", "playbooks"):
         shutil.copytree(REPOSITORY / folder, root / folder)
     shutil.copy(REPOSITORY / "ansible.cfg", root)
 

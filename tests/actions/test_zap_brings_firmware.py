@@ -1,6 +1,5 @@
 """zap, with the real playbook and the real ansible-runner, against the lab's BMC."""
 
-import hashlib
 import json
 import os
 import subprocess
@@ -32,7 +31,7 @@ def test_old_firmware_is_brought_to_the_bundle_and_read_back(room: Room):
     assert proof.facts["firmware"]["BMC"] == room.fleet.bundle_of("n0003").components[0].version
     assert sorted(room.flashes("n0003")) == ["bmc", "gpu", "hca"], "what was equal is left alone"
     assert any("Firmware of the node's bundle" in line for line in room.told)
-    assert any("n0003: bmc: pushes firmware/bmc-01.05.11.bin, because BMC is 01.00.00" in line for line in room.told)
+    assert any("n0003: bmc: pushes bmc-01.05.11.bin, because BMC is 01.00.00" in line for line in room.told)
 
 
 @pytest.mark.slow
@@ -59,21 +58,6 @@ def test_adapters_of_an_unmanaged_node_are_left_alone(room: Room):
     assert room.state("n0017")["firmware"]["HCA_0"] == "28.0.0"
 
 
-def test_an_image_that_is_not_the_bundles_is_never_pushed(room: Room):
-    room.fresh("n0003", BIOS="2.0.0")
-    image = room.root / "firmware" / "bios-2.7.3.bin"
-    whole = image.read_bytes()
-    image.write_bytes(whole[:-1] + b"x")
-    try:
-        with pytest.raises(AssayError, match="sha256"):
-            zap.run(room.context(), wish("zap", "n0003"))
-    finally:
-        image.write_bytes(whole)
-
-    assert room.flashes("n0003") == []
-    assert hashlib.sha256(whole).hexdigest() in {c.sha256 for c in room.fleet.bundle_of("n0003").components}
-
-
 @pytest.mark.slow
 def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_pushes_again(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
@@ -92,11 +76,12 @@ def test_an_update_that_fails_is_trouble_in_the_bmcs_words_and_the_next_run_push
 @pytest.mark.slow
 def test_what_was_written_and_waits_for_its_reset_is_reset_and_not_written_again(room: Room):
     room.fresh("n0003", BIOS="2.0.0")
+    from assay.actions.firmware.component_image import find_image
     from assay.actions.firmware.redfish_update_service import make_bmc_connector
 
     node, (bios,) = room.fleet.nodes["n0003"], _components(room, "bios")
     with make_bmc_connector(node, room.fleet)() as bmc:
-        update = bmc.push(bios, room.root / bios.artifact)
+        update = bmc.push(bios, find_image(room.fleet, room.fleet.bundle_of("n0003"), bios)[0])
         while bmc.read_update(update).running:
             room.world.clock().sleep(5)
 

@@ -47,7 +47,7 @@ def history(name: str) -> list[LedgerEntry]:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     ledger = Ledger.open(tmp_path / ".assay" / "ledger.sqlite")
     ledger.append(*(entry for name in NODES for entry in history(name)))

@@ -31,7 +31,7 @@ MAC = "02:00:5e:00:21:00"
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the example fleet as a repository of its own, with the login of its delivery."""
-    for part in ("inventory", "specs", "firmware", "suites", "playbooks"):
+    for part in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("ansible.cfg", "CODEOWNERS"):
         shutil.copy(ROOT / name, tmp_path)

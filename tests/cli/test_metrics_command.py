@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     ledger = Ledger.open(tmp_path / ".assay" / "ledger.sqlite")
     ledger.append(make_enrolled_entry("n0001", "h100-a", "triage", datetime.now(UTC)))

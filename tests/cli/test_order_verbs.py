@@ -85,7 +85,7 @@ HISTORY = [
 @pytest.fixture
 def fleet(tmp_path):
     """A repository with this project's declarations and a short history."""
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         if (ROOT / part).exists():
             shutil.copytree(ROOT / part, tmp_path / part)
     ledger = Ledger.open(tmp_path / ".assay" / "ledger.sqlite")

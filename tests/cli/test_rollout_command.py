@@ -44,7 +44,7 @@ def history() -> list[LedgerEntry]:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     with_ledger(tmp_path, *history())
     return tmp_path

@@ -31,7 +31,7 @@ def fleet(tmp_path_factory) -> Path:
     """The example fleet in production: n0002 and n0003 have an old driver, n0004 has ECC off, n0005 was never seen."""
     root: Path = tmp_path_factory.mktemp("sync") / "fleet"
     root.mkdir()
-    for name in ("inventory", "specs", "suites", "playbooks", "firmware", "ansible.cfg"):
+    for name in ("inventory", "specs", "suites", "playbooks", "ansible.cfg"):
         (root / name).symlink_to(ROOT / name)
     declared = load_fleet(root)
     ledger = Ledger.open(root / ".assay" / "ledger.sqlite")

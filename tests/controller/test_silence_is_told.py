@@ -42,7 +42,7 @@ class Hands:
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     """Return the example fleet, whose pool h100-a has agents."""
     root = tmp_path_factory.mktemp("fleet")
-    for part in ("inventory", "specs", "suites", "firmware"):
+    for part in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / part, root / part)
     tokens = {name: {"agent_token": {"env": f"TOKEN_{name}"}} for name in NAMES}
     (root / "inventory/agents.yml").write_text(json.dumps({"h100-a": {"hosts": tokens}}))

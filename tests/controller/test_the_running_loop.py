@@ -132,7 +132,7 @@ class Running:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
+    for folder in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(ROOT / folder, tmp_path / "fleet" / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.rmtree(tmp_path / "fleet" / "specs" / "schedules")
     return tmp_path / "fleet"

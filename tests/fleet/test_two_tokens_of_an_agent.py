@@ -34,7 +34,7 @@ def test_one_token_two_or_none_are_read_and_stored(given, count):
     ],
 )
 def test_each_of_the_tokens_is_checked(tmp_path, given, code):
-    for part in ("inventory", "specs", "suites", "firmware"):
+    for part in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / part, tmp_path / part)
     hosts = {"n0003": {"agent_token": given}, "n0004": {"agent_token": {"sha256": "2" * 64}}}
     (tmp_path / "inventory/agents.yml").write_text(json.dumps({"h100-a": {"hosts": hosts}}))

@@ -38,7 +38,7 @@ def assay(home: Path, *words: str) -> str:
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
     """A fleet with one node of every spec, its lab up."""
-    for folder in ("specs", "suites", "firmware"):
+    for folder in ("specs", "suites"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "fabrics"))
     (tmp_path / "inventory").mkdir()
     (tmp_path / "specs" / "nodes" / "without-settings.yaml").write_text(yaml.safe_dump(WITHOUT_SETTINGS))

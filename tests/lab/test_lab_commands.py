@@ -33,7 +33,7 @@ def lab(fleet: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     fleet = tmp_path_factory.mktemp("lab") / "fleet"
-    for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
+    for folder in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(ROOT / folder, fleet / folder)
     up = lab(fleet, "up", "--scenario", str(ROOT / "scenarios" / "the-loop.yaml"))
     assert up.returncode == 0, up.stderr
@@ -113,7 +113,7 @@ def test_a_lab_that_was_killed_is_seen_as_down_and_comes_up_again(fleet: Path) -
 
 
 def test_the_home_of_a_real_fleet_is_never_touched(tmp_path: Path) -> None:
-    for folder in ("inventory", "specs", "firmware"):
+    for folder in ("inventory", "specs"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     ledger = tmp_path / ".assay" / "ledger.sqlite"
     ledger.parent.mkdir()

@@ -30,7 +30,7 @@ Ask = Callable[..., Result]
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / "fleet" / part)
     return tmp_path / "fleet"
 

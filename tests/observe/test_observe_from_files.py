@@ -19,7 +19,7 @@ SMI = REPOSITORY / "tests/recordings/nvidia-smi-q-x.xml"
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         (tmp_path / part).symlink_to(REPOSITORY / "tests/fleet/smallest" / part)
     return tmp_path
 

@@ -324,7 +324,7 @@ def test_the_command_takes_over_what_the_inventory_pins(
     rack: Rack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declared, root = rack.rehearsal.fleet.nodes[NODE], tmp_path / "fleet"
-    for part in ("inventory", "specs", "firmware", "suites", "playbooks"):
+    for part in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
     found = ask_service_root("127.0.0.1", declared.settings.bmc_port)
     assert found is not None

@@ -39,7 +39,7 @@ def ann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Technician:
     """Ann, who works on a fleet whose first four nodes are in the states of STARTS."""
     monkeypatch.setenv("ASSAY_WHO", "ann")
     monkeypatch.delenv("ASSAY_LEDGER", raising=False)
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     technician = Technician(tmp_path)
     ledger, at = technician.ledger(), "2026-11-21T12:00:00+00:00"

@@ -39,7 +39,7 @@ class Site:
 
     def __init__(self, home: Path) -> None:
         self.home, self.fleet = home, home / "fleet"
-        for part in ("inventory", "specs", "suites", "firmware"):
+        for part in ("inventory", "specs", "suites"):
             shutil.copytree(ROOT / part, self.fleet / part)
         self.declare(*TOKENS)
         self.authority = trustme.CA()

@@ -75,10 +75,14 @@ class ImageStore:
         artifact = image.artifacts[name]
         if artifact.signature_url and not self.find_signature(artifact):
             self._store(f"{artifact.sha256}{SIGNATURE}", _read_source(artifact.signature_url), "", image.name)
+        return self.fetch_file(artifact, f"Image {image.name} {name}", report)
+
+    def fetch_file(self, artifact: ImageArtifact, where: str, report: Callable[[int], None] = lambda _: None) -> Path:
+        """Return a file, fetched from its URL if it is not there. Messages name `where`. Raises as `fetch`."""
         if found := self.find(artifact):
             return found
         pieces = _count_bytes(_read_source(artifact.url), report)
-        return self._store(artifact.sha256, pieces, artifact.sha256, f"Image {image.name} {name}: {artifact.url}")
+        return self._store(artifact.sha256, pieces, artifact.sha256, f"{where}: {artifact.url}")
 
     def _store(self, name: str, pieces: Iterator[bytes], digest: str, where: str) -> Path:
         """Write a file under its name once it is whole, and has `digest` ("": a signature, of any digest)."""
@@ -88,7 +92,7 @@ class ImageStore:
             with os.fdopen(descriptor, "wb") as file:
                 found = _copy(pieces, file, MOST_SIGNATURE_BYTES if not digest else None)
             if digest and found != digest:
-                fix = "correct the Image's sha256 if the file was meant to change; otherwise find out who changed it"
+                fix = "correct the declared sha256 if the file was meant to change; otherwise find out who changed it"
                 raise AssayError(f"its digest is {found}, and not {digest}", where=where, fix=fix)
             Path(coming).chmod(0o644)
             return Path(coming).replace(self.folder / name)

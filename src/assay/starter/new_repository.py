@@ -27,7 +27,6 @@ SHARED_PATHS = (
     "specs",
     "suites",
     "playbooks",
-    "firmware",
     "docs",
     "deploy",
     "ansible.cfg",

@@ -23,7 +23,7 @@ from assay.observe.evidence_store import EvidenceStore
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     root = tmp_path_factory.mktemp("fleet")
-    for part in ("inventory", "specs", "suites", "firmware"):
+    for part in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / part, root / part)
     return load_fleet(root)
 

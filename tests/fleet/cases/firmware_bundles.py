@@ -25,7 +25,7 @@ SHA256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 CASES: dict[str, Case] = {
     "ASY0040": Case({"firmware/bmc.bin": None}, {}, "specs/bundle.yaml:8:5"),
-    "ASY0041": Case({"firmware/bmc.bin": "abd"}, {"firmware/other.bin": "abd"}, "specs/bundle.yaml:9:5"),
+    "ASY0041": Case({"firmware/bmc.bin": "abd"}, {"firmware/other.bin": "abd"}, "specs/bundle.yaml:8:5"),
     "ASY0042": Case(
         replaced("specs/bundle.yaml", TWO, "[BIOS]", "[BIOS, BMC]"),
         {"specs/bundle.yaml": TWO},
@@ -59,6 +59,6 @@ CASES: dict[str, Case] = {
     "ASY0048": Case(
         replaced(FILE, BUNDLE, f"    sha256: {SHA256}\n", ""),
         replaced(FILE, BUNDLE, SHA256, f'"{SHA256}"'),
-        "specs/bundle.yaml:5:5",
+        "specs/bundle.yaml:8:5",
     ),
 }

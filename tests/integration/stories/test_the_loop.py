@@ -51,7 +51,7 @@ class Listener(TourReporter):
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     fleet = tmp_path_factory.mktemp("story") / "fleet"
-    for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
+    for folder in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(ROOT / folder, fleet / folder)
     shutil.copy(ROOT / "ansible.cfg", fleet)
     world = LabWorld(fleet / ".assay-lab" / "world")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from example_images import IMAGES, make_image
 
 from assay.lab.bmc.authentication import BmcLogins
 from assay.lab.bmc.firmware_flash import read_image, start_flash
@@ -13,7 +14,6 @@ from assay.lab.bmc.power_transitions import apply_elapsed_time, has_pending_chan
 from assay.lab.bmc.resource_tree import ResourceView
 from assay.lab.bmc.resources.update_task_services import find_task, tasks
 from assay.lab.faults.flash_faults import FLASH_FAULTS
-from assay.lab.firmware_images import IMAGES, make_image
 from assay.lab.virtual_node_state import VirtualNodeState
 from assay.model.errors import AssayError
 

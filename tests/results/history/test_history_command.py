@@ -22,7 +22,7 @@ NIC = "suites/production/test_nic.py::test_link"
 @pytest.fixture
 def fleet(tmp_path, reports, monkeypatch) -> Path:
     """This project's declarations, and history that is asked when it was made."""
-    for part in ("inventory", "specs", "firmware"):
+    for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
     monkeypatch.setattr(SystemClock, "now", lambda _: reports.asked().now)
     return tmp_path

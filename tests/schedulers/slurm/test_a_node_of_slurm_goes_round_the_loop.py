@@ -59,7 +59,7 @@ class Hall:
 @pytest.fixture
 def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     root = tmp_path_factory.mktemp("hall") / "fleet"
-    for folder in ("inventory", "specs", "suites", "playbooks", "firmware"):
+    for folder in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(REPOSITORY / folder, root / folder)
     world = LabWorld(root / ".assay-lab" / "world")
     build_world(load_fleet(root), world, datetime.now(UTC), 60.0)

@@ -30,7 +30,7 @@ IN_SERVICE = tuple(f"n{number:04}" for number in range(3, 21))
 
 def make_fleet_with_history(root: Path) -> Fleet:
     """Copy the example fleet to `root`, and write its history into its ledger."""
-    for part in ("inventory", "specs", "suites", "firmware"):
+    for part in ("inventory", "specs", "suites"):
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
     start_history(root)
     fleet = load_fleet(root)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -87,17 +85,3 @@ def find_version_mismatches(
 def format_mismatches(mismatches: Mapping[str, tuple[str, str]]) -> str:
     """Return mismatches as one line of text."""
     return ", ".join(f"{ident} is {seen}, expected {expected}" for ident, (expected, seen) in mismatches.items())
-
-
-def check_artifact(image: Path, component: FirmwareComponent) -> None:
-    """Raise AssayError unless the file has the sha256 that the bundle declares."""
-    if not image.exists():
-        raise AssayError(f"there is no {component.artifact}", where=component.name, fix="fetch the bundle's artifacts")
-    with image.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != component.sha256:
-        raise AssayError(
-            f"{component.artifact} has sha256 {found}, but the bundle declares {component.sha256}",
-            where=component.name,
-            fix="replace the file or correct the bundle; nothing was pushed",
-        )

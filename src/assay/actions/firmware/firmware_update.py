@@ -15,7 +15,6 @@ from pathlib import Path
 from assay.actions.firmware.bmc_updates import BmcConnector, FirmwareUpdater, FirmwareUpdateStatus
 from assay.actions.firmware.firmware_stages import (
     FirmwareStage,
-    check_artifact,
     find_strongest_reset,
     find_version_mismatches,
     format_mismatches,
@@ -45,8 +44,9 @@ class StageResult:
 
 @dataclass
 class FirmwareUpdateRun:
-    """The firmware work on one node: how to reach its BMC, the folder of the artifacts, the limit of each wait.
+    """The firmware work on one node: how to reach its BMC, how to find an image, the limit of each wait.
 
+    `find_image` returns the file to push and what a comparison of it found. It raises AssayError for one not to push.
     `read_back_s` is how long a BMC may answer with an old version after update and reset, `steady_s` how long new
     versions must hold before they are read for the last time. `tell` shows progress. `pushed` says for each component
     why its image was pushed.
@@ -54,7 +54,7 @@ class FirmwareUpdateRun:
 
     node: str
     connect: BmcConnector
-    root: Path
+    find_image: Callable[[FirmwareComponent], tuple[Path, str]]
     deadline_s: float
     read_back_s: float = 120.0
     steady_s: float = 30.0
@@ -120,10 +120,9 @@ class FirmwareUpdateRun:
         if adopt and _waits_for_reset(bmc, component, known):
             self.tell(f"{component.name}: is written already and waits for its reset")
             return FirmwareUpdateStatus(known.id if known else "", running=False, completed=True)
-        image = self.root / component.artifact
-        check_artifact(image, component)
-        reason = self._find_push_reason(bmc, component, known, adopt=adopt)
-        self.tell(f"{component.name}: pushes {component.artifact}, because {reason}")
+        image, compared = self.find_image(component)
+        reason = f"{self._find_push_reason(bmc, component, known, adopt=adopt)} ({compared})"
+        self.tell(f"{component.name}: pushes {image.name}, because {reason}")
         ident = bmc.push(component, image)
         self.pushed[component.name] = reason
         return self._await_update(bmc, component, ident, restarted)

@@ -27,23 +27,23 @@ LFS_POINTER = re.compile(
 
 @rule("ASY0040", "a firmware artifact that does not exist", why="Zap finds out only after it has drained the node.")
 def missing_artifact(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components with an artifact that is no file of the repository."""
-    for bundle, number, component in _components(draft):
-        if not resolve_artifact(draft.root, component.artifact).is_file():
-            message = f"{component.name}: there is no file {component.artifact} in the repository"
-            yield RuleFinding(_at(draft, bundle, number, "artifact"), message, "add the image, or correct the path")
+    """Find components with an artifact that is no file of the repository, and is fetched from nowhere."""
+    for bundle, number, component, path in _local_artifacts(draft):
+        if not resolve_artifact(draft.root, path).is_file():
+            message = f"{component.name}: there is no file {path} in the repository"
+            place = _at(draft, bundle, number, "artifact", "url")
+            yield RuleFinding(place, message, "add the image, correct the path, or give its HTTPS URL")
 
 
 @rule("ASY0041", "a firmware artifact with a different digest", why="This is not the image that somebody qualified.")
 def wrong_digest(draft: RepositoryDraft) -> Iterator[RuleFinding]:
-    """Find components with an artifact that does not have the bundle's SHA-256."""
-    for bundle, number, component in _components(draft):
-        path = resolve_artifact(draft.root, component.artifact)
-        if path.is_file() and (found := hash_artifact(path)) != component.sha256:
-            message = f"{component.name}: {component.artifact} has the sha256 {found}"
-            yield RuleFinding(
-                _at(draft, bundle, number, "sha256"), message, "add the qualified image, or qualify this one"
-            )
+    """Find components with a file of the repository that does not have the bundle's SHA-256."""
+    for bundle, number, component, path in _local_artifacts(draft):
+        file, artifact = resolve_artifact(draft.root, path), component.artifact
+        if artifact and file.is_file() and (found := hash_artifact(file)) != artifact.sha256:
+            place = _at(draft, bundle, number, "artifact", "sha256")
+            message = f"{component.name}: {path} has the sha256 {found}"
+            yield RuleFinding(place, message, "add the qualified image, or qualify this one")
 
 
 @rule(
@@ -206,8 +206,15 @@ def _components(draft: RepositoryDraft) -> Iterator[tuple[FirmwareBundle, int, F
             yield bundle, number, component
 
 
-def _at(draft: RepositoryDraft, bundle: FirmwareBundle, number: int, entry: str) -> tuple[str, int, int]:
-    return draft.find_position(f"FirmwareBundle/{bundle.name}", "components", number, entry)
+def _local_artifacts(draft: RepositoryDraft) -> Iterator[tuple[FirmwareBundle, int, FirmwareComponent, str]]:
+    """Yield the components whose image is a file of the repository, with its path."""
+    for bundle, number, component in _components(draft):
+        if component.artifact and (path := component.artifact.path):
+            yield bundle, number, component, path
+
+
+def _at(draft: RepositoryDraft, bundle: FirmwareBundle, number: int, *entry: str) -> tuple[str, int, int]:
+    return draft.find_position(f"FirmwareBundle/{bundle.name}", "components", number, *entry)
 
 
 def _circle(bundle: FirmwareBundle) -> list[str]:

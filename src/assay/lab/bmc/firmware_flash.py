@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from assay.lab.bmc.planned_flash_faults import start_faults, take_planned_faults
-from assay.lab.firmware_images import read_image_header
 from assay.lab.virtual_node_state import VirtualNodeState, with_sel_event
+from assay.model.lab_firmware_image import read_image_header
 
 UpdateTask = dict[str, Any]
 
@@ -37,7 +37,7 @@ class ComponentBusy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UploadedImage:
-    """An image's header (assay.lab.firmware_images), the reset that activates it, and the file's sha256."""
+    """An image's header (model/lab_firmware_image.py), the reset that activates it, and the file's sha256."""
 
     component: str
     version: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -11,6 +12,8 @@ from assay.model.specs.spec_document import SpecDocument, StrictModel
 
 FirmwareReset = Literal["none", "bmc", "host", "ac"]
 FirmwarePush = Literal["simple", "multipart"]
+FIRMWARE_TARGET = r"^([0-9a-f]{4}(:[0-9a-f]{4})?|iana:\d+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$"
+"""A vendor, or a vendor and a device, of PCI; a vendor's number of IANA; a GUID."""
 
 
 def _require_digest(digest: Any) -> Any:
@@ -23,23 +26,55 @@ def _require_digest(digest: Any) -> Any:
 ImageDigest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$"), BeforeValidator(_require_digest)]
 
 
+class FirmwareArtifact(StrictModel):
+    """The vendor's file with the image of a component.
+
+    `url`: where assay fetches it by HTTPS, or its path in the repository. `sha256`: its digest. `size`: in bytes.
+    `file`: the name that the vendor gave it. Before a push, assay reads what the file says of itself:
+
+    - `version`: the version that it must name; "" means that of the component.
+    - `fits`: what it must be for: PCI ids (`10de:2330`), IANA numbers of vendors (`iana:5703`), GUIDs.
+    """
+
+    url: str = Field(pattern=r"^(https://[^\s/@]+/[!-~]+|[\w.+-][\w./+-]*)$")
+    sha256: ImageDigest
+    size: int | None = Field(default=None, ge=1)
+    file: str = Field(default="", pattern=r"^([\w+-][\w.+ -]*)?$")
+    version: str = ""
+    fits: list[Annotated[str, Field(pattern=FIRMWARE_TARGET)]] = Field(default=[])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _missing_digest_as_none(cls, data: Any) -> Any:
+        """Pass a missing digest to the field's validator, which explains why it is needed."""
+        return {"sha256": None, **data} if isinstance(data, dict) else data
+
+    @property
+    def path(self) -> str:
+        """The path in the repository, "" if the file is fetched."""
+        return "" if self.url.startswith("https://") else self.url
+
+    @property
+    def name(self) -> str:
+        """The vendor's name of the file, else the last part of its address."""
+        return self.file or re.sub(r"[^\w.+-]", "_", self.url.rpartition("/")[2]).lstrip(".") or self.sha256
+
+
 class FirmwareComponent(StrictModel):
     """One component of the bundle.
 
-    `inventory` lists the ids below the BMC's `UpdateService/FirmwareInventory` that must read `version`. `artifact` is
-    a path below the fleet repository. `reset`: what must restart before the new version is active. `after`: components
-    that must be installed before this one.
+    `inventory` lists the ids below the BMC's `UpdateService/FirmwareInventory` that must read `version`. `reset`: what
+    must restart before the new version is active. `after`: components that must be installed before this one.
 
-    `name`: the component in plans and tickets. `version`: what it must read. `sha256`: the digest of the image. `push`:
-    the BMC fetches the image (simple) or gets it sent (multipart). `order`: lower numbers first. `hca`: it is the
-    firmware of the adapters.
+    `name`: the component in plans and tickets. `version`: what it must read. `artifact`: the vendor's file; without
+    one, assay compares the version and cannot bring it. `push`: the BMC fetches the image (simple) or gets it sent
+    (multipart). `order`: lower numbers first. `hca`: it is the firmware of the adapters.
     """
 
     name: str
     version: str
     inventory: list[str] = Field(min_length=1)
-    artifact: str = Field(pattern=r"^[\w.+-][\w./+-]*$")
-    sha256: ImageDigest
+    artifact: FirmwareArtifact | None = None
     push: FirmwarePush
     reset: FirmwareReset
     order: int = Field(ge=0)
@@ -48,9 +83,12 @@ class FirmwareComponent(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _missing_digest_as_none(cls, data: Any) -> Any:
-        """Pass a missing digest to the field's validator, which explains why it is needed."""
-        return {"sha256": None, **data} if isinstance(data, dict) else data
+    def _read_older_form(cls, data: Any) -> Any:
+        """Read `artifact: PATH` beside `sha256:`, as fleets before the artifact had fields of its own wrote it."""
+        if not isinstance(data, dict) or not isinstance(data.get("artifact"), str):
+            return data
+        rest = {key: value for key, value in data.items() if key != "sha256"}
+        return rest | {"artifact": {"url": data["artifact"], "sha256": data.get("sha256")}}
 
 
 class FirmwareBundle(SpecDocument):

@@ -51,6 +51,8 @@ class SpecDocument(StrictModel):
 
     `kind`: which of the kinds the document is. `name`: unique among the documents of its kind. `extends`: the document
     whose fields this one takes over. `description`: what it is, for people. `owner`: the team that answers for it.
+    `stands_in`: the mark of an example: what to put here for real machines. What would use the document there refuses.
+    A document that extends it has the mark too, until it says `stands_in: null`.
     """
 
     kind: str
@@ -58,6 +60,7 @@ class SpecDocument(StrictModel):
     extends: SpecName = ""
     description: str = ""
     owner: str = ""
+    stands_in: str = ""
 
 
 class CodeOwners(SpecDocument):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from assay.actions.ansible_playbook import PROGRESS_MARK, find_task_node, preload_fleet
+from assay.actions.firmware.component_image import find_image
 from assay.actions.firmware.firmware_report import report_planned, report_stages
 from assay.actions.firmware.firmware_stages import FirmwareStage, select_stages
 from assay.actions.firmware.firmware_update import FirmwareUpdateRun, StageResult
@@ -49,7 +51,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         work = FirmwareUpdateRun(
             node.name,
             make_bmc_connector(node, fleet),
-            fleet.root,
+            partial(find_image, fleet, fleet.bundle_of(node.name)),
             arguments["deadline_s"],
             arguments["read_back_s"],
             arguments["steady_s"],
