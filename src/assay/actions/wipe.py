@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from assay.actions import cordon
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification, find_action_effort
+from assay.actions.allowed_effects import require_effect
 from assay.actions.wiping.drive_readings import DriveReading, read_local_drives
 from assay.actions.wiping.node_wipe import NodeWipe, read_records, read_with_markers, record_proof
 from assay.actions.wiping.wipe_record import DriveRecord
@@ -35,6 +36,7 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 def run(context: ActionContext, intent: EffectIntent) -> None:
     """Wipe what is not wiped yet by this effect. Raises AssayError if a job may still use the node."""
     if spec := _find_spec(context, intent):
+        require_effect(context.fleet, intent.node, "wipe", "its local drives would be erased")
         _require_closed(context, intent.node)
         NodeWipe(context, intent, spec).run()
 

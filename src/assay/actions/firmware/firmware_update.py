@@ -76,6 +76,11 @@ class FirmwareUpdateRun:
         pushed = {part.name: self.pushed[part.name] for part in stage.components if part.name in self.pushed}
         return StageResult(stage.name, bool(mismatches), before, after, pushed, self.resets[resets:])
 
+    def list_ac_cycled(self, stages: Sequence[FirmwareStage]) -> list[str]:
+        """Return the components that differ and need an AC cycle."""
+        cycled = [part for stage in stages for part in stage.components if part.reset == "ac"]
+        return [part.name for part in _select(cycled, find_version_mismatches(self.read_versions(cycled), cycled))]
+
     def confirm(self, components: Sequence[FirmwareComponent]) -> None:
         """Read the versions once more after `steady_s`. Raises AssayError if firmware rolled back by itself."""
         time.sleep(self.steady_s)

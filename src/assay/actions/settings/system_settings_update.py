@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from assay.actions.allowed_effects import require_effect
 from assay.actions.boot import is_booting
 from assay.actions.polling import wait_until
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_mismatches
@@ -51,6 +52,8 @@ class SystemSettingsUpdate:
             mismatches = find_system_mismatches(bmc, spec)
             if not mismatches:
                 return []
+            if any(one.name == "boot.first" for one in mismatches):
+                require_effect(self.fleet, self.node.name, "boot-order", "its boot order differs from the spec")
             order_system_settings(bmc, spec, mismatches)
             if not needs_reset(mismatches):
                 return mismatches

@@ -12,6 +12,7 @@ from assay.plan.current_fleet_state import NodeStanding
 from assay.plan.fleet_revision import FleetRevision, find_spec_line
 from assay.plan.inventory_changes import InventoryChanges
 from assay.plan.operations.other_change import OtherChange
+from assay.plan.operations.switched_on import list_switched_on
 
 SCHEDULER_SETTINGS = ("workloads", "slurm_conf", "kubernetes")
 TITLES = {
@@ -51,6 +52,7 @@ def rank_risks(
         *_find_moves_between_schedulers(after, nodes, standings),
         *_find_unsigned_commits(before, after),
         *_find_excused_admission(before, after),
+        *(PlanRisk("switched on", line, what) for what, line in list_switched_on(before, after)),
         *(
             PlanRisk(title, one.line, one.what)
             for topic, title in TITLES.items()

@@ -11,6 +11,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from assay.actions.allowed_effects import require_effect
 from assay.actions.ansible_playbook import PROGRESS_MARK, find_task_node, preload_fleet
 from assay.actions.firmware.component_image import find_image
 from assay.actions.firmware.firmware_report import report_planned, report_stages
@@ -60,6 +61,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         if self._task.check_mode:
             parts = [part for stage in stages for part in stage.components]
             return report_planned(stages, work.read_versions(parts) if parts else {})
+        if cycled := work.list_ac_cycled(stages):
+            require_effect(fleet, node.name, "ac-cycles", f"{', '.join(cycled)} needs an AC cycle")
         done: list[StageResult] = []
         playbook = os.getppid()
         try:
