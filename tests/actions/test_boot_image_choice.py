@@ -34,7 +34,7 @@ from assay.provisioning.boot_script import BootOrder
 
 NODE, OTHER = "n0001", "n0002"
 BEFORE, AFTER = "a" * 40, "b" * 40
-DECLARED = load_fleet(Path(__file__).parents[2])
+DECLARED = replace(load_fleet(Path(__file__).parents[2]), is_lab=True)
 STARTED = RolloutStartedEntry("r1", BEFORE, AFTER, (RolloutGroup("production-reboot", "image", BEFORE, (NODE,)),))
 ADOPTED = CommitAdoptedEntry(AFTER, BEFORE)
 

@@ -39,10 +39,11 @@ def lay_out_boot(root: Path, port: int, **provisioning: Any) -> None:
         (files / name).write_bytes(content)
     image = yaml.safe_load((root / "specs/images/gpu-node.yaml").read_text())
     kernel, initrd = ({"url": (files / n).as_uri(), "sha256": hashlib.sha256(c).hexdigest()} for n, c in IMAGE.items())
-    image |= {"kernel": kernel, "initrds": [initrd]}
+    image |= {"kernel": kernel, "initrds": [initrd], "stands_in": ""}
     (root / "specs/images/gpu-node.yaml").write_text(yaml.safe_dump(image))
     path = root / "specs/provisioning/lab1.yaml"
-    content = yaml.safe_load(path.read_text()) | {"url": f"http://127.0.0.1:{port}"} | provisioning
+    own = {"url": f"http://127.0.0.1:{port}", "secure_url": "https://boot.site:8443", "stands_in": ""}
+    content = yaml.safe_load(path.read_text()) | own | provisioning
     path.write_text(yaml.safe_dump(content))
     macs = {f"n{number:04}": {"mac": f"02:00:00:00:00:{number:02x}"} for number in range(1, 17)}
     (root / "inventory" / "macs.yml").write_text(yaml.safe_dump({"h100-a": {"hosts": macs}}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import emulated_bmc
@@ -56,7 +57,13 @@ def test_the_machine_of_an_emulated_bmc_boots_to_its_first_report(tmp_path: Path
         home = tmp_path / ".assay"
         ledger = Ledger.open(home / "ledger.sqlite")
         context = ActionContext(
-            load_fleet(tmp_path), ledger, EvidenceStore(home / "evidence"), SystemClock(), home, tmp_path, told.append
+            replace(load_fleet(tmp_path), is_lab=True),
+            ledger,
+            EvidenceStore(home / "evidence"),
+            SystemClock(),
+            home,
+            tmp_path,
+            told.append,
         )
         before = netboot.before(context, wish("netboot", "n0001"))
         intent = EffectIntent("netboot-n0001", "netboot", "n0001", "d1", "a test wants it", before=before)

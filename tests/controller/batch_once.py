@@ -86,7 +86,7 @@ class FileScheduler:
 @cache
 def declared() -> Fleet:
     """Return this repository's fleet, read once."""
-    return load_fleet(REPOSITORY)
+    return replace(load_fleet(REPOSITORY), is_lab=True)
 
 
 def desk_of(home: Path, scheduler: FileScheduler, count: int = 24, tell=lambda line: None) -> ControllerContext:

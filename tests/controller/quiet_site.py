@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from assay.model.timestamps import format_time
 from assay.observe.evidence_store import EvidenceStore
 from assay.schedulers.scheduler_adapter import CustomerJob, SchedulerNodeStatus
 
-FLEET = load_fleet(Path(__file__).parents[2])
+FLEET = replace(load_fleet(Path(__file__).parents[2]), is_lab=True)
 NODES = sorted(FLEET.nodes, key=lambda name: (FLEET.nodes[name].pool != "h100-a", name))
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -35,13 +35,13 @@ def test_a_visitors_token_that_git_keeps_is_found(fleet_with: Write) -> None:
 
 
 def test_a_key_of_a_customers_webhook_that_git_keeps_is_found(fleet_with: Write) -> None:
-    hook = "{pools: [pool-a], url: 'https://acme.example/hook', credentials: {file: specs/token}}"
+    hook = "{pools: [pool-a], url: 'https://acme.site/hook', credentials: {file: specs/token}}"
     notices = f"notices: {{webhooks: {{acme: {hook}}}}}\n"
     assert codes(fleet_with({"specs/policy.yaml": POLICY + notices, "specs/token": "x\n"})) == ["ASY0095"]
 
 
 def test_a_webhook_for_a_pool_that_does_not_exist_is_found(fleet_with: Write) -> None:
-    hook = "{pools: [elsewhere], url: 'https://acme.example/hook', credentials: {env: KEY}}"
+    hook = "{pools: [elsewhere], url: 'https://acme.site/hook', credentials: {env: KEY}}"
     assert codes(fleet_with({"specs/policy.yaml": f"{POLICY}notices: {{webhooks: {{acme: {hook}}}}}\n"})) == ["ASY0350"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.fleet.fleet_loader import load_fleet, read_draft
-from assay.fleet.repository_check import list_problems
+from assay.fleet.repository_check import STAND_IN_CODE, check_repository, list_problems
 from assay.lifecycle.node_entry import find_start_state
 from assay.model.errors import AssayError
 
@@ -36,8 +36,10 @@ def test_an_example_node_knows_its_place_its_spec_and_its_rails(example: Path) -
     assert [name for name, start in starts.items() if start == "onboard"] == ["n0001", "n0002"]
 
 
-def test_the_example_fleet_has_no_problem(example: Path) -> None:
-    assert [f"{problem.where} {problem.code} {problem.message}" for problem in list_problems(example)] == []
+def test_the_example_fleet_has_no_problem_but_that_it_is_an_example(example: Path) -> None:
+    found = [problem for problem in list_problems(example) if problem.code != STAND_IN_CODE]
+    assert [f"{problem.where} {problem.code} {problem.message}" for problem in found] == []
+    assert check_repository(example, is_lab=True).problems == []
 
 
 def test_every_limit_of_the_example_names_its_unit_and_its_source(example: Path) -> None:

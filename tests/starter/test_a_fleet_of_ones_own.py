@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_it_makes_has_no_problems(made: Path) -> None:
-    report = check_repository(made)
+    report = check_repository(made, is_lab=True)
     assert (report.problems, report.nodes) == ([], 4)
 
 

@@ -27,7 +27,7 @@ from ticket_sinks import GitHub, Jira, Trouble, Webhook
 from typer.testing import CliRunner
 
 from assay.cli.app import app
-from assay.fleet.repository_check import list_problems
+from assay.fleet.repository_check import check_repository
 from assay.model.ticket import Ticket, TicketEvent, TicketRecord
 from assay.tickets import sink_http_client
 from assay.tickets.delivery_backoff import PostponedDeliveries
@@ -449,11 +449,11 @@ def test_no_token_is_in_any_file_line_or_message(
 
 
 def test_routes_are_checked_like_every_spec(room: Room, github: GitHub) -> None:
-    assert list_problems(room.root) == []
+    assert check_repository(room.root, is_lab=True).problems == []
     room.route("both", markdown={"folder": "x"}, webhook={"url": "https://x", "credentials": {"env": "X"}})
     room.route("plain", webhook={"url": "http://example.com/in", "credentials": {"env": "X"}})
     room.route("told", webhook={"url": "https://x", "credentials": {"env": "X", "file": "y"}})
-    assert sorted((one.code, Path(one.file).stem) for one in list_problems(room.root)) == [
+    assert sorted((one.code, Path(one.file).stem) for one in check_repository(room.root, is_lab=True).problems) == [
         ("ASY0003", "route-plain"),
         ("ASY0004", "route-both"),
         ("ASY0004", "route-told"),
@@ -462,7 +462,7 @@ def test_routes_are_checked_like_every_spec(room: Room, github: GitHub) -> None:
 
 def test_a_file_of_credentials_must_not_lie_in_the_repository(room: Room) -> None:
     room.route("hook", webhook={"url": "https://x", "credentials": {"file": "specs/token"}})
-    assert [one.code for one in list_problems(room.root)] == ["ASY0095"]
+    assert [one.code for one in check_repository(room.root, is_lab=True).problems] == ["ASY0095"]
 
 
 def test_the_verb_says_what_was_delivered_and_what_was_not(room: Room, github: GitHub) -> None:

@@ -21,6 +21,7 @@ from assay.fleet.cache.fleet_cache import load_cached_fleet
 from assay.fleet.home import Home, find_home, find_home_of
 from assay.fleet.secret_detection import register_environment_secrets
 from assay.fleet.secret_lookup import handover_variable, read_secret
+from assay.fleet.stand_ins import refuse_node
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -120,14 +121,18 @@ def list_inventories(home: Home) -> list[Path]:
 
 
 def find_task_node(variables: Mapping[str, Any]) -> tuple[Fleet, Node]:
-    """Return the fleet and the node of an Ansible task, from its variables. Raises AssayError for an unknown host.
+    """Return the fleet and the node of an Ansible task, from its variables.
 
+    Raises AssayError for an unknown host, and for a real node whose serial number or address is an example, unless the
+    task only looks (`--check`).
     The fleet repository is the parent of the playbook's folder.
     """
     root = Path(variables["playbook_dir"]).parent
     fleet, name = _load_fleet_once(root), variables["inventory_hostname"]
     if name not in fleet.nodes:
         raise AssayError(f"the inventory of {root} has no node {name}")
+    if not variables.get("ansible_check_mode"):
+        refuse_node(fleet, name, "a change")
     return fleet, fleet.nodes[name]
 
 

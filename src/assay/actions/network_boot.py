@@ -17,6 +17,7 @@ from assay.actions.asset_tag_number import give_number, restore_asset_tag
 from assay.actions.boot import BMC_S, PROBE_S, force_off_and_on
 from assay.actions.boot_image_choice import choose_boot_image
 from assay.actions.polling import POLL_BACKOFF
+from assay.fleet.stand_ins import refuse_spec
 from assay.ledger.file_locks import hold_node_lock
 from assay.model.errors import AssayError
 from assay.model.evidence import read_at_path
@@ -85,25 +86,33 @@ def boot_declared_image(context: ActionContext, intent: EffectIntent) -> None:
         spec = context.fleet.nodes[intent.node].spec
         fix = f"name one in `images` of Provisioning {provisioning.name}, or give the host a `boot_image`"
         raise AssayError(f"no image is declared for {spec}", where=intent.node, fix=fix)
+    _refuse_stand_ins(context, provisioning, image)
     with hold_node_lock(context.home, intent.node, LOCK_S):
         NetworkBoot(context, intent, provisioning, image).run()
 
 
 def order_image_at_next_boot(context: ActionContext, intent: EffectIntent) -> None:
-    """Let a node's next start be from its image, where one is declared, with a number by which it proves itself.
+    """Let a node's next start be from its image, where one is declared and the profile allows it at every start.
 
-    A BMC that cannot do that leaves the start to the machine's own boot order.
+    It gets a number by which it proves itself. If its BMC cannot do that, the machine's own boot order counts.
     """
     provisioning, image = context.fleet.provisioning_of(intent.node), choose_boot_image(context, intent.node)
-    if provisioning is None or image is None:
+    if provisioning is None or image is None or "network-starts" not in context.fleet.profile_of(intent.node).may:
         return
     try:
+        _refuse_stand_ins(context, provisioning, image)
         with open_fleet_bmc(context.fleet, context.fleet.nodes[intent.node], BMC_S) as bmc:
             order_next_boot(bmc, provisioning.boot_target)
             if not list_own_attempts(context, intent):
                 _begin_attempt(context, intent, image, give_number(context, intent.node, bmc))
     except AssayError as error:
         context.progress(f"{intent.node}: the next start follows the machine's own boot order: {error}")
+
+
+def _refuse_stand_ins(context: ActionContext, provisioning: Provisioning, image: Image) -> None:
+    """Raise AssayError if a real machine would start from a server or an image that there is not."""
+    for spec in (provisioning, image):
+        refuse_spec(context.fleet, spec, "a start by network")
 
 
 def _begin_attempt(context: ActionContext, intent: EffectIntent, image: Image, nonce_sha256: str) -> BootAttempt:

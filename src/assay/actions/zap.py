@@ -8,7 +8,7 @@ from __future__ import annotations
 from assay.actions.action import ActionContext, EffectFacts, EffectIntent, EffectVerification
 from assay.actions.ansible_playbook import run_playbook
 from assay.actions.boot import read_boot_facts
-from assay.actions.configuration import bring_configuration, find_configuration_mismatches
+from assay.actions.configuration import bring_configuration, find_configuration_mismatches, refuse_settings
 from assay.actions.firmware.firmware_stages import find_version_mismatches, format_mismatches, list_managed_components
 from assay.actions.firmware.redfish_update_service import RedfishFirmwareUpdater
 from assay.actions.network_boot import boot_declared_image, find_other_image
@@ -30,6 +30,7 @@ def before(context: ActionContext, intent: EffectIntent) -> EffectFacts:
 
 def run(context: ActionContext, intent: EffectIntent) -> None:
     """Bring firmware, image and settings, in this order. Each leaves alone what is equal."""
+    refuse_settings(context.fleet, intent.node)  # before the firmware, not after it
     run_playbook(context, intent, "zap.yml", {})
     if find_other_image(context, intent.node):
         boot_declared_image(context, intent)

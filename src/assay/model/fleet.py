@@ -207,9 +207,10 @@ class Fleet:
         return self.images.get(self.nodes[node].image.partition(":")[0])
 
     def list_golden(self, spec: str) -> list[GoldenDigests]:
-        """Return the golden digests for the GPUs of a NodeSpec."""
+        """Return the golden digests for the GPUs of a NodeSpec. Those that stand in vouch for nodes of the lab only."""
         model = self.node_specs[spec].gpus.model
-        return [golden for golden in self.golden_digests.values() if golden.computed_by.gpu == model]
+        known = (golden for golden in self.golden_digests.values() if self.is_lab or not golden.stands_in)
+        return [golden for golden in known if golden.computed_by.gpu == model]
 
     def list_golden_values(self, spec: str, kind: GoldenKind) -> list[tuple[GoldenKey, dict[str, DigestRuns]]]:
         """Return what of the golden digests of a kind decides about a verdict."""

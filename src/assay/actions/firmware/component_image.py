@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from assay.actions.firmware.file_statement import compare_file
-from assay.fleet.home import find_home
+from assay.fleet.home import find_home_of
 from assay.fleet.stand_ins import refuse_spec
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
@@ -25,7 +25,7 @@ def find_image(fleet: Fleet, bundle: FirmwareBundle, component: FirmwareComponen
     that cannot be fetched, has another digest or size, or says that it is something else. Then nothing is pushed.
     """
     if fleet.is_lab:
-        return _make_lab_file(find_home(fleet.root).world / FOLDER, component), "an image of the lab"
+        return _make_lab_file(find_home_of(fleet).world / FOLDER, component), "an image of the lab"
     refuse_spec(fleet, bundle, f"a push of {component.name}")
     where = _find_line(fleet, bundle, component)
     if component.artifact is None:
@@ -56,7 +56,7 @@ def _fetch(fleet: Fleet, artifact: FirmwareArtifact, where: str) -> Path:
         if not path.is_relative_to(fleet.root.resolve()) or not path.is_file():
             raise AssayError(f"there is no file {artifact.path} in the repository", where=where, fix="add the image")
         return path
-    folder = find_home(fleet.root).folder / FOLDER / artifact.sha256
+    folder = find_home_of(fleet).folder / FOLDER / artifact.sha256
     stored = ImageStore(folder).fetch_file(ImageArtifact(url=artifact.url, sha256=artifact.sha256), where)
     named = folder / artifact.name
     if not named.exists():

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from assay.actions.allowed_effects import require_effect
 from assay.actions.polling import wait_until
 from assay.fleet.secret_lookup import describe_reference, read_secret
+from assay.fleet.stand_ins import refuse_spec
 from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_mismatches
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.specs.node.bmc_settings import BmcSpec
+from assay.model.text_lists import format_list
 from assay.redfish.bmc_accounts import find_new_passwords, name_account
 from assay.redfish.bmc_client import accepts_login, open_fleet_bmc
 from assay.redfish.bmc_settings import change_bmc_settings, compare_bmc_settings, read_own_settings
@@ -48,6 +51,10 @@ class BmcSettingsUpdate:
         mismatches = self.find_mismatches()
         if not mismatches:
             return []
+        if others := [one.name.rpartition(".")[2] for one in mismatches if one.wanted == "disabled"]:
+            what = f"its BMC has {format_list(others)}, which the spec does not name"
+            require_effect(self.fleet, self.node.name, "other-accounts", what)
+        refuse_spec(self.fleet, self.fleet.spec_of(self.node.name), "a change of the BMC's settings", "bmc")
         passwords = self._read_passwords(find_new_passwords(self.wanted.accounts, [one.name for one in mismatches]))
         with open_fleet_bmc(self.fleet, self.node) as bmc:
             change_bmc_settings(bmc, self.wanted, mismatches, passwords)

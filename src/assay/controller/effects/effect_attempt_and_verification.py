@@ -23,6 +23,7 @@ from assay.controller.effects.effect_journal import find_journaled_effect, is_sa
 from assay.controller.effects.foreign_cordon_gate import must_attempt_wait
 from assay.controller.effects.trust_gate import must_wait_for_trust
 from assay.controller.tracing import trace_effect
+from assay.fleet.stand_ins import refuse_node
 from assay.ledger.leases_and_locks import hold_node_lease
 from assay.model.decision import DECLARED_ACTIONS
 from assay.model.entries.effect_entries import EffectIntentEntry
@@ -96,6 +97,7 @@ def run_action(
 
 def _attempt(context: ActionContext, action: ActionModule, intent: EffectIntent) -> AttemptResult:
     try:
+        refuse_node(context.fleet, intent.node, f"the action {intent.action}")
         action.run(context, intent)
     except Exception as error:  # whatever it is, the world is read afterwards and decides
         return AttemptResult(describe_error(error), is_unfinished=isinstance(error, UnfinishedAction))

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from assay.actions.boot_image_choice import choose_boot_image
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.machine_sightings import MachineSightings
+from assay.fleet.stand_ins import refuse_spec
 from assay.ledger.store import Ledger
 from assay.model.fleet import Fleet
 from assay.model.node import Node
@@ -69,6 +70,8 @@ def answer_machine(
     provisioning, image = fleet.provisioning_of(node.name), choose_boot_image(context, node.name)
     if provisioning is None or image is None:
         return BootRefusal(f"no image is declared for {node.name}")
+    for spec in (provisioning, image):
+        refuse_spec(fleet, spec, "a start by network")
     attempt = _take_attempt(context, node.name, provisioning, image)
     if isinstance(attempt, BootRefusal):
         return attempt

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.fleet.cache.fleet_cache import SHARED_PARSE_CACHE
+from assay.fleet.home import CONTEXT_VARIABLE
 from assay.fleet.yaml_document import ParseCache
 from assay.harness.suite_verification.must_fail_recordings import MustFailCase, apply_case, read_check_recording
 from assay.model.outcome import CheckVerdict
 
 SESSION_PARSE_CACHE = ParseCache()
-SESSION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+SESSION_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", CONTEXT_VARIABLE: "lab"}
+"""Recordings are of the lab: so the examples that vouch for its nodes vouch for them."""
 
 UNUSED_PLUGINS = ("cacheprovider", "unraisableexception", "threadexception")
 """pytest's own plugins that are not needed; two of them collect garbage, which takes half of a session's time."""

@@ -59,7 +59,7 @@ def check(
     from assay.fleet.repository_check import check_repository
 
     workspace = Workspace(fleet.resolve())
-    report = check_repository(fleet, workspace.clock.now())
+    report = check_repository(fleet, workspace.clock.now(), is_lab=workspace.home.is_lab)
     if told := CHECK_FORMATTERS[format_](report):
         typer.echo(told)
     if schedulers and report.is_clean:
@@ -97,8 +97,10 @@ def format_check_text(report: CheckReport) -> str:
 
 def _format_totals(report: CheckReport) -> str:
     counts = f"{format_count(report.nodes, 'node')}, {format_count(report.specs, 'spec')}"
-    total = format_count(len(report.problems), "problem") if report.problems else "no problems"
-    return f"{counts}: {total}"
+    problems = len(report.problems) - report.stand_ins
+    total = format_count(problems, "problem") if problems else "no problems"
+    examples = format_count(report.stand_ins, "example")
+    return f"{counts}: {total}" + (f"; {examples} in place of your own values" if report.stand_ins else "")
 
 
 def format_check_json(report: CheckReport) -> str:

@@ -172,6 +172,7 @@ def run(
     from assay.collectives.runner.result_file import ResultFile, SearchHeader
     from assay.controller.orders.trust_orders import refuse_watched
     from assay.model.decision import LOAD
+    from assay.fleet.stand_ins import refuse_spec
 
     workspace = Workspace(fleet.resolve())
     workspace.announce()
@@ -183,6 +184,7 @@ def run(
         if cpu
         else inputs.choose_workload(workspace, workload, command, deadline_s)
     )
+    refuse_spec(workspace.fleet, chosen, "a search")
     free = inputs.find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
     inputs.require_met(plant or [], free.free, cpu=cpu, rails=rails)
     inputs.require_two(free)

@@ -7,6 +7,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from assay.actions.ansible_playbook import find_task_node, preload_fleet
+from assay.fleet.stand_ins import refuse_spec
 from assay.model.configuration.declared_settings import make_role_values
 from assay.model.errors import AssayError
 
@@ -22,6 +23,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible ships no types
         self.validate_argument_spec({})
         try:
             fleet, node = find_task_node(task_vars or {})
+            if not self._task.check_mode:
+                refuse_spec(fleet, fleet.spec_of(node.name), "a change of settings", "host")
         except AssayError as error:
             return result | {"failed": True, "msg": str(error)}
         root = self._low_level_execute_command('printf %s "$ASSAY_ROOT"').get("stdout", "").strip()
