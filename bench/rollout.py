@@ -79,7 +79,8 @@ def roll_out(root: Path, nodes: int) -> Iterator[Measurement]:
         fleets.merge_bmc_image(root, VERSION)
         spent = _reconcile(context, PATIENCE_S * nodes)
         rollout, written = _find_rollout(context), context.ledger.entries(after=before)
-        flashed = Counter(len(LabWorld(root / ".assay-lab/world").load(name)["flashes"]) for name in context.fleet.nodes)
+        world = LabWorld(root / ".assay-lab/world")
+        flashed = Counter(len(world.load(name)["flashes"]) for name in context.fleet.nodes)
         floor_s = _measure_floor(root)
     if rollout.status != "finished" or flashed != {1: nodes}:
         raise RuntimeError(f"the rollout is {rollout.status} ({rollout.end_reason}); flashes of a node: {flashed}")

@@ -37,7 +37,7 @@ def test_a_file_of_the_repository_is_pushed_if_it_is_what_the_bundle_says(tmp_pa
     (tmp_path / "firmware/bios.fwpkg").write_bytes(IMAGE)
     file, compared = push(tmp_path, bundle(FILE))
     assert file.read_bytes() == IMAGE
-    assert compared.startswith("agrees: version 2; not compared: vendor and device (it is for 10de")
+    assert compared.startswith("agrees: version 2; not compared: vendor and device, since the artifact has no `fits`")
     older = bundle("firmware/bios.fwpkg", components=[{**PART, "artifact": FILE["url"], "sha256": SHA256}])
     assert push(tmp_path, older)[0] == file, "as fleets wrote it before"
 
@@ -46,12 +46,15 @@ def test_a_file_of_the_repository_is_pushed_if_it_is_what_the_bundle_says(tmp_pa
     ("artifact", "says"),
     [
         (None, "bios has no artifact, so there is nothing to push"),
-        ({**FILE, "sha256": "0" * 64}, f"has sha256 {SHA256}, but the bundle declares 0000"),
-        ({**FILE, "size": 7}, f"has {len(IMAGE)} bytes, but the bundle declares 7"),
+        ({**FILE, "sha256": "0" * 64}, f"its sha256 is {SHA256}, not 0000"),
+        ({**FILE, "size": 7}, f"it has {len(IMAGE)} bytes, not 7"),
         ({**FILE, "url": "firmware/other"}, "there is no file firmware/other in the repository"),
         ({**FILE, "url": "../bios.fwpkg"}, "there is no file"),
-        ({**FILE, "version": "3"}, "is another file: it names version pkg-1, 2, and the bundle 3"),
-        ({**FILE, "fits": ["15b3"]}, "is another file: it is for 10de, and the bundle says 15b3"),
+        ({**FILE, "version": "3"}, "is not what the bundle declares: its version is pkg-1, 2, and the bundle says 3"),
+        (
+            {**FILE, "fits": ["15b3"]},
+            "its vendor and device is 10de, and the bundle says 15b3",
+        ),
     ],
 )
 def test_any_other_file_is_refused(artifact: dict[str, Any] | None, says: str, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.actions.firmware.file_statement import FileStatement, compare_file, read_statement
-from assay.model.specs.firmware_bundle import FirmwareComponent
+from assay.model.specs.firmware_bundle import FirmwareArtifact
 
 PCI = [(0, b"\xde\x10"), (0x100, b"\x30\x23"), (1, b"\x47\x16\0\0"), (2, GUID.bytes)]
 OTHER = uuid.UUID("99999999-5566-7788-99aa-bbccddeeff00")
@@ -49,12 +49,10 @@ def test_a_capsule_names_its_guid_or_those_of_the_images_in_it() -> None:
 
 
 def test_packages_of_large_vendors_name_their_version_and_device() -> None:
-    assert said(make_hpe("2.91")) == FileStatement("a firmware package of HPE", ("2.91",), (str(GUID),))
-    assert said(make_dell("28.43")) == FileStatement(
-        "an update package of Dell", ("28.43", "A01"), ("15b3", "15b3:101e")
-    )
+    assert said(make_hpe("2.91")) == FileStatement("HPE's package", ("2.91",), (str(GUID),))
+    assert said(make_dell("28.43")) == FileStatement("Dell's package", ("28.43", "A01"), ("15b3", "15b3:101e"))
     for packed in (True, False):
-        assert said(make_openbmc("2.9.0", packed=packed)) == FileStatement("an archive of OpenBMC", ("2.9.0",))
+        assert said(make_openbmc("2.9.0", packed=packed)) == FileStatement("OpenBMC's archive", ("2.9.0",))
 
 
 @pytest.mark.parametrize(
@@ -62,11 +60,11 @@ def test_packages_of_large_vendors_name_their_version_and_device() -> None:
     [
         (b"UBI#\1" + b"\0" * 60, "a UBI image"),
         (b"\xd0\x0d\xfe\xed" + b"\0" * 60, "a FIT image"),
-        (make_zip({"x": b"y"}), "a ZIP file without a list of contents that assay reads"),
-        (b"", "a layout that assay does not read"),
-        (make_pldm(["1"], PCI)[:60], "a layout that assay does not read"),
-        (make_zip({"package.xml": b'<!DOCTYPE a [<!ENTITY b "c">]><a/>'}), "a layout that assay does not read"),
-        (make_zip({"payload.json": b"[]"}), "a layout that assay does not read"),
+        (make_zip({"x": b"y"}), "a ZIP file"),
+        (b"", "its layout"),
+        (make_pldm(["1"], PCI)[:60], "its layout"),
+        (make_zip({"package.xml": b'<!DOCTYPE a [<!ENTITY b "c">]><a/>'}), "a ZIP file"),
+        (make_zip({"payload.json": b"[]"}), "its layout"),
     ],
 )
 def test_what_names_nothing_is_said_to_name_nothing(content: bytes, layout: str) -> None:
@@ -97,36 +95,29 @@ def test_no_damage_of_a_file_raises_an_error(name: str, seed: int, changes: int)
     assert said(bytes(content)).layout
 
 
-def compare(content: bytes, tmp_path: Path, **artifact: object) -> tuple[str, str]:
+def compare(content: bytes, tmp_path: Path, version: str = "96.00.BC.00.01", **artifact: object) -> tuple[str, str]:
     file = tmp_path / "file"
     file.write_bytes(content)
     plain = {"url": "firmware/file", "sha256": hashlib.sha256(content).hexdigest(), "size": len(content) or 1}
-    part = {"name": "gpu", "version": "96.00.BC.00.01", "inventory": ["GPU_0"], "push": "simple", "reset": "ac"}
-    component = FirmwareComponent.model_validate({**part, "order": 1, "artifact": {**plain, **artifact}})
-    found = compare_file(file, component)
-    return found.differs, found.describe()
+    return compare_file(file, FirmwareArtifact.model_validate({**plain, **artifact}), version)
 
 
 def test_a_file_with_the_version_and_the_device_agrees(tmp_path: Path) -> None:
     differs, text = compare(make_pldm(["96.00.BC.00.01"], PCI), tmp_path, fits=["10de:2330", "iana:5703"])
-    assert (differs, text) == ("", "agrees: version 96.00.BC.00.01, for 10de:2330, iana:5703")
+    assert (differs, text) == ("", "agrees: version 96.00.BC.00.01; agrees: vendor and device 10de:2330, iana:5703")
 
 
 def test_a_file_of_another_version_or_for_another_device_differs(tmp_path: Path) -> None:
     package = make_pldm(["96.00.A5.00.03"], PCI)
-    assert compare(package, tmp_path)[0] == "it names version pkg-1, 96.00.A5.00.03, and the bundle 96.00.BC.00.01"
+    assert compare(package, tmp_path)[0] == "its version is pkg-1, 96.00.A5.00.03, and the bundle says 96.00.BC.00.01"
     assert compare(package, tmp_path, version="96.00.A5.00.03")[0] == ""
     differs = compare(make_pldm(["96.00.BC.00.01"], PCI), tmp_path, fits=["10de:2901"])[0]
-    assert differs == f"it is for 10de, 10de:2330, iana:5703, {GUID}, and the bundle says 10de:2901"
+    assert differs == f"its vendor and device is 10de, 10de:2330, iana:5703, {GUID}, and the bundle says 10de:2901"
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
-    unknown = f"vendor and device (it is for {GUID}, and the artifact has no `fits`)"
-    assert compare(make_capsule(), tmp_path) == (
-        "",
-        f"not compared: version (a UEFI capsule names none); not compared: {unknown}",
-    )
-    assert compare(b"UBI#", tmp_path) == (
-        "",
-        "not compared: version (a UBI image names none); not compared: vendor and device (a UBI image names none)",
-    )
+    unknown = f"vendor and device, since the artifact has no `fits` for {GUID}"
+    told = f"not compared: version, since a UEFI capsule names none; not compared: {unknown}"
+    assert compare(make_capsule(), tmp_path) == ("", told)
+    silent = [f"not compared: {what}, since a UBI image names none" for what in ("version", "vendor and device")]
+    assert compare(b"UBI#", tmp_path) == ("", "; ".join(silent))

@@ -55,7 +55,7 @@ class ImageStore:
         with self._lock:
             if self._verified.get(path) == stamp:
                 return path
-            if (digest := _compute_digest(path)) != artifact.sha256:
+            if (digest := compute_digest(path)) != artifact.sha256:
                 path.replace(path.with_suffix(".damaged"))
                 fix = "fetch it anew: assay images --fetch"
                 raise AssayError(f"the file has the digest {digest}: it was changed", where=str(path), fix=fix)
@@ -143,7 +143,8 @@ def _count_bytes(pieces: Iterator[bytes], report: Callable[[int], None]) -> Iter
         yield piece
 
 
-def _compute_digest(path: Path) -> str:
+def compute_digest(path: Path) -> str:
+    """Return the SHA-256 of a file. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from assay.actions.firmware.file_statement import compare_file
 from assay.fleet.home import find_home_of
+from assay.fleet.rules.firmware_bundles import resolve_artifact
 from assay.fleet.stand_ins import refuse_spec
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 from assay.model.lab_firmware_image import make_image
 from assay.model.provisioning.image_spec import ImageArtifact
 from assay.model.specs.firmware_bundle import FirmwareArtifact, FirmwareBundle, FirmwareComponent
-from assay.provisioning.image_store import ImageStore
+from assay.provisioning.image_store import ImageStore, compute_digest
 
 FOLDER = "firmware"
 
@@ -27,17 +27,18 @@ def find_image(fleet: Fleet, bundle: FirmwareBundle, component: FirmwareComponen
     if fleet.is_lab:
         return _make_lab_file(find_home_of(fleet).world / FOLDER, component), "an image of the lab"
     refuse_spec(fleet, bundle, f"a push of {component.name}")
-    where = _find_line(fleet, bundle, component)
-    if component.artifact is None:
+    path = f"components.{bundle.components.index(component)}"
+    where = fleet.lines.get((f"FirmwareBundle/{bundle.name}", path), f"FirmwareBundle {bundle.name} {component.name}")
+    artifact = component.artifact
+    if artifact is None:
         fix = "add its `artifact`: url, sha256, size and the vendor's name of the file"
         raise AssayError(f"{component.name} has no artifact, so there is nothing to push", where=where, fix=fix)
-    file = _fetch(fleet, component.artifact, where)
-    _check_content(file, component.artifact, where)
-    compared = compare_file(file, component)
-    if compared.differs:
-        fix = "replace the file or correct the bundle (`version` and `fits` of the artifact); nothing was pushed"
-        raise AssayError(f"{component.artifact.name} is another file: {compared.differs}", where=where, fix=fix)
-    return file, compared.describe()
+    file = _fetch(fleet, artifact, where)
+    differs, told = compare_file(file, artifact, artifact.version or component.version)
+    if other := _describe_other_content(file, artifact) or differs:
+        fix = "replace the file or correct the artifact; nothing was pushed"
+        raise AssayError(f"{artifact.name} is not what the bundle declares: {other}", where=where, fix=fix)
+    return file, told
 
 
 def _make_lab_file(folder: Path, component: FirmwareComponent) -> Path:
@@ -52,30 +53,19 @@ def _make_lab_file(folder: Path, component: FirmwareComponent) -> Path:
 def _fetch(fleet: Fleet, artifact: FirmwareArtifact, where: str) -> Path:
     """Return the artifact's file under its vendor's name: some BMCs go by it."""
     if artifact.path:
-        path = (fleet.root / artifact.path).resolve()
-        if not path.is_relative_to(fleet.root.resolve()) or not path.is_file():
+        if not (path := resolve_artifact(fleet.root, artifact.path)).is_file():
             raise AssayError(f"there is no file {artifact.path} in the repository", where=where, fix="add the image")
         return path
     folder = find_home_of(fleet).folder / FOLDER / artifact.sha256
     stored = ImageStore(folder).fetch_file(ImageArtifact(url=artifact.url, sha256=artifact.sha256), where)
-    named = folder / artifact.name
-    if not named.exists():
+    if not (named := folder / artifact.name).exists():
         named.symlink_to(stored.name)
     return named
 
 
-def _check_content(file: Path, artifact: FirmwareArtifact, where: str) -> None:
-    fix = "replace the file or correct the bundle; nothing was pushed"
-    if artifact.size is not None and file.stat().st_size != artifact.size:
-        what = f"{artifact.name} has {file.stat().st_size} bytes, but the bundle declares {artifact.size}"
-        raise AssayError(what, where=where, fix=fix)
-    with file.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != artifact.sha256:
-        what = f"{artifact.name} has sha256 {found}, but the bundle declares {artifact.sha256}"
-        raise AssayError(what, where=where, fix=fix)
-
-
-def _find_line(fleet: Fleet, bundle: FirmwareBundle, component: FirmwareComponent) -> str:
-    place = f"components.{bundle.components.index(component)}"
-    return fleet.lines.get((f"FirmwareBundle/{bundle.name}", place), f"FirmwareBundle {bundle.name} {component.name}")
+def _describe_other_content(file: Path, artifact: FirmwareArtifact) -> str:
+    """Return how size or digest of a file differ from the artifact's, "" if they do not."""
+    if artifact.size not in (None, size := file.stat().st_size):
+        return f"it has {size} bytes, not {artifact.size}"
+    found = compute_digest(file)
+    return "" if found == artifact.sha256 else f"its sha256 is {found}, not {artifact.sha256}"
