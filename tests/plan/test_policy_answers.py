@@ -83,11 +83,13 @@ def test_what_automation_may_do_to_a_profile_s_nodes_is_told(repository) -> None
 
 def test_an_artifact_that_changes_behind_its_version_is_told_and_flashes_nothing(repository) -> None:
     bundle = "specs/firmware/hgx-h100-2026-10.yaml"
-    repository.edit(bundle, "firmware/bmc-01.05.11.bin", "firmware/bmc-again.bin")
+    artifact = f"    artifact: {{url: firmware/bmc.bin, sha256: {'a' * 64}, size: 1, file: bmc.bin}}\n"
+    repository.edit(bundle, "    inventory: [BMC]\n", f"    inventory: [BMC]\n{artifact}").commit()
+    repository.edit(bundle, "url: firmware/bmc.bin", "url: firmware/bmc-again.bin")
     made = repository.plan()
     assert made.firmware == ()
     (one,) = made.bundles
-    assert (one.path, one.new) == ("hgx-h100-2026-10.bmc.artifact", "firmware/bmc-again.bin")
+    assert (one.path, one.new) == ("hgx-h100-2026-10.bmc.artifact.url", "firmware/bmc-again.bin")
     assert one.line.startswith(f"{bundle}:")
 
 

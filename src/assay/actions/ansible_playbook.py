@@ -123,9 +123,8 @@ def list_inventories(home: Home) -> list[Path]:
 def find_task_node(variables: Mapping[str, Any]) -> tuple[Fleet, Node]:
     """Return the fleet and the node of an Ansible task, from its variables.
 
-    Raises AssayError for an unknown host, and for a real node whose serial number or address is an example, unless the
-    task only looks (`--check`).
-    The fleet repository is the parent of the playbook's folder.
+    The fleet repository is the parent of the playbook's folder. Raises AssayError for an unknown host, and for a real
+    node whose serial number or address is an example, unless the task only looks (`--check`).
     """
     root = Path(variables["playbook_dir"]).parent
     fleet, name = _load_fleet_once(root), variables["inventory_hostname"]
