@@ -81,7 +81,9 @@ def desk(tmp_path: Path, scheduler: Scheduler) -> ControllerContext:
     ledger = Ledger.open(tmp_path / "ledger.sqlite")
     store = EvidenceStore(tmp_path / "evidence")
     reports, clock = tmp_path / "reports", SystemClock()
-    return ControllerContext(replace(load_fleet(REPOSITORY), is_lab=True), ledger, store, clock, tmp_path, reports, lambda _: scheduler)
+    return ControllerContext(
+        replace(load_fleet(REPOSITORY), is_lab=True), ledger, store, clock, tmp_path, reports, lambda _: scheduler
+    )
 
 
 def send(desk: ControllerContext, origin: str, to: str, decision: str = "d1") -> None:

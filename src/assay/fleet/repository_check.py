@@ -49,7 +49,7 @@ RULE_MODULES = (
     "provisioning.provisioning_rules",
     "repository_files",
     "code_owners",
-    "stand_ins",
+    "example_values",
 )
 
 """The modules of `assay.fleet.rules` that hold rules."""
