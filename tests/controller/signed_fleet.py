@@ -22,7 +22,8 @@ SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 ASKS = "commits: {signed: true}\n"
 ASKS_WITH_FORGE = "commits: {signed: true, forge_keys: specs/forge.asc}\n"
 HERE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-ROLLOUT_POLICY = """
+ROLLOUT_POLICY = (
+    """
 kind: LifecyclePolicy
 name: policy
 sources: [us]
@@ -49,7 +50,9 @@ faults:
 ladder: {window_hours: 1, rungs: {}}
 holds: {remind_hours: 99}
 settle_minutes: 0
-""" + TRUSTED
+"""
+    + TRUSTED
+)
 
 
 @dataclass

@@ -85,6 +85,15 @@ def refuse_spec(fleet: Fleet, spec: SpecDocument, what: str, *fields: str) -> No
             raise _make_refusal(what, one, where)
 
 
+def refuse_workload(fleet: Fleet, workload: SpecDocument) -> None:
+    """Raise AssayError if no search may run a workload: an example on real nodes, or a real program from the lab."""
+    refuse_spec(fleet, workload, "a search")
+    if fleet.is_lab and not workload.stands_in:
+        where = fleet.lines.get((f"{workload.kind}/{workload.name}", ""), workload.name)
+        what = f"the lab is chosen, and the programs of {workload.name} would run on real machines"
+        raise AssayError(what, where=where, fix="name a workload that stands in for it, such as virtual")
+
+
 def refuse_node(fleet: Fleet, name: str, what: str) -> None:
     """Raise AssayError if the fleet is real and what identifies the machine of a node is a placeholder."""
     if fleet.is_lab:

@@ -30,7 +30,7 @@ from assay.controller.schedules.idle_node_selection import IdleNodeResult, find_
 from assay.controller.schedules.slot_runner import SlotResult, read_schedule_history
 from assay.fabric.topology.adapters import list_adapter_names
 from assay.fabric.topology.design_compiler import compile_topology
-from assay.fleet.stand_ins import refuse_spec
+from assay.fleet.stand_ins import refuse_workload
 from assay.model.errors import AssayError
 from assay.model.load.collective_workload import CollectiveWorkload
 from assay.model.node import Node
@@ -80,7 +80,7 @@ def search_collectives(context: ControllerContext, task: SlotTask) -> SlotResult
     workload = context.fleet.collective_workloads.get(how.workload)
     if workload is None:
         raise AssayError(f"there is no CollectiveWorkload {how.workload}", where=f"schedule {task.line.name}")
-    refuse_spec(context.fleet, workload, "a search")
+    refuse_workload(context.fleet, workload)
     nodes = select_idle_nodes(context, task.line.target)
     if len(nodes.free) < how.min_nodes:
         return _make_skipped_result(how, nodes)

@@ -171,8 +171,8 @@ def run(
     from assay.collectives.runner import workload_runners
     from assay.collectives.runner.result_file import ResultFile, SearchHeader
     from assay.controller.orders.trust_orders import refuse_watched
+    from assay.fleet.stand_ins import refuse_workload
     from assay.model.decision import LOAD
-    from assay.fleet.stand_ins import refuse_spec
 
     workspace = Workspace(fleet.resolve())
     workspace.announce()
@@ -184,7 +184,8 @@ def run(
         if cpu
         else inputs.choose_workload(workspace, workload, command, deadline_s)
     )
-    refuse_spec(workspace.fleet, chosen, "a search")
+    if not cpu:
+        refuse_workload(workspace.fleet, chosen)
     free = inputs.find_free_nodes(workspace, fabric.map, nodes or list(fabric.map.nodes) * cpu, allocated or cpu)
     inputs.require_met(plant or [], free.free, cpu=cpu, rails=rails)
     inputs.require_two(free)
