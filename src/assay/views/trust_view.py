@@ -49,9 +49,8 @@ def build_fleet_trust(source: RecordSource, states: Iterable[NodeState]) -> Flee
     if len(fleet.policies) != 1:
         return None
     rules, setting = fleet.policy.trust, fleet.find_trust()
-    pools, actions = (
-        ({}, {}) if fleet.is_lab else (rules.pools, {str(name): step for name, step in rules.actions.items()})
-    )
+    actions = {} if fleet.is_lab else {str(name): step for name, step in rules.actions.items()}
+    pools = {} if fleet.is_lab else rules.pools
     watched = None
     if "watch" in (setting.step, *pools.values(), *actions.values()):
         try:

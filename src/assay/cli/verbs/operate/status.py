@@ -149,14 +149,13 @@ def _show_fleet(root: Path, wanted: NodeFilter, form: str, *, lists_all: bool) -
         typer.echo("\n".join(format_csv(CSV_COLUMNS, nodes)))
     elif form == "json":
         breakers = [breaker_as_json(one) for one in _list_open_breakers(recorded)]
-        trust = _read_trust(workspace, recorded)
         answer: StatusAnswer = {
             "nodes": nodes,
             "breakers": breakers,
             **_rollouts_as_json(rollouts),
-            "trust": trust and asdict(trust),
+            "trust": _read_trust(workspace, recorded),
         }
-        typer.echo(format_answer(answer, indent=1))
+        typer.echo(format_answer(answer, indent=1, default=asdict))
     elif not recorded:
         typer.echo(f"No node was observed yet{_describe_other_ledger(workspace)}. Run: assay reconcile --once")
     elif not shown:
