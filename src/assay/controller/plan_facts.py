@@ -6,18 +6,16 @@ Plan and trends do not import each other; this module joins them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 
-from assay.controller.tuning.changed_limits import try_changed_limits
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerifiedEntry
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
-from assay.model.errors import AssayError
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
 from assay.plan.current_fleet_state import FleetFacts
@@ -34,19 +32,8 @@ from assay.trends.rejudged_measurements import PolicyRevision
 ONE_HOUR = timedelta(hours=1)
 
 
-def load_plan_facts(
-    ledger: Path | str,
-    before: FleetRevision,
-    after: FleetRevision,
-    now: datetime,
-    history: Path | None = None,
-    skipped: Callable[[AssayError], None] = lambda _: None,
-) -> FleetFacts:
-    """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created.
-
-    `history` is the folder of recorded measurements, by which changed limits are tried. `skipped` receives the error of
-    each damaged file of it, which is left out.
-    """
+def load_plan_facts(ledger: Path | str, before: FleetRevision, after: FleetRevision, now: datetime) -> FleetFacts:
+    """Return the facts from the ledger at a path or URL. Without a ledger they are empty; none is created."""
     entries = read_ledger_entries(ledger)
     changes = _find_counting_changes(ledger, before, after, now)
     if not entries:
@@ -60,7 +47,6 @@ def load_plan_facts(
         changes,
         _replay_policy(before, after, node_states, now),
         now,
-        try_changed_limits(before, after, history, entries, node_states, now, skipped) if history else (),
     )
 
 

@@ -1,10 +1,9 @@
-"""What recorded history says about a plan: how long repairs took, where a change would have acted, what limits show."""
+"""What recorded history says about a plan: how long repairs took, and where a change would have acted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,78 +86,3 @@ class PolicyReplayReport:
     curves: tuple[PolicyCurve, ...] = ()
     """A curve for each changed number."""
     note: str = ""
-
-
-LimitSide = Literal["at_least", "at_most", "equals"]
-
-
-@dataclass(frozen=True, slots=True)
-class LimitRecord:
-    """The alarms of a limit, and how they ended.
-
-    `failures`: of the parts that were measured. `alarms` are `right` if the part failed within 30 days, `wrong` if
-    nothing followed, else nobody can tell (`unclear`). `foreseen`: the failures that alarms came before, `lead_days`
-    the median of the time between, None for none.
-    """
-
-    failures: int
-    alarms: int
-    right: int
-    wrong: int
-    unclear: int
-    foreseen: int
-    lead_days: float | None
-
-
-def describe_record(record: LimitRecord) -> str:
-    """Return the record as part of a sentence."""
-    lead = f" ({record.lead_days:.0f} d before)" if record.lead_days is not None else ""
-    ends = f"nothing followed {record.wrong}, cannot tell of {record.unclear}"
-    return f"foresees {record.foreseen} of {record.failures} failures{lead}, {record.alarms} alarms: {ends}"
-
-
-@dataclass(frozen=True, slots=True)
-class ObsoleteWarning:
-    """An open warning of trends that says nothing more once a limit has changed, and why."""
-
-    warning: str
-    """The id of the warning."""
-    node: str
-    """Its node."""
-    place: str
-    """The part."""
-    name: str
-    """The measurement."""
-    reason: str
-    """Why it says nothing more."""
-
-
-@dataclass(frozen=True, slots=True)
-class LimitTrial:
-    """A changed limit of a measurement of a check: what the old and the new value show in history.
-
-    `new_value` is None where the limit is removed. A record is None where the value is in another unit than what was
-    measured.
-    """
-
-    limit: str
-    """The limit."""
-    specs: tuple[str, ...]
-    """The specs that have it."""
-    check: str
-    """The check that compares with it."""
-    measurement: str
-    """The measurement."""
-    unit: str
-    """The unit of both values."""
-    side: LimitSide
-    """Whether values must be at least, at most or equal to it."""
-    old_value: float
-    """The old value."""
-    new_value: float | None
-    old: LimitRecord | None
-    """What the old value shows; null if it is in another unit than what was measured."""
-    new: LimitRecord | None
-    """What the new value shows; null if there is none, or it is in another unit."""
-    obsolete: tuple[ObsoleteWarning, ...] = ()
-    """The open warnings that say nothing more after the change."""

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from assay.lifecycle.decisions.circuit_breaker import can_be_wave
 from assay.lifecycle.node_entry import list_lapsed_imports
-from assay.model.backtest_report import BacktestReport, LimitTrial, PolicyReplayReport
+from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.node import Node
 from assay.model.text_lists import format_count, format_nodes
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob
@@ -164,7 +164,6 @@ class ChangePlan:
     other: tuple[OtherChange, ...] = ()
     risks: tuple[PlanRisk, ...] = ()
     content: PlanContent = NO_CONTENT
-    limit_trials: tuple[LimitTrial, ...] = ()
 
     @property
     def has_changes(self) -> bool:
@@ -221,7 +220,7 @@ def make_change_plan(before: FleetRevision, after: FleetRevision, facts: FleetFa
     )
     other = list_other_changes(before, after, staleness.rewritten, _find_shown_specs(plan, before, after))
     plan = replace(plan, other=other, risks=rank_risks(before, after, nodes, standings, other))
-    return replace(plan, content=_make_content(plan, before, after, alike), limit_trials=facts.limit_trials)
+    return replace(plan, content=_make_content(plan, before, after, alike))
 
 
 def _make_content(

@@ -9,7 +9,7 @@ from datetime import datetime
 from assay.lifecycle.decisions.blast_radius_limits import is_ordered_out, is_out_of_service
 from assay.lifecycle.node_entry import find_start_state
 from assay.lifecycle.node_state import NodeState
-from assay.model.backtest_report import BacktestReport, LimitTrial, MedianDuration, PolicyReplayReport
+from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.known_issue_changes import CountingChange
@@ -20,8 +20,7 @@ class FleetFacts:
     """Each enrolled node's state, and how long actions and stays in states took. Empty if there is no ledger.
 
     `now` is the fleet's time, None if it is not known: then imports do not expire.
-    `recounts`: the last outcomes that begin to count, or stop counting. `limit_trials`: what changed limits would have
-    shown.
+    `recounts`: the last outcomes that begin to count, or stop counting.
     """
 
     node_states: Mapping[str, NodeState] = field(default_factory=dict)
@@ -31,7 +30,6 @@ class FleetFacts:
     recounts: tuple[CountingChange, ...] = ()
     policy_replay: PolicyReplayReport | None = None
     now: datetime | None = None
-    limit_trials: tuple[LimitTrial, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

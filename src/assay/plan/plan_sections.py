@@ -15,7 +15,6 @@ from assay.plan.inventory_changes import NodeChange
 from assay.plan.policy_and_history_sections import (
     format_backtest,
     format_drift_responses,
-    format_limit_trials,
     format_policy_answers,
     format_policy_replay,
     format_recounts,
@@ -280,5 +279,4 @@ SECTION_FORMATTERS: tuple[tuple[str, Callable[[ChangePlan], Iterable[str]]], ...
     ("The way of a node", _routes),
     ("Not in a wave", _not_in_a_wave),
     ("Backtest", format_backtest),
-    ("Limits in 90 days", format_limit_trials),
 )

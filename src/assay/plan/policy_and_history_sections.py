@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from assay.lifecycle.policy_response import PolicyResponse
-from assay.model.backtest_report import LimitRecord, LimitTrial, ObsoleteWarning, PolicyCostPoint, describe_record
+from assay.model.backtest_report import PolicyCostPoint
 from assay.model.text_lists import format_count, format_list, format_nodes
 from assay.plan.change_plan import ChangePlan
 from assay.plan.drift_response import DriftResponse
@@ -28,28 +28,6 @@ def format_backtest(plan: ChangePlan) -> Iterator[str]:
             yield f"{title}: {one.node}: {one.reason}: {one.old_result} → {one.new_result}{times}{still}"
     if not test.differences:
         yield "on no node would anything have been decided otherwise"
-
-
-def format_limit_trials(plan: ChangePlan) -> Iterator[str]:
-    """Yield what old and new value of each changed limit would have foreseen and cost, and the obsolete warnings."""
-    for one in plan.limit_trials:
-        new = "none" if one.new_value is None else f"{one.new_value:g}"
-        values = f"{one.measurement} {one.side.replace('_', ' ')} {one.old_value:g} → {new} {one.unit}".rstrip()
-        where = f"{values} of {format_list(one.specs, 3)} ({shorten_test_name(one.check)})"
-        unknown = "not measured in this unit"
-        records = [f"  {name}: {describe_record(record) if record else unknown}" for name, record in _name_records(one)]
-        gone = [f"  obsolete: {_name_part(two)}, {two.name}: {two.reason}" for two in one.obsolete]
-        yield "\n".join([where, *records, *gone])
-
-
-def _name_records(one: LimitTrial) -> Iterator[tuple[str, LimitRecord | None]]:
-    yield "old", one.old
-    if one.new_value is not None:
-        yield "new", one.new
-
-
-def _name_part(one: ObsoleteWarning) -> str:
-    return f"the warning of {one.node} {one.place}".rstrip()
 
 
 POLICY_COSTS = {

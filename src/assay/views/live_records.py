@@ -13,7 +13,6 @@ from assay.controller.cache.rollout_cache import RolloutCache
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.machine_sightings import MachineSightings
 from assay.controller.ingest.trend_answer_file import read_answer
-from assay.controller.tuning.tuning_file import read_tuning
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.ledger.store import Ledger
@@ -100,10 +99,6 @@ class LiveRecords:
     def read_worsening(self) -> dict[str, Any]:
         """Return the last answer about what gets worse, as JSON has it; empty before the first."""
         return read_answer(self._refresh().reports)
-
-    def read_tuning(self) -> dict[str, Any]:
-        """Return the last review of limits and of failures that nothing foresaw; empty before the first."""
-        return read_tuning(self._refresh().reports)
 
     def read_machines(self) -> list[Sighting]:
         """Return the machines that were seen lately."""

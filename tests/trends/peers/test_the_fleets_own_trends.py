@@ -88,16 +88,6 @@ def test_a_part_of_the_fleet_that_gets_worse_is_named(folder: Path) -> None:
     assert "n07 gpu0  gpu_temperature of test_heat went from" in ask("--fleet", str(folder), "--as-of", AS_OF)
 
 
-def test_the_exported_files_give_the_same_answer(folder: Path, tmp_path: Path) -> None:
-    told = ask("export", str(tmp_path / "out"), "--fleet", str(folder), "--as-of", AS_OF)
-    assert f"measurements.parquet: {DAYS * NODES * 2} rows" in told
-    assert f"holders.parquet: {NODES * 2} rows" in told, "each node and its GPU"
-    assert "failures.parquet: 1 rows" in told
-    files = [f"--{name}={tmp_path / 'out' / name}.parquet" for name in ("measurements", "holders", "failures")]
-    own = ask("--fleet", str(folder), "--as-of", AS_OF, "--format", "json")
-    assert json.loads(ask(*files, "--as-of", AS_OF, "--format", "json")) == json.loads(own)
-
-
 @pytest.mark.slow
 def test_what_the_ledger_says_later_changes_no_earlier_answer(folder: Path, tmp_path: Path) -> None:
     earlier, own = (START + timedelta(days=100)).isoformat(), shutil.copytree(folder, tmp_path / "fleet")

@@ -16,7 +16,6 @@ from pages.test_worsening import make_answer, make_warning
 from starlette.applications import Starlette
 from web.pages.fleet_with_history import make_fleet_with_history
 
-from assay.controller.tuning.tuning_file import TUNING_FILE, keep_tuning
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 from assay.results.history.append import append_run
 from assay.results.history.parquet_files import history_folder
@@ -137,36 +136,3 @@ def test_what_gets_worse_stands_first_with_its_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spoilt", ["", "{", "[]", '{"at": "yesterday"}'])
 def test_without_an_answer_about_trends_nothing_is_claimed(tmp_path: Path, spoilt: str) -> None:
     assert "<code>trend-evaluation</code> has not run" in read_trends_page(tmp_path, spoilt)
-
-
-def test_the_weekly_review_of_limits_and_missed_failures_is_shown(tmp_path: Path) -> None:
-    state = make_state(make_fleet_with_history(tmp_path), tmp_path / ".assay")
-    write_runs(state.context.reports)
-    keep_tuning(state.context)
-    page = Caller(Starlette(routes=page_routes.routes(state))).get("/trends").body.decode()
-    reviewed = json.loads((state.context.reports / TUNING_FILE).read_bytes())
-    assert all(one["fault"] in page for one in reviewed["missed"]["failures"])
-    assert "Limits to look at" in page
-
-
-def test_a_missed_failure_and_a_better_limit_are_told_in_their_rows(tmp_path: Path) -> None:
-    record = {"failures": 3, "alarms": 0, "right": 0, "wrong": 0, "unclear": 0, "foreseen": 0, "lead_days": None}
-    better = {"value": 62.5, "record": {**record, "foreseen": 3}, "chance": 0.001, "is_better": True}
-    limit = {"name": "gpu_temperature", "side": "at_most", "value": 85.0, "unit": "C", "check": CHECK, "readings": 9,
-             "specs": ["hgx-h100"], "behaviour": "never", "nearest_in_noise": 18.0, "record": record,
-             "suggestion": better}  # fmt: skip
-    failure = {"node": "n0004", "subject": "gpu0", "fault": "gpu.xid.79", "seen_at": "2026-11-20T04:00:00+00:00",
-               "node_hours": 200.0, "foresight": "never", "lead_days": None, "sign": None}  # fmt: skip
-    check = {"fault": "gpu.xid.79", "part": "gpu", "failures": 1, "node_hours": 200.0}
-    counts = {"counts": {"never": 1}, "node_hours": {"never": 200.0}}
-    missed = {"days": 90, **counts, "failures": [failure], "checks_worth_writing": [check]}
-    state = make_state(make_fleet_with_history(tmp_path), tmp_path / ".assay")
-    file = state.context.reports / "trends" / "tuning.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"at": "2026-11-27T04:11:00+00:00", "missed": missed, "limits": [limit]}))
-    page = Caller(Starlette(routes=page_routes.routes(state))).get("/trends").body.decode()
-    plain = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-    assert "gpu temperature ≤ 85 C test_temperature, hgx-h100 never fired 9 readings 18.0 times the noise away" in plain
-    assert "62.5 foresees 3 instead of 0 of 3 failures, 0 instead of 0 alarms in vain" in plain
-    assert "n0004 gpu0 gpu.xid.79 2026-11-20 04:00 UTC 200.0 never" in plain
-    assert "gpu.xid.79 of gpu: 1 failure, 200 node-hours" in plain

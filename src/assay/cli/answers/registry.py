@@ -79,8 +79,6 @@ ANSWERS: dict[str, Answer] = {
     "lab status": _one("cli.answers.evidence_answers:LabStatusAnswer"),
     "trends": _one("trends.shapes.warning_answers:TrendsAnswer"),
     "trends rules": _one("trends.shapes.warning_answers:TrendRulesAnswer"),
-    "trends missed": _one("trends.shapes.review_answers:TrendsMissedAnswer"),
-    "trends limits": _one("trends.shapes.review_answers:TrendsLimitsAnswer"),
     "trends parts": _one("trends.shapes.part_answers:TrendsPartsAnswer"),
     "trends soak": _one("trends.shapes.part_answers:TrendsSoakAnswer"),
     "trends burn-in": _one("trends.shapes.part_answers:TrendsBurnInAnswer"),

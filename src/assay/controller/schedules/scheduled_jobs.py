@@ -14,7 +14,6 @@ from assay.controller.schedules.idle_verification import verify_idle
 from assay.controller.schedules.slot_runner import SlotJob, SlotResult
 from assay.controller.schedules.staleness_sweep import sweep_stale_nodes
 from assay.controller.schedules.weekly_fabric import locate_week_page, record_fabric_week
-from assay.controller.tuning.tuning_file import keep_tuning
 from assay.fabric.scan import format_fabric_subject
 from assay.ledger.seals.anchor import AnchoredFleet
 from assay.ledger.seals.anchor_names import parse_anchor
@@ -64,12 +63,11 @@ def run_seal_job(context: ControllerContext, task: SlotTask) -> SlotResult:
 
 
 def run_trend_job(context: ControllerContext, task: SlotTask) -> SlotResult:
-    """Find what gets worse in the fleet; close and open the warnings of trends; each week, review the limits."""
+    """Find what gets worse in the fleet; close and open the warnings of trends."""
     if not has_history(context.reports):
         return SlotResult("done", "there is no history of measurements yet")
     context.progress(f"{task.line.name}: compares the measurements of the fleet …")
     evaluation = evaluate_trends(context)
-    keep_tuning(context)
     facts = {"opened": len(evaluation.opened), "closed": len(evaluation.closed), "demoted": len(evaluation.demoted)}
     return SlotResult("done", evaluation.summary, facts)
 

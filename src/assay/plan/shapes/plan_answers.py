@@ -7,7 +7,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from assay.lifecycle.rollouts.rollout_waves import BlockedNodes, RolloutWave
-from assay.model.backtest_report import LimitTrial, PolicyReplayReport
+from assay.model.backtest_report import PolicyReplayReport
 from assay.model.specs.firmware_bundle import FirmwareReset
 from assay.plan.cable_moves_and_adapter_replacements import CablingJobKind
 from assay.plan.drift_response import DriftResponse
@@ -287,7 +287,5 @@ class PlanAnswer(TypedDict):
     """The waves in which nodes leave service."""
     backtest: PlanBacktest | None
     """What recorded history says about the change; null if there is none to ask, or nothing to ask it."""
-    limit_trials: list[LimitTrial]
-    """What changed limits would have shown."""
     notes: list[str]
     """What else to know."""

@@ -90,7 +90,6 @@ def plan_document(plan: ChangePlan) -> PlanAnswer:
         "also_changed": to_plain_json(plan.other),
         "schedule": _schedule_json(plan),
         "backtest": _backtest_json(plan.backtest),
-        "limit_trials": to_plain_json(plan.limit_trials),
         "notes": list(plan.notes),
     }
 

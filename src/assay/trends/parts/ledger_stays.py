@@ -18,9 +18,9 @@ from assay.model.entries.operator_entries import CertifiedEntry
 from assay.model.load.burn_in_spec import BurnIn
 from assay.model.outcome import read_part
 from assay.model.timestamps import NEVER, parse_time
-from assay.trends.missed.service_failures import ABSENCE_KINDS, find_cause
 from assay.trends.parts.acceptance_readings import Acceptance, list_acceptances
 from assay.trends.parts.part_stays import FailedPart, PartStay, days_of
+from assay.trends.parts.service_failures import ABSENCE_KINDS, find_cause
 from assay.trends.parts.service_returns import ServiceReturn
 from assay.trends.peers.fleet_holders import NODES_AT_ONCE
 from assay.trends.peers.fleet_tables import PartFailure

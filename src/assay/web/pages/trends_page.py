@@ -31,7 +31,6 @@ def render_trends_page(records: LiveRecords, request: PageRequest) -> str:
         "trends.html.j2",
         request,
         answer=answer,
-        tuning=records.read_tuning(),
         groups=group_rows(answer) if answer else [],
         size=SIZE,
         node_link=lambda name: place("nodes", name) if name in records.fleet.nodes else "",

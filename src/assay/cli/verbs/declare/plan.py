@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir
 from assay.cli.workspace import Workspace
 from assay.ledger.errors import LedgerError
@@ -49,9 +48,8 @@ def plan(
 
     Parts of the base that cannot be read are named, and do not block the plan of their repair.
 
-    With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days, and what old
-    and new limits would have foreseen and cost in 90 days. If the ledger cannot be read, the plan is made without it
-    and says so. Damaged files of history are left out and named on stderr.
+    With a ledger, also list the nodes that the new limits or policy would have moved in the last 30 days. If the ledger
+    cannot be read, the plan is made without it and says so.
 
     With --store, `assay reconcile` holds the merge of this head to this plan: if another plan results then, the rollout
     waits for a person. The note is in refs/notes/assay-plan; push that ref if another clone applies the merge.
@@ -63,7 +61,6 @@ def plan(
     from assay.fleet.yaml_document import ParseCache
     from assay.plan.change_plan import make_change_plan
     from assay.plan.current_fleet_state import FleetFacts
-    from assay.results.history.parquet_files import history_folder
 
     if not fleet.is_dir():
         raise AssayError(f"there is no folder {fleet}", fix="`--fleet DIR` names the fleet repository")
@@ -72,8 +69,7 @@ def plan(
     before, after = load_plan_revisions(workspace.root, base, head, cache)
     unread = None
     try:
-        history = history_folder(workspace.reports_dir)
-        facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now(), history, tell_left_out)
+        facts = load_plan_facts(workspace.ledger_location, before, after, workspace.clock.now())
     except LedgerError as error:
         facts, unread = FleetFacts(), error
     change_plan = make_change_plan(before, after, facts)

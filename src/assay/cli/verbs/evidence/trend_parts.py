@@ -11,7 +11,7 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.evidence.trend_reviews import AsOf, parse_moment
+from assay.cli.verbs.evidence.trend_rules import AsOf, parse_moment
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 

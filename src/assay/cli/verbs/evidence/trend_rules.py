@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.evidence.trend_reviews import AsOf, parse_moment
 from assay.cli.workspace import Workspace
+from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from assay.model.specs.trend_rules import TrendRules
     from assay.trends.shapes.warning_answers import TrendRulesAnswer
     from assay.trends.warnings.rule_record import RuleRecord
     from assay.trends.warnings.warning_history import WarningHistory
+
+AsOf = Annotated[str, typer.Option(metavar="TIME", help="Ask as of this moment (ISO 8601, UTC). By default: now.")]
+
+
+def parse_moment(text: str, workspace: Workspace | None = None) -> datetime:
+    """Return the moment that an option names, by default now by the fleet's clock. Raises AssayError for others."""
+    if not text:
+        return workspace.clock.now() if workspace else datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise AssayError(f"{text!r} is no time", fix="write it as 2026-11-24T06:00:00Z") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def rules(context: typer.Context, fleet: FleetDir = Path(), as_of: AsOf = "", form: OutputFormat = "text") -> None:

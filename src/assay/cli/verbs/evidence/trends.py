@@ -12,8 +12,7 @@ from assay.cli.context_line import format_answer
 from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak, write_page
-from assay.cli.verbs.evidence.trend_reviews import AsOf, limits, missed, parse_moment
-from assay.cli.verbs.evidence.trend_rules import read_history, read_rule_records, rules
+from assay.cli.verbs.evidence.trend_rules import AsOf, parse_moment, read_history, read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 trends_app = typer.Typer(add_completion=False)
 
-trends_app.command()(missed)
-trends_app.command()(limits)
 trends_app.command()(parts)
 trends_app.command()(soak)
 trends_app.command("burn-in")(burn_in)
@@ -126,31 +123,6 @@ def _find_risks(database: DuckDBPyConnection, workspace: Workspace | None, as_of
     rules = find_trend_rules(workspace.fleet)
     history = read_ledger_history(*read_service_ledger(workspace), as_of)
     return join_risks(history, rank_table_positions(database, as_of, rules), rules)
-
-
-@trends_app.command()
-def export(
-    context: typer.Context,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the three files go.", show_default=False)],
-    fleet: FleetDir = Path(),
-    as_of: AsOf = "",
-) -> None:
-    """Write the fleet's measurements, holders of parts and failures as the Parquet files that `assay trends` reads.
-
-    Exit codes: 0 written; 2 there is no history, or the folder cannot be written.
-    """
-    from assay.results.history.damaged_files import read_without_damaged
-    from assay.trends.peers.table_export import export_tables
-
-    home = context.obj if fleet == Path() else fleet
-    moment = parse_moment(as_of, Workspace(home.resolve()))
-
-    def write(left_out: Collection[str]) -> list[tuple[Path, int]]:
-        with _open(home, moment, left_out) as database:
-            return list(export_tables(database, folder))
-
-    for path, rows in read_without_damaged(write, tell_left_out):
-        typer.echo(f"{path}: {rows} rows")
 
 
 @contextmanager
