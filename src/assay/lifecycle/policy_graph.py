@@ -1,9 +1,9 @@
-"""The states of a policy and the edges between them, as Mermaid, for people."""
+"""The states of a policy and the edges between them, with what leads along each."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
@@ -42,34 +42,6 @@ def find_states_out(policy: LifecyclePolicy) -> frozenset[str]:
     while found := {target for origin, target in ways if origin in serving | out} - serving - out:
         out |= found
     return frozenset(out)
-
-
-def format_mermaid(policy: LifecyclePolicy) -> str:
-    """Return the graph as a Mermaid flowchart. Green states serve; automation takes nodes out to amber ones."""
-    ids = {name: f"s{number}" for number, name in enumerate(policy.states)}
-    lines = ["flowchart TD"]
-    out = find_states_out(policy)
-    lines += [f'  {ids[name]}["{_quote(name)}"]{_style_class(policy, name, out)}' for name in policy.states]
-    for edge in list_policy_edges(policy):
-        lines.append(f'  {ids[edge.origin]} -->|"{"<br>".join(edge.labels)}"| {ids[edge.target]}')
-    lines += [f'  any(["any state"]) -.->|"{MANUAL_LABEL}"| {ids[name]}' for name in policy.anywhere]
-    lines += [
-        "  classDef service fill:#1a7f37,color:#ffffff,stroke:#1a7f37",
-        "  classDef out fill:#fff8c5,color:#24292f,stroke:#9a6700",
-        "  classDef final stroke-dasharray:4",
-    ]
-    return "\n".join(lines)
-
-
-def _quote(name: str) -> str:
-    """Return a name escaped for Mermaid's quotes."""
-    return name.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;")
-
-
-def _style_class(policy: LifecyclePolicy, name: str, out: Collection[str]) -> str:
-    if policy.states[name].in_service:
-        return ":::service"
-    return ":::out" if name in out else ":::final" if policy.states[name].final else ""
 
 
 def _edges_of_state(state: LifecycleState) -> Iterator[tuple[str, str]]:

@@ -17,25 +17,6 @@ from assay.model.specs.policy_sections import LifecycleState
 
 BOX, HIGH, ROW, GAP = 210, 40, 118, 70
 LANE, LINE, MARGIN, CORNER = 30, 15, 24, 10
-STYLE = """
-  svg { --ink: #1f2328; --soft: #59636e; --paper: #ffffff; --box: #f6f8fa; --edge: #818b98;
-        --service: #1a7f37; --service-ink: #ffffff; --out: #fff8c5; --out-edge: #9a6700; }
-  @media (prefers-color-scheme: dark) {
-    svg { --ink: #f0f6fc; --soft: #b1bac4; --paper: #0d1117; --box: #21262d; --edge: #8b949e;
-          --service: #238636; --service-ink: #ffffff; --out: #3a2d0b; --out-edge: #d29922; }
-  }
-  .paper { fill: var(--paper); }
-  text { font: 13px system-ui, sans-serif; fill: var(--ink); text-anchor: middle; }
-  .says { font-size: 12px; fill: var(--soft); paint-order: stroke; stroke: var(--paper); stroke-width: 5px; }
-  .way { fill: none; stroke: var(--edge); stroke-width: 1.4; marker-end: url(#arrow); }
-  #arrow path { fill: var(--edge); }
-  .box { fill: var(--box); stroke: var(--edge); stroke-width: 1.4; }
-  .service { fill: var(--service); stroke: var(--service); }
-  .service + text { fill: var(--service-ink); font-weight: 600; }
-  .out { fill: var(--out); stroke: var(--out-edge); }
-  .final { stroke-dasharray: 4; }
-"""
-
 ARROW = """<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
 <path d="M0 0 8 4 0 8z"/></marker></defs>"""
 
@@ -73,9 +54,9 @@ def draw_path_svg(policy: LifecyclePolicy, path: StatePath) -> str:
     return _draw(shown, path, "") if states else ""
 
 
-def draw_policy_svg(policy: LifecyclePolicy) -> str:
-    """Return the graph as a complete SVG document, for light and dark backgrounds."""
-    return _draw(policy, NO_PATH, f"<style>{STYLE}</style>")
+def draw_policy_svg(policy: LifecyclePolicy, style: str) -> str:
+    """Return the graph as a complete SVG document with this style sheet."""
+    return _draw(policy, NO_PATH, f"<style>{style}</style>")
 
 
 def _draw(policy: LifecyclePolicy, path: StatePath, style: str) -> str:

@@ -23,7 +23,6 @@ This page is generated from the commands' own help. The guides explain how to us
 - `--format json` prints one document on stdout and nothing else there. Progress and logs go to stderr.
 - `assay schema COMMAND` prints the JSON Schema of that document.
 - An error says what happened, where, and what to do.
-- `assay man` writes man pages of all this: `man assay`, `man assay-check`.
 - `--fleet DIR`, or `$ASSAY_FLEET`, names the fleet repository. The default is the current folder."""
 LINE_WIDTH = 120
 

@@ -1,4 +1,4 @@
-"""All commands with their own help, as data: what the reference and the man pages are made of."""
+"""All commands with their own help, as data: what the reference is made of."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ import typer
 from assay.cli.completion import complete_nodes
 from assay.cli.name_check import require_known
 from assay.cli.options import FleetDir
-from assay.cli.verbs.declare.policy import find_only_policy
 
 if TYPE_CHECKING:
     from assay.model.fleet import Fleet
@@ -48,7 +47,7 @@ def orders(
 
     loaded = load_fleet(fleet)
     require_known([node], loaded.nodes, "node")
-    typer.echo(json.dumps(build_hook_config(loaded, find_only_policy(loaded), loaded.nodes[node]), indent=1))
+    typer.echo(json.dumps(build_hook_config(loaded, loaded.policy, loaded.nodes[node]), indent=1))
 
 
 def build_hook_config(fleet: Fleet, policy: LifecyclePolicy, node: Node) -> dict[str, Any]:
