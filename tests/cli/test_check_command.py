@@ -153,19 +153,6 @@ def test_no_problem_marks_nothing_in_an_editor() -> None:
     assert (run.returncode, run.stdout) == (0, "")
 
 
-def test_a_code_scanner_gets_every_problem_with_its_rule_and_place(broken: Path) -> None:
-    told = _assay("--fleet", str(broken), "--format", "sarif")
-    listed = json.loads(_assay("--fleet", str(broken), "--format", "json").stdout)["problems"]
-    (run,) = json.loads(told.stdout)["runs"]
-    assert told.returncode == 1
-    assert [result["ruleId"] for result in run["results"]] == [problem["code"] for problem in listed]
-    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {problem["code"] for problem in listed}
-    (place,) = run["results"][0]["locations"]
-    assert place["physicalLocation"]["artifactLocation"]["uri"] == listed[0]["file"]
-    assert place["physicalLocation"]["region"] == {"startLine": listed[0]["line"], "startColumn": listed[0]["column"]}
-    assert run["results"][0]["level"] in ("error", "warning", "note")
-
-
 def test_a_few_alike_problems_are_listed_one_by_one(broken: Path) -> None:
     _add_nodes(broken, 3, "0xa088c203009a01066")
     told = _assay("--fleet", str(broken)).stdout

@@ -14,7 +14,6 @@ EXTRA_OF_MODULE = {
     "anyio": "web",
     "cryptography": "web",
     "duckdb": "duckdb",
-    "feedgenerator": "web",
     "itsdangerous": "web",
     "kubernetes": "kubernetes",
     "sse_starlette": "lab",

@@ -152,13 +152,6 @@ class RunSummary:
         count: int = self.stored.connection.execute(query, values).fetchone()[0]
         return count
 
-    @cached_property
-    def nodes_failing(self) -> tuple[str, ...]:
-        """The nodes, racks and fabrics with outcomes that count against them."""
-        where, values = self._filter_sql.where("o", _NOT_EXCUSED, f"o.verdict IN {BAD_CODES}")
-        query = f"SELECT DISTINCT coalesce(nullif(s.node, ''), s.name) {_JOINED}{where} ORDER BY 1"
-        return tuple(row[0] for row in self.stored.connection.execute(query, values))
-
     def groups(self, limit: int = -1) -> list[FailureGroup]:
         """Return the groups of similar failures, at most `limit`: those that count first, the widest first."""
         return group_failures(self.stored.connection, self._filter_sql, limit)

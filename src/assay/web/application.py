@@ -25,7 +25,7 @@ from assay.web.access import login_routes
 from assay.web.api import api_routes, machine_reports, order_routes, photo_routes
 from assay.web.app_state import AppState
 from assay.web.boot import identity_routes, image_routes, script_routes
-from assay.web.pages import customer_feed, page_routes
+from assay.web.pages import page_routes
 from assay.web.request_bodies_and_refusals import reply_internal_error, reply_refusal
 from assay.web.server_certificate import ServerCertificate
 
@@ -47,7 +47,6 @@ ROUTE_BUILDERS: RouteBuilders = (
     agent_routes.routes,
     alertmanager_webhook.routes,
     page_routes.routes,
-    customer_feed.routes,
     login_routes.routes,
     api_routes.routes,
     order_routes.routes,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import hmac
 import time
@@ -134,17 +132,6 @@ def read_bearer_token(request: Request) -> str:
     """Return the bearer token of a request, "" without one."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def read_basic_password(request: Request) -> str:
-    """Return the password that a request shows by HTTP Basic, "" without one."""
-    scheme, _, text = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "basic":
-        return ""
-    try:
-        return base64.b64decode(text.strip(), validate=True).decode().partition(":")[2]
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
 
 
 def read_expected_digest(reference: TokenReference, root: Path) -> str:

@@ -18,7 +18,7 @@ from web.pages.fleet_with_history import HOSTILE, ROLLOUT, make_fleet_with_histo
 
 from assay.model.fleet import Fleet
 from assay.web.app_state import AppState
-from assay.web.pages import customer_feed, page_routes
+from assay.web.pages import page_routes
 from assay.web.request_bodies_and_refusals import reply_refusal
 
 TICKET = f"/tickets/{make_ticket().id}"
@@ -65,8 +65,7 @@ def fleet_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Fleet, Path]:
 
 
 def serve_pages(state: AppState) -> Caller:
-    routes = [*page_routes.routes(state), *customer_feed.routes(state)]
-    return Caller(Starlette(routes=routes, exception_handlers={HTTPException: reply_refusal}))
+    return Caller(Starlette(routes=page_routes.routes(state), exception_handlers={HTTPException: reply_refusal}))
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,11 @@ from assay.results.formats import (
     json_format,
     junit_format,
     markdown_format,
-    nagios_format,
     text_format,
 )
 from assay.results.run_summary import RunSummary
 
-FormatName = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github", "nagios"]
+FormatName = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github"]
 
 
 @dataclass(frozen=True)
@@ -38,5 +37,4 @@ RESULT_FORMATS: dict[FormatName, ResultFormat] = {
     "junit-all": ResultFormat(junit_format.format_junit_all),
     "markdown": ResultFormat(markdown_format.format_markdown, markdown_format.format_markdown_comparison),
     "github": ResultFormat(github_format.format_github, github_format.format_github_comparison),
-    "nagios": ResultFormat(nagios_format.format_nagios, nagios_format.format_nagios_comparison),
 }

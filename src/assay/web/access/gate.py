@@ -16,13 +16,11 @@ from assay.web.access.proxy_identity import is_trusted_proxy, read_proxy_visitor
 from assay.web.access.visitor import LOCAL_READER, Visitor, make_visitor
 from assay.web.app_state import AppState, Authenticator
 from assay.web.request_bodies_and_refusals import make_refusal
-from assay.web.tokens_and_rate_limits import read_basic_password, read_bearer_token
+from assay.web.tokens_and_rate_limits import read_bearer_token
 
 ONLY_HERE = "nobody is declared who may read (`access` of the policy): this is shown on this machine only"
 NOT_LOGGED_IN = "no token, no login, and no trusted proxy"
 SAFE_METHODS = ("GET", "HEAD")
-HTTP_UNAUTHORIZED = 401
-BASIC_CHALLENGE = 'Basic realm="assay: the password is your token", charset="UTF-8"'
 
 
 class Identity(NamedTuple):
@@ -55,24 +53,6 @@ class AccessGate:
         assert found.visitor is not None, "everybody else is refused"
         if not found.is_explicit:
             refuse_other_site(request)
-        return found.visitor
-
-    async def admit_feed_reader(self, request: Request) -> Visitor:
-        """Return who asks, as `admit` does; the token may also be the password of HTTP Basic, whatever the user name.
-
-        Browsers add such a password on their own: use this for answers that change nothing.
-        """
-        rules = (await run_in_threadpool(self.state.current.refresh)).policy.access
-        if rules is None:
-            return self._admit_local_reader(request)
-        found = await self._identify(rules, request, read_bearer_token(request) or read_basic_password(request))
-        try:
-            self._authenticator.settle(request, name_connection(found.visitor, request), found.refusal)
-        except HTTPException as refusal:
-            if refusal.status_code == HTTP_UNAUTHORIZED:
-                refusal.headers = {"WWW-Authenticate": BASIC_CHALLENGE}
-            raise
-        assert found.visitor is not None, "everybody else is refused"
         return found.visitor
 
     async def find_token_owner(self, rules: AccessRules, token: str) -> Identity:

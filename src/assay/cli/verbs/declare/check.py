@@ -12,17 +12,19 @@ import typer
 
 from assay.cli.context_line import format_answer
 from assay.cli.options import FleetDir
-from assay.cli.render.editor_diagnostics import format_check_editor, format_check_sarif
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
 from assay.model.text_lists import format_count
+from assay.model.texts.printable_text import escape_line
 
 if TYPE_CHECKING:
     from assay.fleet.repository_check import CheckReport
-    from assay.fleet.validation_problems import AlikeProblems
+    from assay.fleet.validation_problems import AlikeProblems, FleetProblem
 
 MAX_ANNOTATIONS = 50
 """GitHub shows ten errors and ten warnings of a step, and keeps fifty of a job."""
+GCC_SEVERITIES = {"error": "error", "warning": "warning", "notice": "note"}
+"""Our severities in the words of compilers, by which editors tell them apart."""
 
 check_app = typer.Typer(add_completion=False)
 
@@ -31,11 +33,11 @@ check_app = typer.Typer(add_completion=False)
 def check(
     fleet: FleetDir = Path(),
     format_: Annotated[
-        Literal["text", "json", "github", "editor", "sarif"],
+        Literal["text", "json", "github", "editor"],
         typer.Option(
             "--format",
             help="text for people, json for machines, github for annotations of a pull request, editor for one line"
-            " each as compilers print, sarif for code scanning.",
+            " each as compilers print.",
             show_default=False,
         ),
     ] = "text",
@@ -122,13 +124,26 @@ def format_check_github(report: CheckReport) -> str:
     return "\n".join([*annotations, _format_totals(report)])
 
 
+def format_check_editor(report: CheckReport) -> str:
+    """Return every problem on one line, as GCC writes them: `file:line:column: error: message [code]`.
+
+    Vim, Emacs and VS Code (`$gcc`) know this form. Alike problems are not folded: each marks its own line.
+    """
+    return "\n".join(map(_format_line, report.problems))
+
+
 CHECK_FORMATTERS: dict[str, Callable[[CheckReport], str]] = {
     "text": format_check_text,
     "json": format_check_json,
     "github": format_check_github,
     "editor": format_check_editor,
-    "sarif": format_check_sarif,
 }
+
+
+def _format_line(problem: FleetProblem) -> str:
+    place = f"{escape_line(problem.file)}:{max(problem.line, 1)}:{max(problem.column, 1)}"
+    text = f"{problem.message} → {problem.fix}" if problem.fix else problem.message
+    return f"{place}: {GCC_SEVERITIES[problem.severity]}: {escape_line(text)} [{problem.code}]"
 
 
 def _format_alike(alike: AlikeProblems) -> str:

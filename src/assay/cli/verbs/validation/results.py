@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 results_app = typer.Typer(add_completion=False)
 
-Form = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github", "nagios"]
+Form = Literal["text", "json", "jsonl", "csv", "junit", "junit-all", "markdown", "github"]
 COLOURS = {"fail": typer.colors.RED, "error": typer.colors.YELLOW}
 DEFAULT_RUNS_LISTED = 20
 DISTRIBUTION_DAYS = 90
@@ -100,7 +100,7 @@ Formats = Annotated[
     typer.Option(
         "--format",
         help="text for people, json and jsonl for machines, csv for spreadsheets, junit, junit-all and github for CI, "
-        "markdown, nagios.",
+        "markdown.",
         show_default=False,
     ),
 ]
@@ -131,8 +131,7 @@ def results(
     their peers, the medians of the runs, and what the last change of specs did. An outlier is no failure.
 
     Exit codes: 0 no problem; 1 a failure, a change for the worse, or a run that is incomplete or too old; 2 the run
-    cannot be read. `--format nagios` has the exit codes of monitoring plug-ins: 0 OK, 1 warning, 2 critical, 3
-    unknown.
+    cannot be read.
     """
     workspace = Workspace(fleet.resolve())
     if list_:
@@ -143,29 +142,21 @@ def results(
         return
     from assay.results.outcome_filter import OutcomeFilter
 
-    try:
-        require_known(verdict or [], VERDICTS, "verdict")
-        require_known(phase or [], _list_phases(workspace), "phase")
-        outcome_filter = OutcomeFilter(
-            nodes=tuple(node or ()),
-            pools=tuple(pool or ()),
-            racks=_find_nodes_of_racks(workspace, rack or []),
-            checks=tuple(check or ()),
-            verdicts=tuple(name for name in VERDICTS if name in (verdict or ())),
-            phases=tuple(dict.fromkeys(phase or ())),
-            subjects=tuple(subject or ()),
-        )
-        if compare or against:
-            code = _show_comparison(workspace, run, against, outcome_filter, form)
-        else:
-            code = _show_run(workspace, run, outcome_filter, form, max_age)
-    except AssayError as error:
-        if form != "nagios":
-            raise
-        from assay.results.formats.nagios_format import NAGIOS_UNKNOWN, format_nagios_line
-
-        typer.echo(format_nagios_line(NAGIOS_UNKNOWN, error.what))
-        code = NAGIOS_UNKNOWN
+    require_known(verdict or [], VERDICTS, "verdict")
+    require_known(phase or [], _list_phases(workspace), "phase")
+    outcome_filter = OutcomeFilter(
+        nodes=tuple(node or ()),
+        pools=tuple(pool or ()),
+        racks=_find_nodes_of_racks(workspace, rack or []),
+        checks=tuple(check or ()),
+        verdicts=tuple(name for name in VERDICTS if name in (verdict or ())),
+        phases=tuple(dict.fromkeys(phase or ())),
+        subjects=tuple(subject or ()),
+    )
+    if compare or against:
+        code = _show_comparison(workspace, run, against, outcome_filter, form)
+    else:
+        code = _show_run(workspace, run, outcome_filter, form, max_age)
     raise typer.Exit(code)
 
 
@@ -180,7 +171,6 @@ def _list_phases(workspace: Workspace) -> Sequence[str]:
 def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, form: Form, max_age: float) -> int:
     """Print the results of a run; return the exit code."""
     from assay.results.formats.format_registry import RESULT_FORMATS
-    from assay.results.formats.nagios_format import find_run_state
     from assay.results.outcome_filter import refuse_unknown_names
     from assay.results.run_summary import RunSummary
     from assay.results.store.reader import StoredRun
@@ -191,7 +181,7 @@ def _show_run(workspace: Workspace, name: str, outcome_filter: OutcomeFilter, fo
         remark = _describe_age(workspace, stored.run, max_age)
         summary = RunSummary(stored, outcome_filter, workspace.root, remark, workspace.clock.now())
         _print_lines(RESULT_FORMATS[form].run(summary))
-        return find_run_state(summary) if form == "nagios" else int(not summary.passed)
+        return int(not summary.passed)
 
 
 def _describe_age(workspace: Workspace, run: SuiteRun, hours: float) -> str:
@@ -206,7 +196,6 @@ def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filt
     from assay.results.comparison.earlier_runs import find_comparable_run, list_earlier_runs
     from assay.results.comparison.run_comparison import compare_runs
     from assay.results.formats.format_registry import RESULT_FORMATS
-    from assay.results.formats.nagios_format import find_comparison_state
     from assay.results.store.run_lookup import find_run, list_runs
 
     format_comparison = RESULT_FORMATS[form].comparison
@@ -219,7 +208,7 @@ def _show_comparison(workspace: Workspace, name: str, against: str, outcome_filt
     with compare_runs(old, new, outcome_filter) as comparison:
         differences = collect_differences(comparison, earlier, workspace.root)
         _print_lines(format_comparison(differences))
-        return find_comparison_state(differences) if form == "nagios" else int(comparison.worse > 0)
+        return int(comparison.worse > 0)
 
 
 def _tell_skipped(error: AssayError) -> None:
