@@ -42,8 +42,8 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/zizmor --quiet --offline --strict-collection --min-severity medium --no-progress .github src/assay/starter
 	@$(BIN)/assay check
 
-bench: $(READY) ## measure what should be fast; TRENDS=FOLDER: only replay the public sets of failures there
-	@TRENDS=$(TRENDS) $(BIN)/python -m bench $(if $(TRENDS),trend-sets)
+bench: $(READY) ## measure what should be fast
+	@$(BIN)/python -m bench
 
 gpu-check: $(READY) ## ask a machine with a GPU what only it can answer about the battery; writes reports/gpu-check.json
 	@$(BIN)/python -m assay.load.gpu_check.machine_check reports/gpu-check.json $(ARGS)

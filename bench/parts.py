@@ -35,7 +35,6 @@ from bench import (
     sync,
     trend_cost,
     trend_forecasts,
-    trend_replays,
     trends,
     viewers,
     week,
@@ -48,7 +47,6 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "trend-forecasts": trend_forecasts.measurements,
     "burn-in": burn_in.measurements,
     "corruption": corruption.measurements,
-    "trend-sets": trend_replays.measurements,
     "starting": starting.measurements,
     "bmcs": bmcs.measurements,
     "big_bmcs": big_bmcs.measurements,
@@ -77,5 +75,5 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "kubernetes": kubernetes.measurements,
     "idle_cost": idle_cost.measurements,
 }
-COUNTED = ("trends", "collectives", "trend-forecasts", "burn-in", "corruption", "trend-sets")
+COUNTED = ("trends", "collectives", "trend-forecasts", "burn-in", "corruption")
 """Parts that count what is found in simulations. They run first, one on each CPU; the others run alone."""

@@ -24,7 +24,7 @@ def make_warning(**changes: Any) -> dict[str, Any]:
 
 
 def make_answer(*warnings: dict[str, Any]) -> dict[str, Any]:
-    known = {"at": "2026-11-27T04:11:00+00:00", "cannot_tell": 0, "probation": [], "positions": [], "records": []}
+    known = {"at": "2026-11-27T04:11:00+00:00", "cannot_tell": 0, "records": []}
     return {**known, "warnings": list(warnings)}
 
 

@@ -455,7 +455,5 @@ def test_an_empty_file_has_no_warning(fleet: PlantedFleet) -> None:
         "groups": [],
         "cannot_tell": 0,
         "rules": answer["rules"],
-        "probation": [],
-        "positions": [],
         "records": [],
     }

@@ -1,4 +1,4 @@
-"""The last answer about trends, as a file for pages and for the order of idle tests. It may be deleted."""
+"""The last answer about trends, as a file for pages. It may be deleted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from assay.model.timestamps import parse_time
 
 ANSWER_FILE = Path("trends") / "answer.json"
 """In the folder of reports."""
-POSITION_TIMES = "position_times"
-"""By node, how many times as often as usual parts fail at the worst of its positions; 1 after an odd burn-in."""
 
 
 def read_answer(reports: Path) -> dict[str, Any]:
@@ -24,9 +22,3 @@ def read_last_time(reports: Path) -> datetime | None:
     """Return when the last answer was given, None where it is lost."""
     known = read_answer(reports)
     return parse_time(known["at"]) if known else None
-
-
-def read_position_times(reports: Path) -> dict[str, float]:
-    """Return how many times as often as usual parts fail at the worst position of each node, by the last answer."""
-    times = read_answer(reports).get(POSITION_TIMES, {})
-    return {node: float(one) for node, one in times.items()}

@@ -6,7 +6,7 @@ A warning of a rule that records is a fault too, which ends with it. Nothing els
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.controller.ingest.part_fates import read_part_fates
-from assay.controller.ingest.trend_answer_file import ANSWER_FILE, POSITION_TIMES, read_last_time
+from assay.controller.ingest.trend_answer_file import ANSWER_FILE, read_last_time
 from assay.controller.ingest.warning_entries import make_closing_entries, make_demotion_entries, make_opening_entries
 from assay.fabric.topology.node_leaves import find_node_leaves
 from assay.model.entries.trend_entries import TrendClosedEntry, TrendDemotedEntry, TrendWarnedEntry
@@ -25,14 +25,6 @@ from assay.results.history.damaged_files import read_without_damaged
 from assay.results.history.parquet_files import MEASUREMENTS_TABLE, history_folder, list_day_folders
 from assay.starter.shipped_specs import find_trend_rules
 from assay.trends.days.day_cache import KEPT_FILE
-from assay.trends.parts.part_risks import (
-    join_risks,
-    list_odd_nodes,
-    rank_risky_nodes,
-    rank_table_positions,
-    read_ledger_history,
-)
-from assay.trends.parts.position_hazard import PositionHazards
 from assay.trends.peers.feeds_and_switches import name_feeds_and_switches
 from assay.trends.peers.fleet_holders import HOLDERS_FILE
 from assay.trends.peers.fleet_tables import open_fleet_tables
@@ -78,8 +70,6 @@ class _HistoryAnswer(NamedTuple):
     answer: TrendAnswer
     courses: list[WarningCourse]
     fates: PartFates
-    positions: PositionHazards
-    risky: Mapping[str, float]
 
 
 def has_history(reports: Path) -> bool:
@@ -97,12 +87,9 @@ def evaluate_trends(context: ControllerContext) -> TrendEvaluation:
     read = read_without_damaged(lambda left_out: _read(context, rules, now, left_out), lambda e: unread.append(str(e)))
     with context.hold_fault_lock():
         evaluation = _record(context, rules, read.answer, read.fates, now)._replace(unread=tuple(unread))
-    in_service = context.policy.states_in_service
-    risks = join_risks(read_ledger_history(context.ledger, in_service, now), read.positions, rules)
     advised = advise(rules, evaluation.records, read.answer.warnings)
-    report = TrendReport(now, read.answer, advised, risks, evaluation.records, read.courses, unread)
-    plain = {**report.as_page_json(), POSITION_TIMES: read.risky}
-    write_atomically(context.reports / ANSWER_FILE, json.dumps(plain).encode())
+    report = TrendReport(now, read.answer, advised, evaluation.records, read.courses, unread)
+    write_atomically(context.reports / ANSWER_FILE, json.dumps(report.as_page_json()).encode())
     return evaluation
 
 
@@ -115,10 +102,7 @@ def _read(context: ControllerContext, rules: TrendRules, now: datetime, left_out
         answer = find_trends(database, now, rules.change, context.reports / KEPT_FILE, history.ended)
         courses = read_courses(database, answer.warnings, int(now.timestamp() // DAY_S))
         fates = read_part_fates(context, database, rules, history.open, now)
-        odd = dict.fromkeys(list_odd_nodes(database, context.ledger, context.fleet.burn_ins, now), 1.0)
-        positions = rank_table_positions(database, now, rules)
-        risky = odd | rank_risky_nodes(database, positions, now)
-    return _HistoryAnswer(answer, courses, fates, positions, risky)
+    return _HistoryAnswer(answer, courses, fates)
 
 
 def _record(

@@ -56,27 +56,6 @@ class TrendRule(StrictModel):
         return not self.failures or any(fnmatchcase(fault_class, pattern) for pattern in self.failures)
 
 
-class ReturnDetector(StrictModel):
-    """A part is on probation after a repair: idle tests begin with it. It is never drained for that.
-
-    `probation_days`: so long.
-    """
-
-    probation_days: int = Field(default=14, ge=1, le=90)
-    source: str = ""
-
-
-class PositionDetector(StrictModel):
-    """How often parts of one batch at one position fail, in the last `days`, drawn to the fleet's rate by `prior`.
-
-    `prior`: so many failures at the fleet's rate count beside those of a group.
-    """
-
-    days: int = Field(default=180, ge=30, le=1095)
-    prior: float = Field(default=5, gt=0, le=100)
-    source: str = ""
-
-
 class TrendActCost(StrictModel):
     """What acting on a warning in vain costs.
 
@@ -116,16 +95,14 @@ class EarnedStage(StrictModel):
 class TrendRules(SpecDocument):
     """What counts as getting worse, and what follows from it.
 
-    `change`, `returns`, `positions`: the three detectors. `rules`: what a change means, by the measurement. `costs`:
-    when a warning pays for an act. `earn`: when a rule loses its stage.
+    `change`: the detector. `rules`: what a change means, by the measurement. `costs`: when a warning pays for an act.
+    `earn`: when a rule loses its stage.
     """
 
     kind: Literal["TrendRules"]
     owner: str = Field(min_length=1)
     sources: list[str] = Field(min_length=1)
     change: ChangeDetector = Field(default_factory=ChangeDetector)
-    returns: ReturnDetector = Field(default_factory=ReturnDetector)
-    positions: PositionDetector = Field(default_factory=PositionDetector)
     costs: TrendCosts
     earn: EarnedStage = Field(default_factory=EarnedStage)
     rules: dict[SpecName, TrendRule] = Field(min_length=1)

@@ -7,7 +7,7 @@ ledger has the entry up to which it was made, for moments after all entries of t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -65,13 +65,6 @@ def fill_holders(database: DuckDBPyConnection, ledger: Ledger, as_of: datetime, 
         insert_rows(database, "holders", rows)
     if kept and nodes and latest <= format_time(as_of):
         _write(database, kept, LedgerPosition(head, ledger.hash_of(head) or "", latest))
-
-
-def list_fleet_holders(ledger: Ledger, as_of: datetime) -> Iterator[PartHolder]:
-    """Yield who held which place of each node, by the entries up to a moment."""
-    for names in split_batches(_list_nodes(ledger, 0), NODES_AT_ONCE):
-        for node, entries in ledger.entries_by_node(names, HOLDER_ENTRY_KINDS).items():
-            yield from list_part_holders(node, _leave_out_later(entries, as_of))
 
 
 def _list_nodes(ledger: Ledger, after: int) -> list[str]:

@@ -142,56 +142,6 @@ class PastRuleAnswer(PastRecordAnswer):
     """How many warn now."""
 
 
-class ProbationAnswer(TypedDict):
-    """A node that came back from a repair and is tested first for some time."""
-
-    node: str
-    """The name of the node."""
-    subject: str
-    """The part that was repaired."""
-    repair: str
-    """The class of the repair; "" if it is not known."""
-    returned: str
-    """When it came back: ISO 8601 with the offset of UTC."""
-    days: float
-    """How many days ago that was."""
-    returns_in_30_days: int
-    """Which return within 30 days it is."""
-    until: str
-    """Until when it is on probation: ISO 8601 with the offset of UTC."""
-    times_usual: float
-    """How many times more often than usual nodes fail so soon after a return."""
-    because: str
-    """The reason in a sentence."""
-
-
-class PositionAnswer(TypedDict):
-    """A position in racks where parts fail more often than usual."""
-
-    kind: str
-    """The kind of the parts."""
-    sku: str
-    """Their model; "" if it is not known."""
-    batch: str
-    """Their delivery; "" if it is not known."""
-    position: str
-    """The position; "" without a name."""
-    rack: str
-    """The rack; "" for all racks."""
-    parts: int
-    """How many parts were there."""
-    failures: int
-    """How many of them failed."""
-    part_days: float
-    """How many days they were there, all together."""
-    failures_per_1000_days: float
-    """How many fail in 1,000 part-days, drawn to what is usual."""
-    times_usual: float
-    """How many times that is what is usual for their kind."""
-    because: str
-    """The reason in a sentence."""
-
-
 class RuleRecordAnswer(TypedDict):
     """How a rule has fared, by the warnings that assay recorded."""
 
@@ -231,15 +181,6 @@ class RuleRecordAnswer(TypedDict):
     """What its wrong warnings cost in node-hours if each was acted on by a test."""
 
 
-class PartRisksAnswer(TypedDict):
-    """Where failures are likelier than usual."""
-
-    probation: list[ProbationAnswer]
-    """The nodes that came back from a repair and are tested first."""
-    positions: list[PositionAnswer]
-    """The positions where parts fail more often than usual."""
-
-
 class FoundTrends(TypedDict):
     """What gets worse."""
 
@@ -253,7 +194,7 @@ class FoundTrends(TypedDict):
     """How the rule would have fared in the past."""
 
 
-class TrendsAnswer(PartRisksAnswer):
+class TrendsAnswer(TypedDict):
     """Which parts get worse among their peers."""
 
     warnings: list[TrendWarningAnswer]

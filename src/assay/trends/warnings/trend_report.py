@@ -1,4 +1,4 @@
-"""What `assay trends` tells: findings with what follows, pictures, probation, positions, records of rules."""
+"""What `assay trends` tells: findings with what follows, pictures, records of rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.model.timestamps import format_time
-from assay.trends.parts.part_risks import PartRisks
 from assay.trends.peers.trend_answer import TrendAnswer
 from assay.trends.peers.warning_courses import WarningCourse
 from assay.trends.warnings.rule_record import RuleRecord
@@ -25,7 +24,6 @@ class TrendReport:
     at: datetime
     answer: TrendAnswer
     advised: Sequence[AdvisedWarning]
-    risks: PartRisks
     records: Sequence[RuleRecord]
     courses: Sequence[WarningCourse] = ()
     unread: Sequence[str] = ()
@@ -37,14 +35,12 @@ class TrendReport:
 
     def as_json(self) -> TrendsAnswer:
         """Return plain JSON data, as the edge has it."""
-        found, risks = self.answer.as_json(), self.risks.as_json()
+        found = self.answer.as_json()
         plain: TrendsAnswer = {
             "warnings": [one.as_json() for one in self.advised],
             "groups": found["groups"],
             "cannot_tell": found["cannot_tell"],
             "rules": found["rules"],
-            "probation": risks["probation"],
-            "positions": risks["positions"],
             "records": [one.as_json() for one in self.judged_records],
         }
         if self.unread:

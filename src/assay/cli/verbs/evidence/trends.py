@@ -11,7 +11,6 @@ import typer
 from assay.cli.context_line import format_answer
 from assay.cli.left_out_files import tell_left_out
 from assay.cli.options import FleetDir, OutputFormat
-from assay.cli.verbs.evidence.trend_parts import burn_in, parts, read_service_ledger, soak, write_page
 from assay.cli.verbs.evidence.trend_rules import AsOf, parse_moment, read_history, read_rule_records, rules
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -22,14 +21,10 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from assay.trends.parts.part_risks import PartRisks
     from assay.trends.warnings.trend_report import TrendReport
 
 trends_app = typer.Typer(add_completion=False)
 
-trends_app.command()(parts)
-trends_app.command()(soak)
-trends_app.command("burn-in")(burn_in)
 trends_app.command()(rules)
 
 
@@ -89,8 +84,7 @@ def trends(
             known, records = read_rule_records(own, moment, history)
             answer = find_trends(database, moment, known.change, kept, history.ended, recognise_counters=own is None)
             courses = read_courses(database, answer.warnings, int(moment.timestamp() // DAY_S)) if html else []
-            risks = _find_risks(database, own, moment)
-        return TrendReport(moment, answer, advise(known, records, answer.warnings), risks, records, courses, unread)
+        return TrendReport(moment, answer, advise(known, records, answer.warnings), records, courses, unread)
 
     def skip(error: AssayError) -> None:
         unread.append(str(error))
@@ -98,31 +92,24 @@ def trends(
 
     report = read_without_damaged(read, skip)
     if html:
-        write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
+        _write_page(html, render_worsening(report.as_page_json(), in_lab=own is not None and own.home.is_lab))
     typer.echo(format_answer(report.as_json(), indent=1) if form == "json" else "\n".join(_format(report)))
     raise typer.Exit(1 if report.answer.warnings else 0)
 
 
 def _format(report: TrendReport) -> Iterator[str]:
-    from assay.cli.render.trends.part_lines import format_risks
     from assay.cli.render.trends.rule_record_lines import format_records
     from assay.cli.render.trends.trend_lines import format_answer
 
     yield from format_answer(report.answer, report.advised)
-    yield from format_risks(report.risks)
     yield from format_records(report.judged_records)
 
 
-def _find_risks(database: DuckDBPyConnection, workspace: Workspace | None, as_of: datetime) -> PartRisks:
-    """Return the risks of files, or of a fleet: its ledger knows when nodes came back."""
-    from assay.starter.shipped_specs import find_trend_rules
-    from assay.trends.parts.part_risks import find_table_risks, join_risks, rank_table_positions, read_ledger_history
-
-    if workspace is None:
-        return find_table_risks(database, as_of, find_trend_rules(None))
-    rules = find_trend_rules(workspace.fleet)
-    history = read_ledger_history(*read_service_ledger(workspace), as_of)
-    return join_risks(history, rank_table_positions(database, as_of, rules), rules)
+def _write_page(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise AssayError(f"cannot be written: {error.strerror}", where=str(path), fix="name another file") from None
 
 
 @contextmanager
