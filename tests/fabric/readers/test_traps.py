@@ -388,18 +388,17 @@ def test_mlxlink_without_a_section_says_so():
 
 
 @pytest.mark.parametrize("file", ["ibnetdiscover.txt", "opensm_lst.txt", "db_csv.txt", "net_dump.txt"])
-def test_each_discovery_tells_which_lid_a_port_of_an_adapter_has(file):
+def test_each_discovery_tells_which_lid_an_adapter_has(file):
     found = lid_addresses.read_addresses(recorded(file))
-    adapters = {lid: port for lid, port in found.lid_ports.items() if port.guid.startswith("0xa")}
-    assert adapters == {3 + n: PortId(f"0xa088000000000{n}00", 1) for n in range(3)}
-    assert {lid: found.lids[lid] for lid in adapters} == {lid: port.guid for lid, port in adapters.items()}
+    adapters = {lid: guid for lid, guid in found.lids.items() if guid.startswith("0xa")}
+    assert adapters == {3 + n: f"0xa088000000000{n}00" for n in range(3)}
 
 
 def test_a_port_with_lmc_has_as_many_lids():
     line = '[1](a088000000000001) \t"S-b83f000000001000"[1]\t\t# lid 4 lmc 2 "MF0;leaf-0:MQM9700/U1" lid 1 4xNDR\n'
     found = lid_addresses.read_addresses('Ca\t1 "H-a088000000000000"\t\t# "n00 mlx5_0"\n' + line)
-    assert found.lid_ports == dict.fromkeys(range(4, 8), PortId("0xa088000000000000", 1))
+    assert found.lids == dict.fromkeys(range(4, 8), "0xa088000000000000")
     database = recorded("db_csv.txt").replace("PortNum,LID,", "PortNum,LID,LMC,").replace(",1,3,", ",1,8,1,")
     database = re.sub(r"(?m)^(0x\w+,0x\w+,\d,\d),(2,10)", r"\1,0,\2", database)
     found = lid_addresses.read_addresses(database)
-    assert {lid for lid, port in found.lid_ports.items() if port.guid == "0xa088000000000000"} == {8, 9}
+    assert {lid for lid, guid in found.lids.items() if guid == "0xa088000000000000"} == {8, 9}

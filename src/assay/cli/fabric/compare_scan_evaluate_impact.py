@@ -11,7 +11,6 @@ import typer
 from assay.cli.context_line import format_answer
 from assay.cli.fabric.design_draft import import_cabling_sheet, learn
 from assay.cli.fabric.dump_file import read_dump
-from assay.cli.fabric.routes import routes
 from assay.cli.options import FleetDir, OutputFormat
 from assay.cli.workspace import Workspace
 from assay.model.errors import AssayError
@@ -221,7 +220,6 @@ def _compare_last_scan(workspace: Workspace, design: str) -> FabricComparison:
 
 
 fabric_app.command()(learn)
-fabric_app.command()(routes)
 fabric_app.command("import")(import_cabling_sheet)
 
 

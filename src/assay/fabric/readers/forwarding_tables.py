@@ -1,20 +1,16 @@
-r"""Reads the unicast forwarding tables of switches, in the three forms that tools print.
+r"""Reads the unicast forwarding tables of switches, in the two forms that name destinations.
 
 ```
-file    = { table }
-table   = ( "Unicast lids" … "of switch" … "guid" guid … | "dump_ucast_routes: Switch" guid ) { heading } { entry }
-entry   = lid port ":" "(" node ")"                (dump_fts, ibroute -G)     ends with a line "n … lids dumped"
-        | lid port "#" node                        (opensm-lfts.dump)         ends the same way
-        | lid ":" ( port ":" … | "UNREACHABLE" )   (ibdiagnet2.fdbs, opensm.fdbs)
-node    = { text } "portguid" guid ":" "'" name "'"
-heading = text without a LID | "PLFT_NUM:" n
+file  = { table }
+table = "Unicast lids" … "of switch" … "guid" guid … { heading } { entry } n … "lids dumped"
+entry = lid port ":" "(" node ")"                (dump_fts, ibroute -G)
+      | lid port "#" node                        (opensm-lfts.dump)
+node  = { text } "portguid" guid ":" "'" name "'"
 ```
 
-LIDs are hexadecimal, ports decimal; port 0 is the switch itself, 255 none. `.fdbs` names destinations by LID only, and
-lists every LID from 1 on. Multicast tables are skipped. A table that was cut off, lost a line or stands twice is left
-out, and so is that of a switch with several private tables (`PLFT_NUM` above 0): the file does not say which of them a
-packet meets. Sources: infiniband-diags 44 `dump_fts.c`; OpenSM 3.3 `osm_dump.c`; ibutils 1.5 `ibdiagnet`, and public
-readers of its files.
+LIDs are hexadecimal, ports decimal; port 0 is the switch itself, 255 none. Multicast tables are skipped. A table that
+was cut off, has a line that cannot be read, or stands twice is left out. Sources: infiniband-diags 44 `dump_fts.c`;
+OpenSM 3.3 `osm_dump.c`.
 """
 
 from __future__ import annotations
@@ -26,21 +22,18 @@ from assay.fabric.readers.truncated_output import number_lines
 from assay.model.fabric.ports_and_cables import normalize_guid
 
 NODES = re.compile(r"(?:Unicast|(Multicast)) m?lids .* of switch .*?guid (?:0x)?([0-9a-fA-F]{1,16})\b")
-LIDS = re.compile(r"\w*dump_ucast_routes: Switch (?:0x)?([0-9a-fA-F]{1,16})\b")
 NODE_ENTRY = re.compile(r"0x([0-9a-fA-F]{1,8})\s+([0-9]{1,3})\b(?:.*?portguid (?:0x)?([0-9a-fA-F]{1,16}): '(.*)')?")
-LID_ENTRY = re.compile(r"0x([0-9a-fA-F]{1,8})\s*:\s*(?:([0-9]{1,3})\s*:|UNREACHABLE)")
 END = re.compile(r"[0-9]+ .*lids dumped")
-PRIVATE = re.compile(r"PLFT_NUM:\s*([1-9][0-9]*)")
 NO_PORT = 255
 
 
 class ForwardingEntry(NamedTuple):
-    """Packets to a LID leave the switch by `port`. `guid` and `name` are "" where only the LID stands."""
+    """Packets to a LID leave the switch by `port`. `guid` and `name` are "" where the line ends before them."""
 
     lid: int
     port: int
-    guid: str = ""
-    name: str = ""
+    guid: str
+    name: str
 
 
 class ForwardingTable(NamedTuple):
@@ -62,7 +55,7 @@ def read_forwarding_tables(text: str) -> ForwardingTables:
     reader = _TableReader()
     for number, line in number_lines(text):
         reader.read(number, line)
-    reader.end_table(ends_with_text=True)
+    reader.end_table()
     kept = [ForwardingTable(switch, tuple(entries)) for switch, entries in reader.tables.items()]
     return ForwardingTables([table for table in kept if table.switch not in reader.damaged], reader.problems)
 
@@ -75,59 +68,45 @@ class _TableReader:
         self.problems: list[str] = []
         self.damaged: set[str] = set()
         self.switch = ""
-        self.next_lid, self.highest_lid = 1, 0
-        self.is_by_lid = self.has_end = False
+        self.has_end = False
 
     def read(self, number: int, line: str) -> None:
         """Read one line."""
         if head := NODES.match(line):
-            self._begin_table("" if head[1] else normalize_guid(head[2]), is_by_lid=False)
-        elif head := LIDS.match(line):
-            self._begin_table(normalize_guid(head[1]), is_by_lid=True)
+            self._begin_table("" if head[1] else normalize_guid(head[2]))
         elif self.switch and line:
             self._read_in_table(number, line)
 
-    def _begin_table(self, switch: str, *, is_by_lid: bool) -> None:
-        self.end_table(ends_with_text=False)
-        self.switch, self.is_by_lid, self.has_end, self.next_lid = switch, is_by_lid, False, 1
+    def _begin_table(self, switch: str) -> None:
+        self.end_table()
+        self.switch, self.has_end = switch, False
         if switch in self.tables:
             self._add_problem("stands twice")
         elif switch:
             self.tables[switch] = []
 
-    def end_table(self, *, ends_with_text: bool) -> None:
-        """Notice a table that was cut off. One by LID has no mark of its end: the others tell how long it should be."""
-        if not self.switch:
-            return
-        last = self.next_lid - 1
-        if not (self.has_end or self.is_by_lid) or (self.is_by_lid and ends_with_text and last < self.highest_lid):
+    def end_table(self) -> None:
+        """Notice a table that was cut off."""
+        if self.switch and not self.has_end:
             self._add_problem("was cut off")
-        self.highest_lid = max(self.highest_lid, last)
 
     def _read_in_table(self, number: int, line: str) -> None:
         if END.match(line):
             self.has_end = True
-        elif private := PRIVATE.match(line):
-            self._add_problem(f"is one of several (PLFT_NUM {private[1]})")
         elif line.startswith("0x"):
-            entry = self._read_entry(line)
+            entry = _read_entry(line)
             if entry is None:
                 self._add_problem(f"has line {number}, which cannot be read: {line[:60]!r}")
             elif 0 < entry.port < NO_PORT:
                 self.tables[self.switch].append(entry)
 
-    def _read_entry(self, line: str) -> ForwardingEntry | None:
-        if not self.is_by_lid:
-            found = NODE_ENTRY.match(line)
-            guid = normalize_guid(found[3]) if found and found[3] else ""
-            return ForwardingEntry(int(found[1], 16), int(found[2]), guid, (found[4] or "").strip()) if found else None
-        found = LID_ENTRY.match(line)
-        if found and int(found[1], 16) == self.next_lid:
-            self.next_lid += 1
-            return ForwardingEntry(int(found[1], 16), int(found[2] or NO_PORT))
-        return None
-
     def _add_problem(self, what: str) -> None:
         if self.switch not in self.damaged:
             self.problems.append(f"the forwarding table of {self.switch} {what}")
         self.damaged.add(self.switch)
+
+
+def _read_entry(line: str) -> ForwardingEntry | None:
+    found = NODE_ENTRY.match(line)
+    guid = normalize_guid(found[3]) if found and found[3] else ""
+    return ForwardingEntry(int(found[1], 16), int(found[2]), guid, (found[4] or "").strip()) if found else None

@@ -1,6 +1,6 @@
 """Maps LIDs and port GUIDs to devices, whose GUID is the identity, from what discovery tools printed.
 
-perfquery, smpquery and forwarding tables name a LID. `ibnetdiscover -p` and iblinkinfo name adapters by their port's
+perfquery and smpquery name a LID. `ibnetdiscover -p` and iblinkinfo name adapters by their port's
 GUID, which differs from the device's on adapters with several ports, and in the simulator.
 
 A port with LMC n has 2^n LIDs. ibnetdiscover and `db_csv` tell the LMC; `.lst` and `net_dump` name the first LID only.
@@ -39,15 +39,13 @@ DUMP_ROW = re.compile(r"(?m):\s*(0x[0-9a-fA-F]{1,16})\s*:\s*([0-9]{1,3})\s*:\s*(
 
 @dataclass(frozen=True)
 class LidAddresses:
-    """Device GUIDs by LID, and ports by port GUID and by LID.
+    """Device GUIDs by LID, and ports by port GUID.
 
-    `ports` has adapters only: a switch's port GUID is its own.
-    `lid_ports` has every LID of a port whose LMC is known. It may name ports of switches.
+    `lids` has every LID of a port whose LMC is known. `ports` has adapters only: a switch's port GUID is its own.
     """
 
     lids: Mapping[int, str] = field(default_factory=dict)
     ports: Mapping[str, PortId] = field(default_factory=dict)
-    lid_ports: Mapping[int, PortId] = field(default_factory=dict)
 
 
 def read_addresses(text: str) -> LidAddresses:
@@ -55,16 +53,15 @@ def read_addresses(text: str) -> LidAddresses:
 
     LID 0 is left out: no subnet manager has assigned it.
     """
-    lids: dict[int, PortId] = {}
+    devices: dict[int, str] = {}
     ports: dict[str, PortId] = {}
     for own, port_guid, port in _read_database(text) if "START_PORTS" in text else _read_lines(text):
-        lids |= dict.fromkeys(own, port)
+        devices |= dict.fromkeys(own, port.guid)
         if port_guid not in ("", port.guid):
             ports[port_guid] = port
-    devices = {lid: port.guid for lid, port in lids.items()}
     devices |= {int(found[2]): normalize_guid(found[1]) for found in SWITCH.finditer(text)}
     devices.pop(0, None)
-    return LidAddresses(devices, ports, lids)
+    return LidAddresses(devices, ports)
 
 
 Address = tuple[range, str, PortId]
