@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from newcomer_box import open_page
-from tutorial import TutorialCommand, TutorialFile, read_command, read_tutorial
+from fleet_site.machines_over_ssh import needs_sshd
+from fleet_site.recorder_programs import ProgramCall
+from tutorial import TutorialCommand, read_command, read_tutorial
+from tutorial_reader import Reader, SiteReader
 
 PAGES = Path(__file__).parents[2] / "docs" / "tutorials"
 PROGRAMS_OF_EVERY_LINUX = (
@@ -20,38 +20,7 @@ PROGRAMS_OF_EVERY_LINUX = (
 )  # fmt: skip
 FLEET = ("assay init my-fleet", "cd my-fleet", "git add --all", "git commit --quiet --message fleet")
 """What a reader of ten-minutes.md has done, for the pages that go on from there."""
-
-
-class Reader:
-    """Does what the pages say, in a folder of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        person = {
-            f"GIT_{who}_{what}": "reader@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-        }
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        kept = {name: text for name, text in os.environ.items() if not name.startswith(("ASSAY_", "PYTEST_"))}
-        self.environment = {**kept, **person, "PATH": path, "COLUMNS": "160"}
-
-    def do(self, step: TutorialFile | TutorialCommand) -> None:
-        """Do a step, and compare what it shows."""
-        if isinstance(step, TutorialFile):
-            (self.folder / step.path).write_text(step.text)
-        elif step.words.startswith("cd "):
-            self.folder /= step.words.removeprefix("cd ")
-        elif step.words == "assay serve":
-            assert "n0002" in open_page(str(self.folder), self.environment)
-        else:
-            done = self.run(step.words)
-            assert done.returncode == 0, f"$ {step.words}\n{done.stdout}{done.stderr}"
-            assert step.is_answer(done.stdout), f"$ {step.words}\n{done.stdout}\nbut the page shows:\n{step.shown}"
-
-    def run(self, words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        return subprocess.run(
-            ["bash", "-c", words], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
-        )
+TO_REAL_MACHINES = "lab-to-fleet.md"
 
 
 @pytest.fixture
@@ -62,7 +31,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.slow(minutes=5)
-@pytest.mark.parametrize("page", sorted(page.name for page in PAGES.glob("*.md")))
+@pytest.mark.parametrize("page", sorted({page.name for page in PAGES.glob("*.md")} - {TO_REAL_MACHINES}))
 def test_every_command_shows_what_its_page_says(page: str, reader: Reader) -> None:
     for words in FLEET if page.startswith("first-") else ():
         reader.do(TutorialCommand(words, ()))
@@ -91,6 +60,20 @@ def test_a_machine_with_python_and_git_alone_takes_new_nodes_into_production(rea
             for less_real in ("readings are replayed", "digests are made up", "starts virtually"):
                 assert less_real in parts
                 assert less_real in reader.run("assay doctor").stdout
+
+
+@needs_sshd
+@pytest.mark.slow(minutes=5)
+def test_the_road_from_the_lab_to_the_fleet(tmp_path: Path) -> None:
+    """The site stands for the real machines of the pages: nothing of it changes before a person has said yes."""
+    with SiteReader(tmp_path / "reader", tmp_path / "site", ("gpu-01", "gpu-02")) as reader:
+        for step in read_tutorial(PAGES / "own-fleet.md"):
+            reader.do(step)
+        for step in read_tutorial(PAGES / TO_REAL_MACHINES):
+            if getattr(step, "words", "").startswith("assay approve"):
+                assert reader.site.changes() == []
+            reader.do(step)
+        assert {change.machine for change in reader.site.changes() if not isinstance(change, ProgramCall)} == {"gpu-02"}
 
 
 @pytest.mark.parametrize(
