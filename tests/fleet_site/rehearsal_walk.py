@@ -178,7 +178,8 @@ class Walk:
         )()
         step.said = begun + running.communicate()[1]
         step.code = running.returncode
-        assert step.code in EXPECTED and "internal error" not in step.said, self.describe(step.said)
+        assert step.code in EXPECTED, self.describe(step.said)
+        assert "internal error" not in step.said, self.describe(step.said)
         self._wait_for_children(step.mark)
         self.check(step)
         self.at_once = False
