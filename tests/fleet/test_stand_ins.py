@@ -146,3 +146,12 @@ def test_what_extends_a_marked_document_has_the_mark_until_it_says_otherwise(fle
 def test_digests_of_the_lab_vouch_for_no_real_gpu(real: Fleet) -> None:
     assert real.list_golden("hgx-h100") == []
     assert replace(real, is_lab=True).list_golden("hgx-h100")
+
+
+def test_an_example_that_a_pool_gives_all_its_nodes_is_listed_once(fleet_with: Write) -> None:
+    inventory = (Path(__file__).parent / "smallest/inventory/pool.yml").read_text()
+    root = fleet_with(
+        {"inventory/pool.yml": inventory.replace("pool-a:\n", "pool-a:\n  vars: {slurm_conf: /etc/x.test}\n")}
+    )
+    found = [one for one in check_repository(root).problems if one.code == STAND_IN_CODE]
+    assert [one.message for one in found] == ["n1: slurm_conf: '/etc/x.test' is a domain for examples"]

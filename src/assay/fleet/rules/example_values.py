@@ -24,6 +24,10 @@ def stand_in(draft: RepositoryDraft) -> Iterator[RuleFinding]:
             if place not in seen:  # what extends a document has its values, too
                 seen.add(place)
                 yield RuleFinding(place, one.what, one.fix)
-    for host in draft.hosts:
-        for one in find_placeholders(host.variables):
-            yield RuleFinding(host.find_position(*one.path), f"{host.name}: {one.what}", one.fix)
+    for host in draft.hosts:  # a pool may list all its nodes in a variable: lists of names are not looked through
+        texts = {key: text for key, text in host.variables.items() if isinstance(text, str) or key == "node_network"}
+        for one in find_placeholders(texts):
+            place = host.find_position(*one.path)
+            if place not in seen:
+                seen.add(place)
+                yield RuleFinding(place, f"{host.name}: {one.what}", one.fix)
