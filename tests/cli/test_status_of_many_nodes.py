@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -106,7 +107,7 @@ def test_watching_shows_it_again_until_ctrl_c(status: Callable[..., Result], mon
         if len(waits) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(status_verb.time, "sleep", wait)
+    monkeypatch.setattr(status_verb, "time", SimpleNamespace(sleep=wait))  # git's readers sleep too
     told = status("--watch", "--state", "wipe")
     assert told.exit_code == 0
     assert _list_nodes(told) == ["n0030", "n0030"]
