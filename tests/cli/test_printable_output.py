@@ -68,9 +68,9 @@ ELSEWHERE = {
         "boot",
         "replay",
     ),  # read files
-    *("observe", "faults", "agent", "slurm", "lab", "fabric"),  # read nodes, logs, fabrics
+    *("observe", "faults", "agent", "slurm", "lab", "context", "fabric"),  # read nodes, logs, fabrics
     *("suites", "validate", "results", "collectives", "rejudge", "gate", "report", "prune"),  # read runs
-    *("serve", "reconcile", "hold", "release", "move", "zap", "wipe", "certify"),  # act
+    *("serve", "reconcile", "hold", "release", "move", "zap", "wipe", "certify", "approve", "decline"),  # act
 }
 
 

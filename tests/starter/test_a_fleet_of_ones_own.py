@@ -102,7 +102,9 @@ def test_it_knows_what_was_copied_and_what_is_the_sites_own(made: Path) -> None:
     assert (record.version, record.ci) == (version("assay-fleet"), "github")
     files = {file.relative_to(made) for file in made.rglob("*") if file.is_file()}
     own = {file.as_posix() for file in files if file.parts[0] not in (".git", ".assay-starter")} - set(record.hashes)
-    assert own == {"CODEOWNERS", "inventory/h100-a.yml", "specs/fabrics/compute.yaml", "specs/owners.yaml"}
+    chosen = {".assay-context"}
+    assert own - chosen == {"CODEOWNERS", "inventory/h100-a.yml", "specs/fabrics/compute.yaml", "specs/owners.yaml"}
+    assert (made / ".assay-context").read_text() == "lab\n", "a new fleet begins with its rehearsal"
     assert set(record.hashes) - set(record.texts) > {"specs/schemas/gates.json", "docs/commands.md", "README.md"}
     assert (made / TEXTS).stat().st_size < 500_000, "hooks that refuse large files begin there"
     for path, text in record.texts.items():

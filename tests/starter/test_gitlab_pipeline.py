@@ -126,7 +126,7 @@ def test_the_scheduled_pass_acts_only_on_the_commit_that_the_last_merge_marked(t
 
 
 def test_the_ledger_beside_the_checkout_stays() -> None:
-    assert JOBS["apply"]["variables"] == {"GIT_STRATEGY": "fetch", "GIT_CLEAN_FLAGS": "none"}
+    assert JOBS["apply"]["variables"] == {"GIT_STRATEGY": "fetch", "GIT_CLEAN_FLAGS": "none", "ASSAY_CONTEXT": "fleet"}
 
 
 def test_packages_are_installed_by_hash_where_there_is_a_lock() -> None:

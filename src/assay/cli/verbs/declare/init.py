@@ -17,6 +17,7 @@ Next:
   cd {folder}
   assay check
   git add --all && git commit --message "Our fleet"
+Commands there work on its lab (assay lab up) until you choose the real machines: assay context fleet.
 README.md there is a guide for the first hour."""
 
 
@@ -31,10 +32,12 @@ def init(
 ) -> None:
     """Create a fleet repository with an example inventory, specs, suites and playbooks.
 
-    `assay check` accepts it as it is, and its suites run against the lab.
+    `assay check` accepts it as it is, and its suites run against the lab, which is chosen in it.
     """
     from assay.fleet.fleet_loader import load_fleet
+    from assay.fleet.home import choose_context
     from assay.starter.new_repository import create_repository
 
     create_repository(folder, ci)
+    choose_context(folder, "lab")
     typer.echo(NEXT_STEPS.format(folder=escape_line(str(folder)), nodes=len(load_fleet(folder).nodes)))
