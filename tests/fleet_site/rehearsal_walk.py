@@ -47,6 +47,11 @@ ORDERS: Sequence[str] = (
     "collectives run {scratch} --workload nccl-mpirun --scratch {folder} --allocated gpu-01 gpu-02",
     "tickets deliver",
     "status",
+    "check",
+    "doctor",
+    "discover --scan 127.0.20.0/29",
+    "sync",
+    "fabric scan compute",
     "prune --yes",
 )
 ROUNDS: Sequence[str] = ("observe", "reconcile --once", "validate --node {node}", "schedules run")

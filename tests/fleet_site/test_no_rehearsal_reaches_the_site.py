@@ -27,6 +27,9 @@ def test_a_day_in_two_shells(make_walk: MakeWalk) -> None:
     walk.type("reconcile --once", shell="lab", flag="")
     held = walk.type("hold gpu-01 --reason rehearsal", shell="", flag="lab")
     assert held.code == 0, held.said
+    search = "collectives run {scratch} --workload nccl-mpirun --allocated gpu-01 gpu-02"
+    searched = walk.type(search, shell="lab", flag="")
+    assert (searched.code, "would run on real machines" in searched.said) == (2, True), searched.said
     walk.kill_lab()
     for order in ("zap gpu-02 --reason rehearsal", "reconcile --once", "observe"):
         refused = walk.type(order, shell="lab", flag="")
