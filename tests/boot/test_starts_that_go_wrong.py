@@ -104,14 +104,14 @@ def test_a_file_with_another_digest_is_given_to_nobody_and_told(boot: BootRoom) 
     kernel = boot.room.fleet.images["gpu-node-2026.10"].kernel
     served = boot.room.root / "served" / "vmlinuz"
     good = served.read_bytes()
-    for stored in (boot.room.root / ".assay" / "images").glob("*"):
+    for stored in (boot.room.root / ".assay-lab" / "images").glob("*"):
         stored.unlink()
     served.write_bytes(b"something else")
     try:
         with pytest.raises(urllib.error.HTTPError, match="503"):
             boot.server.ask(f"images/{kernel.sha256}/kernel")
         wait_for(lambda: "and not " + kernel.sha256 in boot.server.log.read_text())
-        assert not (boot.room.root / ".assay" / "images" / kernel.sha256).exists()
+        assert not (boot.room.root / ".assay-lab" / "images" / kernel.sha256).exists()
     finally:
         served.write_bytes(good)
     wait_for(lambda: fetch(boot, f"images/{kernel.sha256}/kernel") == good)
@@ -120,7 +120,7 @@ def test_a_file_with_another_digest_is_given_to_nobody_and_told(boot: BootRoom) 
 def test_a_file_that_was_changed_on_the_servers_disk_is_put_aside(boot: BootRoom) -> None:
     kernel = boot.room.fleet.images["gpu-node-2026.10"].kernel
     wait_for(lambda: fetch(boot, f"images/{kernel.sha256}/kernel"))
-    path = Path(boot.room.root / ".assay" / "images" / kernel.sha256)
+    path = Path(boot.room.root / ".assay-lab" / "images" / kernel.sha256)
     path.write_bytes(b"changed by a hand")
     with pytest.raises(urllib.error.HTTPError, match="503"):
         boot.server.ask(f"images/{kernel.sha256}/kernel")
@@ -181,7 +181,7 @@ def test_a_stranger_is_recorded_by_its_own_mac_address_even_without_a_serial_num
     seen = [
         entry.body for entry in ledger.entries(kinds=["machine.seen"]) if "99" in entry.body["machine"].get("mac", "")
     ]
-    assert seen == [{"machine": {"mac": "02:aa:00:00:00:99"}, "source": "report"}]
+    assert seen == [{"machine": {"mac": "02:aa:00:00:00:99"}, "source": "report", "lab": True}]
 
 
 def test_a_server_that_only_boots_machines_follows_the_inventory(boot: BootRoom) -> None:

@@ -105,7 +105,10 @@ def test_an_upgrade_that_was_broken_off_tells_its_conflicts(capsys: pytest.Captu
 def test_a_report_tells_where_its_pages_are(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = ReportPages(Path("reports/index.html"), Path("reports/allure"), [])
     monkeypatch.setattr("assay.results.report.report_builder.build_reports", lambda *_: pages)
-    assert ask(ann, "report") == (0, {"overview": "reports/index.html", "allure": "reports/allure"})
+    assert ask(ann, "report") == (
+        0,
+        {"overview": "reports/index.html", "allure": "reports/allure", "context": "fleet"},
+    )
 
 
 def ask(ann: Person, *words: str) -> tuple[int, Any]:

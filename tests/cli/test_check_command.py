@@ -49,6 +49,7 @@ def test_json_is_one_document_and_nothing_else(broken: Path) -> None:
     run = _assay("--fleet", str(broken), "--format", "json")
     assert run.returncode == 1
     assert json.loads(run.stdout) == {
+        "context": "fleet",
         "problems": [
             {
                 "file": "inventory/pool.yml",

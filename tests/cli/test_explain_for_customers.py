@@ -53,7 +53,7 @@ def fail_a_gpu(ann, fault_class="gpu.xid.119", detail="pid=1, name=/home/alice/t
 def test_a_customer_reads_four_short_texts_without_codes(ann):
     fail_a_gpu(ann)
     told = ann.reads("explain", "n0003", "--for", "customer")
-    assert set(told) == {"node", "in_service", "since", "as_of", "happened", "means", "doing", "back"}
+    assert set(told) == {"node", "in_service", "since", "as_of", "happened", "means", "doing", "back", "context"}
     assert told["in_service"] is False
     assert told["happened"] == (
         "The node left service at 2026-11-21 12:05 UTC. The reason:\n"

@@ -67,7 +67,7 @@ def asked(fleet: Path) -> Asked:
 def test_the_json_document_has_exactly_these_fields(asked):
     answer = asked("--format", "json", "--pool", "h100-a")
     document = json.loads(answer.stdout)
-    assert (answer.exit_code, set(document)) == (1, {"pools", "nodes"})
+    assert (answer.exit_code, set(document)) == (1, {"pools", "nodes", "context"})
     (pool,) = document["pools"]
     assert list(pool) == ["pool", "nodes", "in_sync", "rolling", "drifted", "held", "unknown", "revision"]
     assert (pool["pool"], pool["drifted"], pool["unknown"], pool["held"], pool["rolling"]) == ("h100-a", 3, 1, 0, 0)

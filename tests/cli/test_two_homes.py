@@ -18,7 +18,7 @@ from forked_assay import run_assay
 
 from assay.fleet.cache.fleet_cache import load_cached_fleet
 from assay.fleet.fleet_loader import load_fleet
-from assay.fleet.home import CONTEXT_VARIABLE, Home, find_home
+from assay.fleet.home import CONTEXT_VARIABLE, Home, choose_context, find_home
 from assay.ledger.errors import LedgerError
 from assay.ledger.store import Ledger
 from assay.model.errors import AssayError
@@ -165,7 +165,10 @@ def test_a_node_that_the_lab_lacks_has_no_address_left(tmp_path: Path) -> None:
         assert load(tmp_path).nodes["n0001"].bmc_address == REAL_ADDRESS
 
 
-@pytest.mark.parametrize("harm", ["kill", "half", "other process", "no world"])
+SLOW_HARM = [pytest.param(harm, marks=pytest.mark.slow) for harm in ("half", "other process", "no world")]
+
+
+@pytest.mark.parametrize("harm", ["kill", *SLOW_HARM])
 def test_a_lab_that_does_not_answer_refuses_and_reaches_nothing(tmp_path: Path, harm: str) -> None:
     root = tmp_path / "fleet"
     run_assay("init", root, env=PLAIN)
@@ -228,6 +231,7 @@ def make_mixed_home(root: Path) -> Path:
 def test_a_mixed_home_is_told_and_nothing_acts_on_it(tmp_path: Path) -> None:
     root = tmp_path / "fleet"
     run_assay("init", root, env=PLAIN)
+    choose_context(root, "fleet")
     make_mixed_home(root)
     answer = assay(root, "reconcile", "--once")
     assert (answer.returncode, answer.stdout) == (2, "")

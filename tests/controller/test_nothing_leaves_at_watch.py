@@ -17,6 +17,7 @@ from assay.cli.verbs.evidence.slurm_hooks import build_hook_config
 from assay.controller.bmc_takeovers import take_over
 from assay.controller.effects import effect_attempt_and_verification as steps
 from assay.controller.effects import pending_effect_runner as runner
+from assay.controller.ingest import boot_requests
 from assay.controller.ingest import node_and_fabric_collection as collection
 from assay.controller.ingest.boot_requests import BootingMachine, BootRefusal, answer_machine
 from assay.controller.ingest.burn_ins import BurnInFollower
@@ -29,6 +30,7 @@ from assay.model.decision import ActionName, Decision, DecisionCause
 from assay.model.entries.decision_entries import DecisionEntry
 from assay.model.entries.node_entries import TransitionEntry
 from assay.model.errors import AssayError
+from assay.model.specs.customers.notice_rules import NoticeRules
 from assay.model.specs.policy_sections import LifecycleState
 from assay.model.specs.trust_rules import QUIET_ACTIONS, TrustRules
 from assay.notices import customer_teller
@@ -61,15 +63,16 @@ GATED = {
 }
 
 
-def at_step(**rules: Any):
-    """Return the example fleet with these rules of trust."""
+def at_step(*, in_lab: bool = False, **rules: Any):
+    """Return the example fleet with these rules of trust. What may act is its lab: its machines are examples."""
     policy = FLEET.policy
     states = dict(policy.states) | {f"does-{one}": LifecycleState(summary="x", entry=[one]) for one in OUTWARD}
-    made = policy.model_copy(update={"trust": TrustRules(**rules), "states": states})
-    return replace(FLEET, policies={policy.name: made})
+    notices = NoticeRules.model_validate({"scheduler": {"shown": True}})
+    made = policy.model_copy(update={"trust": TrustRules(**rules), "states": states, "notices": notices})
+    return replace(FLEET, policies={policy.name: made}, is_lab=in_lab)
 
 
-WATCH, SUGGEST, ACT = at_step(fleet="watch"), at_step(fleet="suggest"), at_step(fleet="act")
+WATCH, SUGGEST, ACT = at_step(fleet="watch"), at_step(fleet="suggest"), at_step(fleet="act", in_lab=True)
 
 
 class Recorder:
@@ -239,7 +242,8 @@ def test_no_login_of_a_bmc_is_changed(site):
         take_over(replace(site.desk, fleet=ACT), FLEET.nodes[NODE])
 
 
-def test_no_machine_gets_an_image(site):
+def test_no_machine_gets_an_image(site, monkeypatch):
+    monkeypatch.setattr(boot_requests, "refuse_spec", lambda *_: None)  # as if the image were the site's own
     node = FLEET.nodes[NODE]
     machine = BootingMachine("02:00:00:00:00:01", node.serial)
     answers = {}

@@ -124,6 +124,7 @@ def test_what_waits_for_a_yes_has_a_ticket_that_says_how(site):
     fleet = replace(
         FLEET,
         policies={FLEET.policy.name: FLEET.policy.model_copy(update={"trust": TrustRules(fleet="suggest")})},
+        is_lab=False,
     )
     site.fault(NODE)
     memory = FleetSnapshotCache(replace(site.desk, fleet=fleet))

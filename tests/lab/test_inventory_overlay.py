@@ -44,7 +44,6 @@ def test_no_variable_of_a_real_node_reaches_into_the_lab(tmp_path: Path) -> None
 def test_the_nodes_of_each_fabric_share_its_commands(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "specs", tmp_path / "specs")
     shutil.copytree(ROOT / "inventory", tmp_path / "inventory")
-    shutil.copytree(ROOT / "firmware", tmp_path / "firmware")
     fleet, world = load_fleet(tmp_path), LabWorld(tmp_path / "world")
     build_world(fleet, world, datetime(2026, 1, 5, tzinfo=UTC))
     write_inventory_overlay(world, dict.fromkeys(fleet.nodes, 4711), 4712)

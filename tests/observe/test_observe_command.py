@@ -23,7 +23,7 @@ from assay.observe.evidence_store import EvidenceStore
 
 
 def observe(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return run_assay("observe", "--fleet", root, *arguments, env={**os.environ, **environment})
+    return run_assay("observe", "--fleet", root, *arguments, env={**os.environ, "ASSAY_CONTEXT": "lab", **environment})
 
 
 def test_every_node_gets_a_calm_line_and_its_evidence_is_kept(rehearsal: Any) -> None:
@@ -31,13 +31,14 @@ def test_every_node_gets_a_calm_line_and_its_evidence_is_kept(rehearsal: Any) ->
     assert done.returncode == 0, done.stderr
     assert "✓ n0001  probe ok; bmc ok" in done.stdout
     assert re.search(r"2 observed in [\d.]+ s, 0 with channels that did not answer", done.stdout)
-    assert done.stderr == ""
-    latest = EvidenceStore(rehearsal.root / ".assay/evidence").latest("n0017")
+    assert done.stderr.startswith("context lab: ")
+    assert done.stderr.count("\n") == 1
+    latest = EvidenceStore(rehearsal.root / ".assay-lab/evidence").latest("n0017")
     assert latest is not None
     assert latest.read("bmc", "system", "power").value == "On"
     secret = (rehearsal.world.home / "credentials").read_text().strip().partition(":")[2]
     assert secret not in done.stdout + done.stderr
-    assert not any(secret in path.read_text() for path in rehearsal.root.glob(".assay/evidence/**/*.json"))
+    assert not any(secret in path.read_text() for path in rehearsal.root.glob(".assay-lab/evidence/**/*.json"))
 
 
 def test_what_failed_is_named_with_its_reason_and_exit_1(rehearsal: Any) -> None:
@@ -55,7 +56,7 @@ def test_what_failed_is_named_with_its_reason_and_exit_1(rehearsal: Any) -> None
     (node,) = json.loads(done.stdout)["nodes"]
     assert node["channels"] == {"probe": "value", "bmc": "failed"}
     assert node["unanswered"] == {"bmc": {"": f"no answer within {seconds} s"}}
-    assert EvidenceStore(rehearsal.root / ".assay/evidence").get(node["evidence"]).node == "n0002"
+    assert EvidenceStore(rehearsal.root / ".assay-lab/evidence").get(node["evidence"]).node == "n0002"
 
 
 def test_nobody_who_answers_is_exit_2_with_every_reason(rehearsal: Any) -> None:
@@ -104,7 +105,7 @@ def test_evidence_can_be_written_elsewhere_for_suites_to_read(rehearsal: Any, tm
     assert done.returncode == 0
     document = EvidenceDocument.from_json(json.loads((tmp_path / "taken/n0003.json").read_text()))
     assert document.read("active", "memory", "errors").value == 0
-    assert not (rehearsal.root / ".assay/evidence/latest/n0003.json").exists()
+    assert not (rehearsal.root / ".assay-lab/evidence/latest/n0003.json").exists()
 
 
 @pytest.mark.parametrize(

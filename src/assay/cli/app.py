@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from assay.cli.context_line import CHOSEN
 from assay.cli.printable_output import escape_standard_streams
 from assay.fleet.home import CONTEXT_VARIABLE
 from assay.model.errors import AssayError, find_missing_extra
@@ -205,7 +206,7 @@ def _assay(
         ),
     ] = None,
 ) -> None:
-    pass
+    CHOSEN.set(None)  # a command that works on neither says neither
 
 
 def main() -> None:

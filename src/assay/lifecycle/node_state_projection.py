@@ -92,5 +92,5 @@ def _change_state(builder: NodeStateBuilder, entry: LedgerEntry) -> None:
         builder.told_serials |= {source: serial for source, serial in told.items() if source != INVENTORY}
     if entry.kind in TRUST_KINDS:
         builder.built = None
-        known = builder.decisions[entry.body["decision"]] if entry.kind == DecisionEntry.kind else None
+        known = builder.decisions[DecisionEntry.read(entry).decision] if entry.kind == DecisionEntry.kind else None
         builder.trust = advance_trust(builder.trust, entry, known)

@@ -95,13 +95,13 @@ def test_the_coverage_of_each_gpu_and_its_cost_are_shown(root):
 
 def test_a_fleet_without_visits_has_no_coverage(root):
     assert asked(root, "coverage").strip() == "no idle node was visited yet"
-    assert json.loads(asked(root, "coverage", "--format", "json")) == {"gpus": [], "visits": []}
+    assert json.loads(asked(root, "coverage", "--format", "json")) == {"gpus": [], "visits": [], "context": "fleet"}
 
 
 def test_a_fleet_without_schedules_is_told_how_to_get_some(root):
     shutil.rmtree(root / "specs/schedules")
     assert "assay init" in asked(root)
-    assert json.loads(asked(root, "--format", "json")) == {"schedules": []}
+    assert json.loads(asked(root, "--format", "json")) == {"schedules": [], "context": "fleet"}
 
 
 def test_the_coverage_of_a_node_that_nobody_knows_is_refused(root):

@@ -71,12 +71,12 @@ CASES: dict[str, Case] = {
     "ASY0191": Case(
         {**replaced("specs/policy.yaml", PAIRS, "more_than: 1", "more_than: 2"), "specs/node.yaml": PAIR},
         {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
-        "specs/policy.yaml:18:45",
+        "specs/policy.yaml:19:45",
     ),
     "ASY0223": Case(
         {"specs/policy.yaml": POLICY + "flapping: {clean_minutes: [30, 10]}\n"},
         {"specs/policy.yaml": POLICY + "flapping: {clean_minutes: [10, 30]}\n"},
-        "specs/policy.yaml:18:12",
+        "specs/policy.yaml:19:12",
     ),
     "ASY0224": Case(
         {"specs/policy.yaml": LADDER.replace("rungs", "windows: [{hours: 1, times: 2}], rungs")},
@@ -86,12 +86,12 @@ CASES: dict[str, Case] = {
     "ASY0225": Case(
         {"specs/policy.yaml": POLICY + "lemon: {threshold: 3, weights: {actions: {reboot: 3}}}\n"},
         {"specs/policy.yaml": POLICY + "lemon: {threshold: 4, weights: {actions: {reboot: 3}}}\n"},
-        "specs/policy.yaml:18:43",
+        "specs/policy.yaml:19:43",
     ),
     "ASY0274": Case(
         {"specs/policy.yaml": POLICY + "corrections: {at_once: [host.sysctls, nics.mtu]}\n"},
         {"specs/policy.yaml": POLICY + "corrections: {at_once: [host.sysctls], idle: [nics.mtu]}\n"},
-        "specs/policy.yaml:18:39",
+        "specs/policy.yaml:19:39",
     ),
     "ASY0243": Case(
         replaced("specs/policy.yaml", POLICY, "window_hours: 1", "window_hours: 0.01"),
@@ -116,11 +116,21 @@ CASES: dict[str, Case] = {
     "ASY0192": Case(
         {"specs/policy.yaml": PAIRS},
         {"specs/policy.yaml": PAIRS, "specs/node.yaml": PAIR},
-        "specs/policy.yaml:18:30",
+        "specs/policy.yaml:19:30",
     ),
     "ASY0100": Case(
         BACK, {**BACK, **replaced("specs/profile.yaml", PROFILE, "[reboot]", "[uncordon]")}, "specs/profile.yaml:5:1"
     ),
     "ASY0210": Case(checklist("onbord"), checklist("onboard"), f"{CHECKLISTS_FILE}:4:10"),
-    "ASY0350": Case(customer_of("elsewhere"), customer_of("pool-a"), "specs/policy.yaml:18:52"),
+    "ASY0411": Case(
+        {"specs/policy.yaml": POLICY.replace("trust: {fleet: act}", "trust: {fleet: act, pools: {elsewhere: watch}}")},
+        {"specs/policy.yaml": POLICY.replace("trust: {fleet: act}", "trust: {fleet: act, pools: {pool-a: watch}}")},
+        "specs/policy.yaml:18:29",
+    ),
+    "ASY0412": Case(
+        {"specs/policy.yaml": POLICY.replace("trust: {fleet: act}\n", "")},
+        {"specs/policy.yaml": POLICY.replace("trust: {fleet: act}", "trust: {fleet: watch}")},
+        "specs/policy.yaml:2:1",
+    ),
+    "ASY0350": Case(customer_of("elsewhere"), customer_of("pool-a"), "specs/policy.yaml:19:52"),
 }

@@ -38,6 +38,6 @@ CASES: dict[str, Case] = {
         "inventory/pool.yml:5:73",
     ),
     "ASY0096": Case(
-        {**SIGNED, "specs/allowed_signers": "# nobody yet\n"}, {**SIGNED, **SIGNERS}, "specs/policy.yaml:18:1"
+        {**SIGNED, "specs/allowed_signers": "# nobody yet\n"}, {**SIGNED, **SIGNERS}, "specs/policy.yaml:19:1"
     ),
 }

@@ -93,7 +93,7 @@ SETTING_ROLES: Mapping[str, SettingRole] = {
     "fabric_manager": SettingRole("fabric_manager", "disk"),
 }
 NOT_SETTABLE: Mapping[str, str] = {
-    **dict.fromkeys(("kind", "name", "extends", "description", "owner"), "says what the document is"),
+    **dict.fromkeys(("kind", "name", "extends", "description", "owner", "stands_in"), "says what the document is"),
     **dict.fromkeys(
         ("product", "height_u", "rack", "gpus", "hcas", "nics.name", "nics.speed_mbps", "nvme", "psus", "fans"),
         "is hardware",
