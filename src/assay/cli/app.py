@@ -158,6 +158,7 @@ class LazyVerbGroup(TyperGroup):
 
 def _choose_context(context: typer.Context, chosen: str | None) -> None:
     """Let this command and its children work on a context."""
+    CHOSEN.set(None)  # what works on neither says neither, also after another command of the same process
     if chosen:
         before = os.environ.get(CONTEXT_VARIABLE, "")
         os.environ[CONTEXT_VARIABLE] = chosen
@@ -206,7 +207,7 @@ def _assay(
         ),
     ] = None,
 ) -> None:
-    CHOSEN.set(None)  # a command that works on neither says neither
+    pass
 
 
 def main() -> None:
