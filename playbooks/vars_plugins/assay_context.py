@@ -37,7 +37,9 @@ try:
     hosts = hold_to_context(ROOT)
 except Exception as error:  # of an error here, Ansible would only warn, and go on
     choice = ROOT / ".assay-context"
-    chosen = os.environ.get("ASSAY_CONTEXT") or (choice.read_text().strip() if choice.exists() else "fleet")
+    chosen = os.environ.get("ASSAY_CONTEXT") or ("of .assay-context" if os.path.lexists(choice) else "fleet")
+    if choice.is_file() and not os.environ.get("ASSAY_CONTEXT"):
+        chosen = choice.read_bytes().strip().decode(errors="replace")
     if chosen != "fleet" or not isinstance(error, ImportError):
         refusal = f"assay's context cannot be kept, so nothing is run: {error} ({sys.executable})"
 

@@ -168,6 +168,35 @@ def test_a_node_that_the_lab_lacks_has_no_address_left(tmp_path: Path) -> None:
 SLOW_HARM = [pytest.param(harm, marks=pytest.mark.slow) for harm in ("half", "other process", "no world")]
 
 
+def test_what_a_labs_inventory_leaves_out_is_not_taken_from_the_real_node(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "inventory", tmp_path / "inventory")
+    shutil.copytree(ROOT / "specs", tmp_path / "specs")
+    real = {
+        "bmc_address": REAL_ADDRESS,
+        "bmc_credentials": {"env": "REAL"},
+        "bmc_fingerprint": "sha256:" + "ab" * 32,
+        "bmc_port": 8443,
+        "workloads": "slurm",
+        "slurm_conf": "/etc/real",
+        "reach": ["ssh", "real"],
+        "probe_command": ["sudo"],
+        "fabric_discover": ["ssh", "real-head", "ibnetdiscover"],
+    }
+    new = {"h100-a": {"hosts": dict.fromkeys(("n0001", "n0002"), real)}}
+    (tmp_path / "inventory" / "zz-new.json").write_text(json.dumps(new))
+    overlay = tmp_path / ".assay-lab" / "world" / "inventory.yml"
+    overlay.parent.mkdir(parents=True)
+    said = {"bmc_port": 1, "bmc_credentials": {"env": "LAB"}}
+    overlay.write_text(json.dumps({"all": {"hosts": {"n0001": said, "n0002": None}}}))
+    fleet = load_fleet(tmp_path, [overlay])
+    cut = [json.loads(fleet.nodes[name].settings.model_dump_json()) for name in ("n0001", "n0002")]
+    assert (cut[0].pop("bmc_port"), cut[0].pop("bmc_credentials")["env"]) == (1, "LAB")
+    assert (cut[1].pop("bmc_port"), cut[1].pop("bmc_credentials")) == (443, None)
+    assert cut[0] == cut[1]
+    assert not [text for text in ("real", "10.77", "sudo", "abab") if text in json.dumps(cut)]
+    assert {fleet.nodes[name].bmc_address for name in ("n0001", "n0002")} == {"n0001.lab.invalid", "n0002.lab.invalid"}
+
+
 @pytest.mark.parametrize("harm", ["kill", *SLOW_HARM])
 def test_a_lab_that_does_not_answer_refuses_and_reaches_nothing(tmp_path: Path, harm: str) -> None:
     root = tmp_path / "fleet"

@@ -88,7 +88,8 @@ def test_an_overlay_changes_only_what_it_says(fleet_with: Write, tmp_path: Path)
     fleet = load_fleet(fleet_with({}), [overlay])
     assert fleet.nodes["n1"].pool == "pool-a"
     assert fleet.nodes["n1"].settings.bmc_port == 8443
-    assert "bmc_port" not in fleet.nodes["n2"].settings.model_fields_set
+    assert fleet.nodes["n2"].settings.bmc_port == 443
+    assert fleet.nodes["n2"].bmc_address in ("", "n2.lab.invalid")
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,10 @@ def hold_to_context(root: Path) -> Mapping[str, Variables]:
         return {}
     home.require_answer()
     (overlay,) = home.overlays or ()
-    declared = yaml.load(overlay.read_text(), Loader=yaml.CSafeLoader)["all"]["hosts"]
-    hosts = {name: {**host, "ansible_connection": REACH, "ansible_become": False} for name, host in declared.items()}
+    declared = yaml.load(overlay.read_text(), Loader=yaml.CSafeLoader) or {}
+    found = (declared.get("all") or {}).get("hosts") or {}
+    is_fixed = {"ansible_connection": REACH, "ansible_become": False}
+    hosts = {name: {**host, **is_fixed} for name, host in found.items() if host and "reach" in host}  # whole, or none
     _wrap_variables(hosts)
     _wrap_connections(hosts)
     _announce_lab(home)

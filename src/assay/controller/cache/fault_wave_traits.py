@@ -8,6 +8,7 @@ from functools import cached_property
 from assay.controller.context import ControllerContext
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.topology_cache import load_topology
+from assay.fleet.home import find_home_of
 from assay.lifecycle.fleet_snapshot import NodeTrait, NodeTraits
 from assay.model.errors import AssayError
 
@@ -60,7 +61,7 @@ class FaultWaveTraits(Mapping[str, NodeTraits]):
         found: dict[str, CompiledTopology] = {}
         for name in self._context.fleet.designs:
             try:
-                found[name] = load_topology(self._context.fleet.root, name)
+                found[name] = load_topology(self._context.fleet.root, name, find_home_of(self._context.fleet).overlays)
             except AssayError as error:
                 self._context.progress(f"fabric {name}: {error}")
         return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.fabric.topology.topology_cache import load_topology
+from assay.fleet.home import find_home_of
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
@@ -20,7 +21,7 @@ def find_node_leaves(fleet: Fleet) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for name in fleet.designs:
         try:
-            found.update(_list_leaves(load_topology(fleet.root, name)))
+            found.update(_list_leaves(load_topology(fleet.root, name, find_home_of(fleet).overlays)))
         except AssayError:
             continue
     of_node: dict[str, set[str]] = defaultdict(set)

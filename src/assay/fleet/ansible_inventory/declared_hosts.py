@@ -30,14 +30,23 @@ from assay.model.specs.node_settings import (
 )
 
 _NO_ANSWER = ["sh", "-c", "echo 'the lab does not have this node: assay lab up makes it' >&2; exit 1"]
-NOT_IN_LAB: dict[str, Any] = {
+CUT_OFF: dict[str, Any] = {
+    "bmc_port": 443,
+    "bmc_credentials": None,
+    "bmc_ca": "",
+    "bmc_fingerprint": "",
     "workloads": "lab",
+    "slurm_conf": "",
+    "kubernetes": None,
     "reach": _NO_ANSWER,
+    "probe_command": [],
     "fabric_discover": _NO_ANSWER,
     "fabric_facts": {},
     "metrics": None,
+    "load": None,
+    "load_tools": None,
 }
-"""The settings of a node that a lab does not have. Its BMC's name is one that never resolves (RFC 6761)."""
+"""What a lab's source leaves out of a node's settings, so that no value of the real node is left: see `_cut_off`."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,8 @@ class HostDeclaration:
 class InventoryDraft:
     """Everything that could be read of the inventory of a tree.
 
-    `overlays` are the sources of a lab, which override its own, None for the real fleet. No address of a host that a
-    lab's sources do not have is left: nothing in the lab reaches a real machine.
+    `overlays` are the sources of a lab, which override its own, None for the real fleet. What reaches a machine comes
+    from a lab's sources or from nowhere, value by value: nothing in the lab reaches a real machine.
     """
 
     def __init__(
@@ -95,15 +104,29 @@ class InventoryDraft:
     @property
     def nodes(self) -> list[Node]:
         """The node of every host that could be read, with no image yet."""
-        nodes, absent = [], dict[int, NodeSettings]()
+        nodes, known = [], dict[tuple[int, frozenset[str]], NodeSettings]()
         for host in self.hosts:
             if host.settings and (shared := host.shared_settings):
                 node = build_node(host, host.settings, shared)
-                if self._lab_files is not None and not self._lab_files & {one.document.file for one in host.layers}:
-                    cut_off = absent.setdefault(id(shared), shared.model_copy(update=NOT_IN_LAB))
-                    node = replace(node, bmc_address=node.bmc_address and f"{node.name}.lab.invalid", settings=cut_off)
-                nodes.append(node)
+                nodes.append(node if self._lab_files is None else self._cut_off(host, node, known))
         return nodes
+
+    def _cut_off(
+        self, host: HostDeclaration, node: Node, known: dict[tuple[int, frozenset[str]], NodeSettings]
+    ) -> Node:
+        """Return a node of a lab without anything of the real one that its sources do not say. `known` shares settings.
+
+        A BMC that they do not have gets a name that never resolves (RFC 6761).
+        """
+        said = frozenset(
+            name for layer in host.layers if layer.document.file in (self._lab_files or ()) for name in layer.variables
+        )
+        key = (id(node.settings), said)
+        if key not in known:
+            missing = {name: value for name, value in CUT_OFF.items() if name not in said}
+            known[key] = node.settings.model_copy(update=missing)
+        address = node.bmc_address if "bmc_address" in said or not node.bmc_address else f"{node.name}.lab.invalid"
+        return replace(node, bmc_address=address, settings=known[key])
 
     @staticmethod
     def _read_inventory(
