@@ -51,6 +51,8 @@ def ann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
     monkeypatch.delenv("ASSAY_LEDGER", raising=False)
     for part in ("inventory", "specs"):
         shutil.copytree(ROOT / part, tmp_path / part)
+    spec = tmp_path / "specs/nodes/hgx-h100.yaml"
+    spec.write_text(spec.read_text().replace("lab1.example", "oslo.internal"))  # or its settings stand in for a site's
     starts = {"n0001": "onboard", "n0002": "triage", "n0003": "production", "n0004": "production"}
     person, ledger = Person(tmp_path), Ledger.open(tmp_path / ".assay" / "ledger.sqlite")
     ledger.append(

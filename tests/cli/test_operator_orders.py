@@ -231,3 +231,11 @@ def test_a_policy_without_a_state_that_wipes_is_told(ann):
     file.write_text(file.read_text().replace("[cordon, drain, wipe, reboot]", "[cordon, drain, reboot]"))
     told = ann.is_refused("wipe", "n0003", *BECAUSE)
     assert re.match(r"specs/lifecycle/default.yaml:\d+: no state of the policy default wipes a node on entry", told)
+
+
+def test_a_zap_is_refused_before_the_node_leaves_service_where_its_spec_has_an_example(ann):
+    spec = ann.root / "specs/nodes/hgx-h100.yaml"
+    spec.write_text(spec.read_text().replace("ntp1.oslo.internal", "ntp1.lab1.example"))
+    refused = ann.is_refused("zap", "n0003", "--reason", "newer firmware")
+    assert "specs/nodes/hgx-h100.yaml:86: a change of settings is refused on a real machine" in refused
+    assert ann.kinds("n0003") == ["node.enrolled"]

@@ -12,7 +12,7 @@ from assay.actions.ansible_playbook import run_playbook
 from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
 from assay.actions.settings.host_settings_read_back import HostSettingsReadBack
 from assay.actions.settings.system_settings_update import SystemSettingsUpdate
-from assay.fleet.stand_ins import refuse_spec
+from assay.fleet.stand_ins import SETTING_FIELDS, refuse_spec
 from assay.model.configuration.correction_rules import find_setting
 from assay.model.configuration.declared_settings import SETTING_ROLES
 from assay.model.configuration.setting_mismatch import SettingMismatch
@@ -56,7 +56,7 @@ def configure_after_boot(context: ActionContext, intent: EffectIntent) -> None:
 
 def refuse_settings(fleet: Fleet, name: str) -> None:
     """Raise AssayError if the spec of a real node has an example among the settings of its BMC or its host."""
-    refuse_spec(fleet, fleet.spec_of(name), "a change of settings", "bmc", "host")
+    refuse_spec(fleet, fleet.spec_of(name), "a change of settings", *SETTING_FIELDS)
 
 
 def bring_configuration(context: ActionContext, intent: EffectIntent) -> None:

@@ -25,6 +25,8 @@ PROSE = frozenset(
     {"description", "source", "sources", "why", "reason", "stands_in", "for_customers", "summary", "issue"}
 )
 """Keys of texts and links for people: nothing acts on them."""
+SETTING_FIELDS = ("bmc", "host")
+"""The fields of a node spec that a change of settings writes to a machine."""
 NODE_VARIABLES = {"serial": "serial_number", "bmc_address": "bmc_address", "mac": "mac", "bmc_mac": "bmc_mac"}
 """What tells which machine a node is: field of Node → variable of the inventory."""
 
@@ -83,6 +85,20 @@ def refuse_spec(fleet: Fleet, spec: SpecDocument, what: str, *fields: str) -> No
             key, dotted = f"{spec.kind}/{spec.name}", ".".join(map(str, one.path))
             where = fleet.lines.get((key, dotted)) or fleet.lines.get((key, ""), key)
             raise _make_refusal(what, one, where)
+
+
+def find_refused_settings(fleet: Fleet) -> dict[str, str]:
+    """Return, by node, why its settings cannot be brought: its spec has an example among those of BMC or host.
+
+    Such a node must not leave service for a zap that is refused.
+    """
+    reasons = dict[str, str]()
+    for name, spec in fleet.node_specs.items():
+        try:
+            refuse_spec(fleet, spec, "a change of settings", *SETTING_FIELDS)
+        except AssayError as error:
+            reasons[name] = f"{error.where}: {error.what}"
+    return {node.name: reasons[node.spec] for node in fleet.nodes.values() if node.spec in reasons}
 
 
 def refuse_workload(fleet: Fleet, workload: SpecDocument) -> None:

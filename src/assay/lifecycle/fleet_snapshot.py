@@ -66,7 +66,7 @@ class FleetSnapshot:
     may be carried out now. `rolling_nodes` do not match their spec because a rollout has not reached them yet.
     `settings_of_checks` are, by check, the settings of the node spec that it reads, as paths of `SETTING_ROLES`.
     `proofs` are, by fault, the parts of a load that must prove its repair. `trust` says how far automation goes.
-    `same_machines` says, by node, which others answer as the same machine.
+    `same_machines` says, by node, which others answer as the same machine; `refused_zaps`, why a zap would be refused.
     """
 
     now: datetime
@@ -83,6 +83,7 @@ class FleetSnapshot:
     proofs: Mapping[str, tuple[LoadPart, ...]] = field(default_factory=dict)
     trust: Trust = TRUSTED
     same_machines: Mapping[str, str] = field(default_factory=dict)
+    refused_zaps: Mapping[str, str] = field(default_factory=dict)
 
     def policy_state_of(self, view: NodeSnapshot) -> LifecycleState:
         """Return the state that a node is in. Raises KeyError for one that the policy does not have."""

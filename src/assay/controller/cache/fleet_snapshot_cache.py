@@ -26,6 +26,7 @@ from assay.fabric.comparison.compare import FabricComparison
 from assay.fabric.scan import format_fabric_subject, judge_scan
 from assay.fabric.topology.node_cables import digest_node_cables
 from assay.fleet.spec_values_read_by_checks import JudgingHashes
+from assay.fleet.stand_ins import find_refused_settings
 from assay.harness.selection.declared_outcomes import DeclaredOutcomes
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, PoolRack
@@ -55,6 +56,7 @@ class FleetSnapshotCache:
         self._outcomes, self._declared = LatestOutcomeCache(context.ledger), DeclaredOutcomes(context.fleet)
         self._hashes: JudgingHashes | None = None
         self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
+        self._refused_zaps = find_refused_settings(context.fleet)
         self.fabric_comparisons, self.rollouts = FabricComparisonCache(), RolloutCache(context.ledger)
 
     def replace_context(self, context: ControllerContext) -> None:
@@ -63,6 +65,7 @@ class FleetSnapshotCache:
             self.context, self._declared = context, DeclaredOutcomes(context.fleet)
             self._roster, self._hashes = None, None
             self._settings_of_checks = SettingsOfChecks(context.fleet, lambda: self.judging_hashes)
+            self._refused_zaps = find_refused_settings(context.fleet)
 
     def catch_up(self) -> None:
         """Read the ledger entries that are new."""
@@ -190,6 +193,7 @@ class FleetSnapshotCache:
             proofs=fleet.repair_proofs,
             trust=fleet.trust,
             same_machines=find_same_machines(self._states[name] for name in self._get_roster().nodes),
+            refused_zaps=self._refused_zaps,
         )
 
     def _get_roster(self) -> NodeRoster:

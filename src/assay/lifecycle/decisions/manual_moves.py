@@ -92,6 +92,8 @@ def _find_obstacle(snapshot: FleetSnapshot, view: NodeSnapshot, request: MoveReq
         return late
     if request.to not in snapshot.policy.states:
         return f"the policy has no state {request.to}"
+    if "zap" in snapshot.policy.states[request.to].entry and (why := snapshot.refused_zaps.get(view.name)):
+        return why
     if not step:
         return f"the policy draws no way from {view.node_state.state} to {request.to}"
     return _find_unproved_phases(snapshot, view) if snapshot.policy.states[step].in_service else ""

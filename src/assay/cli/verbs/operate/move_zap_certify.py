@@ -15,6 +15,7 @@ from assay.controller.orders.hold_end import format_hold_end, is_hold_expired
 from assay.controller.orders.node_orders import certify_node
 from assay.controller.orders.operator_order import OperatorIdentity, OperatorOrder
 from assay.controller.orders.trust_orders import refuse_watched_move
+from assay.fleet.stand_ins import find_refused_settings
 from assay.lifecycle.decisions.manual_moves import (
     describe_reachable_states,
     find_next_step,
@@ -202,6 +203,8 @@ def _refuse_impossible_move(workspace: Workspace, operator: OperatorIdentity, no
         refuse_unreachable_states(policy, node_state, [to])
         for step in (find_next_step(policy, node_state.state, to), to):
             refuse_watched_move(workspace.fleet, node_state, step)
+    if "zap" in policy.states[to].entry and (why := find_refused_settings(workspace.fleet).get(node_state.node)):
+        raise AssayError(why, fix="write your own value: `assay check` lists what stands in for it")
 
 
 def _last_request(workspace: Workspace, node_state: NodeState) -> str:
