@@ -16,11 +16,11 @@ import pytest
 from forked_assay import run_assay
 
 from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.home import Home
 from assay.lab import process_control
 from assay.lab.scenario import ExpectationResult, load_scenario
 from assay.lab.scenario_player import ScenarioPlayer, TourReporter
 from assay.lab.world import LabWorld
-from assay.ledger.errors import LEDGER_VARIABLE
 
 pytestmark = pytest.mark.slow(minutes=2)  # `make run` plays it too, and .github/workflows/code.yml runs that
 ROOT = Path(__file__).parents[3]
@@ -54,13 +54,15 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     for folder in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(ROOT / folder, fleet / folder)
     shutil.copy(ROOT / "ansible.cfg", fleet)
-    world = LabWorld(fleet / ".assay-lab" / "world")
+    home = Home(fleet, "lab")
+    home.folder.mkdir()
+    world = LabWorld(home.world)
     process_control.prepare_lab(load_fleet(fleet), world, STORY.starts_at, STORY.rate, STORY)
     process_control.start_lab(world)
-    env = {name: content for name, content in os.environ.items() if name != LEDGER_VARIABLE}
+    env = os.environ | home.environment
     listener, declared = Listener(), load_fleet(fleet, [world.home / "inventory.yml"])
     try:
-        ScenarioPlayer(fleet, declared, world, listener, run=lambda words: run_assay(*words, env=env)).play(STORY)
+        ScenarioPlayer(home, declared, listener, run=lambda words: run_assay(*words, env=env)).play(STORY)
         yield listener
     finally:
         process_control.stop_lab(world)
