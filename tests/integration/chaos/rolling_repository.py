@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from signed_fleet import ROLLOUT_POLICY, SMALLEST, SignedFleet
+from trusted import TRUSTED
 
-POLICY = f"""{ROLLOUT_POLICY}
+LONG_MEANT = "trust: {fleet: act, order_hours: 8760, rollout_hours: 8760}\n"
+"""Days pass between a kill and the next start of a controller here, and nobody gives an order again."""
+POLICY = f"""{ROLLOUT_POLICY.replace(TRUSTED, LONG_MEANT)}
 limits: {{pool_percent: 30, rack_concurrent: 2, reboots_per_hour: 10, per_minute: 600}}
 breaker: {{percent: 25, min_nodes: 3, window_minutes: 5, drift: [firmware.drift]}}
 """

@@ -25,7 +25,7 @@ from assay.lab.world import LabWorld
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
 
-FOLDERS = ("inventory", "specs", "suites", "playbooks", "firmware")
+FOLDERS = ("inventory", "specs", "suites", "playbooks")
 LISTEN_S = 60.0
 
 
