@@ -40,6 +40,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert run_assay("init", root, env=PLAIN).returncode == 0
     up = assay(root, "lab", "up")
     assert up.returncode == 0, up.stderr
+    assert assay(root, "reconcile", "--once").returncode == 0
     yield root
     assay(root, "lab", "down")
 
@@ -52,6 +53,8 @@ def make_entry(ident: str = "1") -> LedgerEntry:
 
 
 def test_the_flag_goes_before_the_environment_and_that_before_the_choice(tmp_path: Path) -> None:
+    assert "no fleet repository" in assay(tmp_path, "context", "lab").stderr
+    (tmp_path / "inventory").mkdir()
     assert assay(tmp_path, "context", "--short").stdout == "fleet\n"
     assert assay(tmp_path, "context", "lab").stdout.startswith("context lab: virtual machines only")
     assert assay(tmp_path, "context", "--short").stdout == "lab\n"
@@ -92,7 +95,6 @@ def test_a_command_in_the_lab_leaves_the_fleets_home_as_it_was(fleet: Path) -> N
 
 
 def test_every_answer_and_entry_of_the_lab_says_so(fleet: Path) -> None:
-    assay(fleet, "reconcile", "--once")
     assert json.loads(assay(fleet, "status", "--format", "json").stdout)["context"] == "lab"
     with closing(Ledger.open_for_reading(fleet / ".assay-lab" / "ledger.sqlite", context="lab")) as ledger:
         assert {entry.context for entry in ledger.entries()} == {"lab"}
@@ -113,7 +115,6 @@ def test_an_environments_ledger_is_not_for_the_lab(fleet: Path, tmp_path: Path) 
     "words", [("ledger", "seal"), ("discover", "--scan", "192.0.2.0/30"), ("validate", "--on", "slurm")]
 )
 def test_what_would_leave_the_lab_is_refused(fleet: Path, words: tuple[str, ...]) -> None:
-    assay(fleet, "reconcile", "--once")
     answer = assay(fleet, *words)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert "the lab is chosen" in answer.stderr
@@ -140,12 +141,14 @@ def test_a_ledger_takes_no_entry_of_the_other_kind(tmp_path: Path) -> None:
 
 
 def test_a_rehearsals_backup_is_not_restored_as_the_fleets_ledger(fleet: Path, tmp_path: Path) -> None:
-    assay(fleet, "reconcile", "--once")
     assert assay(fleet, "ledger", "backup", str(tmp_path / "copy")).returncode == 0
     answer = assay(fleet, "ledger", "restore", str(tmp_path / "copy"), ASSAY_CONTEXT="fleet")
     assert answer.returncode == 2
     assert "this is the ledger of a lab, and the fleet is chosen" in answer.stderr
-    assert not (fleet / ".assay").exists()
+    shown = assay(fleet, "status", ASSAY_CONTEXT="fleet", ASSAY_LEDGER=str(tmp_path / "copy"))
+    assert "this is the ledger of a lab, and the fleet is chosen" in shown.stdout + shown.stderr
+    assert "in production" not in shown.stdout
+    assert not (fleet / ".assay" / "ledger.sqlite").exists()
 
 
 # A lab that does not answer

@@ -70,7 +70,7 @@ def corrected(room: Room) -> Room:
 
 
 def _forget(room: Room) -> None:
-    for name in (".assay/ledger.sqlite", ".assay/dbos.sqlite"):
+    for name in (".assay-lab/ledger.sqlite", ".assay-lab/dbos.sqlite"):
         for path in room.root.glob(f"{name}*"):
             path.unlink()
 

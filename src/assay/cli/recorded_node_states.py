@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from assay.cli.name_check import suggest_names
 from assay.cli.workspace import Workspace
-from assay.ledger.location import read_all_entries
 from assay.lifecycle.assets.asset_history import ASSET_ENTRY_KINDS, describe_returned_part, find_returned_parts
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
@@ -17,7 +16,7 @@ from assay.model.ledger_entry import LedgerEntry
 
 def load_fleet_records(workspace: Workspace) -> tuple[list[NodeState], dict[str, list[str]], RolloutHistory]:
     """Return the node states, node → notes on parts in it that were sent back once, and the rollouts."""
-    entries = read_all_entries(workspace.ledger_location)
+    entries = workspace.read_entries()
     rollouts = project_rollouts(entry for entry in entries if entry.kind in ROLLOUT_KINDS)
     return _sort_by_pool(project_node_states(entries)), _describe_returned_by_node(entries), rollouts
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assay.cli.context_line import CHOSEN, print_context
 from assay.fleet.home import Home, find_home
 from assay.ledger.copies.mixed_home import is_mixed, make_mixed_error
-from assay.ledger.errors import LedgerReadWarning
+from assay.ledger.errors import LedgerReadWarning, make_other_context_error
 from assay.ledger.location import locate_existing_ledger, locate_ledger
 from assay.model.clock import Clock, SystemClock
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from assay.ledger.store import Ledger
     from assay.lifecycle.node_state import NodeState
     from assay.model.fleet import Fleet
+    from assay.model.ledger_entry import LedgerEntry
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class Workspace:
         self.home.require_answer()
         if not self.home.is_lab and is_mixed(self.data_dir):
             raise make_mixed_error(self.data_dir)
+        self._print_context_once()
+
+    def _print_context_once(self) -> None:
         if "announced" not in self.__dict__:
             self.__dict__["announced"] = True
             print_context(self.home)
@@ -138,12 +142,25 @@ class Workspace:
             self.root, lambda: load_fleet(self.root, self.overlays), self.clock, report, self.overlays or ()
         )
 
-    def read_node_states(self) -> list[NodeState]:
-        """Return the state of every enrolled node, by pool and name. Creates no ledger."""
+    def read_entries(self) -> list[LedgerEntry]:
+        """Return every entry of the ledger, in order; say on stderr if they are the lab's. Creates no ledger.
+
+        Raises LedgerError for a ledger of the other context.
+        """
         from assay.ledger.location import read_all_entries
+
+        entries = read_all_entries(self.ledger_location)
+        if entries and entries[0].context != self.home.context:
+            raise make_other_context_error(entries[0].context, self.home.context, str(self.ledger_location))
+        if self.home.is_lab:
+            self._print_context_once()
+        return entries
+
+    def read_node_states(self) -> list[NodeState]:
+        """Return the state of every enrolled node, by pool and name. Raises AssayError as `read_entries` does."""
         from assay.lifecycle.node_state_projection import project_node_states
 
-        states = project_node_states(read_all_entries(self.ledger_location))
+        states = project_node_states(self.read_entries())
         return sorted(states.values(), key=lambda state: (state.pool, state.node))
 
     @cached_property

@@ -109,7 +109,13 @@ def find_home_of(fleet: Fleet) -> Home:
 
 
 def choose_context(root: Path, context: Context) -> None:
-    """Choose the context of all commands in this clone that are not told another one. Raises OSError."""
+    """Choose the context of all commands in this clone that are not told another one.
+
+    Raises AssayError if this is no fleet repository, and OSError.
+    """
+    if not (root / "inventory").is_dir():
+        fix = "go to its root, or name it: --fleet DIR"
+        raise AssayError("this folder is no fleet repository: it has no inventory/", where=str(root), fix=fix)
     scratch = root / f"{CHOICE_FILE}.new"
     scratch.write_text(context + "\n")
     scratch.replace(root / CHOICE_FILE)

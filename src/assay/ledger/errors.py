@@ -101,3 +101,9 @@ def make_schema_version_error(version: int, where: str) -> LedgerError:
     """Return the error for a ledger that another version of assay wrote."""
     what = f"the ledger has schema version {version}, this assay writes {SCHEMA_VERSION}"
     return LedgerError(what, where=where, fix="use the assay that wrote it, or point --fleet at another fleet")
+
+
+def make_other_context_error(made_in: str, chosen: str, where: str) -> LedgerError:
+    """Return the error for the ledger of a lab where the fleet is chosen, or the other way round."""
+    what, fix = f"this is the ledger of a {made_in}, and the {chosen} is chosen", "name another ledger"
+    return LedgerError(what, where=where, fix=fix)

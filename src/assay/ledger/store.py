@@ -28,7 +28,7 @@ from assay.ledger.connection import (
 )
 from assay.ledger.copies.archived_bodies import is_in_ledger
 from assay.ledger.entry_insertion import find_known_ids, insert_entries
-from assay.ledger.errors import LedgerError
+from assay.ledger.errors import LedgerError, make_other_context_error
 from assay.ledger.hash_chain import ChainName, HashChain
 from assay.ledger.interned_texts import BATCH_SIZE, TextCache, find_text_number, split_batches
 from assay.ledger.leases_and_locks import LedgerLease, hold_section
@@ -81,8 +81,7 @@ class Ledger:
             return asked or "fleet"
         context = tables.entry_from_row(first).context
         if asked is not None and asked != context:
-            what, fix = f"this is the ledger of a {context}, and the {asked} is chosen", "name another ledger"
-            raise LedgerError(what, where=name_ledger(self._engine), fix=fix)
+            raise make_other_context_error(context, asked, name_ledger(self._engine))
         return context
 
     @property

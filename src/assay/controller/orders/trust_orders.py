@@ -78,4 +78,6 @@ def _describe_undo(actions: Collection[str]) -> str:
     """Return what undoes these actions, for people."""
     undo = {one: load_action(one).undone_by for one in actions if one in ACTION_NAMES}
     told = [f"{one} is undone by {by}" if by else f"nothing undoes {one}" for one, by in undo.items()]
+    if "drain-now" in undo:
+        told.append("jobs that drain-now ends do not come back")
     return ", ".join(told) or "it changes nothing outside"
