@@ -25,6 +25,8 @@ import yaml
 from assay.fleet.home import Home, find_home
 
 REACH = "assay.fleet.reach"
+PACE = {"firmware_read_back_s", "firmware_steady_s"}
+"""The variables of the lab that reach nothing: how long a play waits, as its time is faster. `-e` goes before them."""
 Variables = dict[str, Any]
 
 
@@ -43,8 +45,9 @@ def hold_to_context(root: Path) -> Mapping[str, Variables]:
     found = (declared.get("all") or {}).get("hosts") or {}
     is_fixed = {"ansible_connection": REACH, "ansible_become": False}
     hosts = {name: {**host, **is_fixed} for name, host in found.items() if host and "reach" in host}  # whole, or none
-    _wrap_variables(hosts)
-    _wrap_connections(hosts)
+    reaching = {name: {key: host[key] for key in host.keys() - PACE} for name, host in hosts.items()}
+    _wrap_variables(reaching)
+    _wrap_connections(reaching)
     _announce_lab(home)
     return hosts
 
