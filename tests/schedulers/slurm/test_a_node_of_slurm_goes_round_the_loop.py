@@ -21,6 +21,7 @@ from slurm_cluster import Cluster, cluster, needs_slurm, said, until
 from slurm_room import SETTINGS, adapter, job, reason, state
 
 from assay.fleet.fleet_loader import load_fleet
+from assay.fleet.home import choose_context
 from assay.lab.process_control import build_world, start_lab, stop_lab
 from assay.lab.world import LabWorld
 
@@ -61,6 +62,7 @@ def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     root = tmp_path_factory.mktemp("hall") / "fleet"
     for folder in ("inventory", "specs", "suites", "playbooks"):
         shutil.copytree(REPOSITORY / folder, root / folder)
+    choose_context(root, "lab")
     world = LabWorld(root / ".assay-lab" / "world")
     build_world(load_fleet(root), world, datetime.now(UTC), 60.0)
     start_lab(world)

@@ -31,7 +31,7 @@ def boot_of(hall: Hall) -> str:  # noqa: F811
 
 def begun(hall: Hall) -> list[str]:  # noqa: F811
     """Return the actions that assay began, in their order."""
-    ledger = Ledger.open_for_reading(hall.root / ".assay/ledger.sqlite")
+    ledger = Ledger.open_for_reading(hall.root / ".assay-lab/ledger.sqlite")
     actions = [entry.body["action"] for entry in ledger.entries(NODE, ["effect.intent"])]
     ledger.close()
     return actions
