@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.context_line import format_answer
 from assay.cli.options import OptionalFleetDir, OutputFormat
 from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.model.errors import AssayError
@@ -46,7 +46,7 @@ def faults(
     if not document["lines"]:
         raise AssayError("is empty: there is nothing to judge", where=where, fix="look whether what wrote it failed")
     if format == "json":
-        typer.echo(format_answer(document, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
     else:
         typer.echo("\n".join(format_faults_text(document)))
     if any(fault["action"] != "none" for fault in document["faults"]):
