@@ -114,7 +114,7 @@ def _run_lab(root: Path) -> Iterator[None]:
 
 def _make_context(root: Path) -> ControllerContext:
     home, world = root / ".assay-lab", LabWorld(root / ".assay-lab" / "world")
-    fleet, ledger = load_fleet(root, [world.home / "inventory.yml"]), Ledger.open(home / "ledger.sqlite")
+    fleet, ledger = load_fleet(root, [world.home / "inventory.yml"]), Ledger.open(home / "ledger.sqlite", context="lab")
     return ControllerContext(fleet, ledger, EvidenceStore(home / "evidence"), world.clock(), home, root / "reports")
 
 

@@ -43,7 +43,7 @@ class Room:
         home = self.root / ".assay-lab"
         return ActionContext(
             self.fleet,
-            Ledger.open(home / "ledger.sqlite"),
+            Ledger.open(home / "ledger.sqlite", context="lab"),
             EvidenceStore(home / "evidence"),
             self.world.clock(),
             home,

@@ -187,7 +187,7 @@ def test_an_action_on_such_a_node_fails_with_the_line_and_never_runs(real: Fleet
 def test_a_search_on_the_controller_vouches_for_no_real_node(real: Fleet, tmp_path: Path) -> None:
     file = tmp_path / "c.jsonl"
     words = ["collectives", "run", str(file), "n0003", "n0004", "--workload", "virtual", "--allocated"]
-    answer = CliRunner().invoke(app, [*words, "--fleet", str(ROOT)])
+    answer = CliRunner().invoke(app, [*words, "--fleet", str(ROOT), "--context", "fleet"])
     assert f"a search {REFUSED}: CollectiveWorkload virtual" in str(answer.exception)
     assert not file.exists()
     line = SimpleNamespace(schedule=SimpleNamespace(search=SimpleNamespace(workload="virtual")), name="collectives")

@@ -24,7 +24,7 @@ def desk_of(root: Path) -> ControllerContext:
     """Return the desk of a fleet whose lab is up."""
     home, world = root / ".assay-lab", LabWorld(root / ".assay-lab" / "world")
     fleet = load_fleet(root, [world.home / "inventory.yml"])
-    ledger = Ledger.open(home / "ledger.sqlite")
+    ledger = Ledger.open(home / "ledger.sqlite", context="lab")
     store = EvidenceStore(home / "evidence")
     return ControllerContext(fleet, ledger, store, world.clock(), home, root / "reports", progress=tell)
 
