@@ -17,7 +17,8 @@ from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.cli.verbs.evidence.faults import classify_log
 from assay.fleet.fleet_loader import load_fleet
 from assay.lifecycle.faults.detection import detect_faults
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.faults.fault_record import FaultRecord
+from assay.lifecycle.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.reading import value
 from assay.model.specs.fault_catalog import FaultCatalog

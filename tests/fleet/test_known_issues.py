@@ -13,11 +13,10 @@ from pydantic import ValidationError
 
 from assay.fleet.fleet_loader import load_fleet
 from assay.fleet.repository_check import check_repository
-from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.outcome import Outcome
-from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue
+from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue, find_known_issue
 
 Write = Callable[[Mapping[str, "str | None"]], Path]
 NODE = Node("n0007", "h100-a", "lab1", "r01", 4, "s", "hgx", "managed")

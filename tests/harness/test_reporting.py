@@ -17,13 +17,9 @@ import pytest
 from assay.fleet.fleet_loader import load_fleet
 from assay.model.errors import AssayError
 from assay.model.outcome import FailureArtefact, Measurement, Outcome, SuiteRun
+from assay.model.outcome_labels import format_measurement
 from assay.model.storage.evidence_objects import pack_object
-from assay.results.report.allure_results import (
-    ReportAttachments,
-    allure_result,
-    format_measurement,
-    write_allure_results,
-)
+from assay.results.report.allure_results import ReportAttachments, allure_result, write_allure_results
 from assay.results.report.latest_outcomes_reader import HolderStatus, LatestOutcomes
 from assay.results.report.report_builder import ALLURE_HISTORY, AllureTools, build_reports, find_last_reported
 from assay.results.store.writer import OutcomeWriter

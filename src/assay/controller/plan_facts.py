@@ -18,14 +18,10 @@ from assay.model.entries.effect_entries import EffectIntentEntry, EffectVerified
 from assay.model.entries.node_entries import NodeEnrolledEntry, TransitionEntry
 from assay.model.ledger_entry import LedgerEntry
 from assay.model.timestamps import parse_time
+from assay.plan.assumptions import CountingChange
 from assay.plan.current_fleet_state import FleetFacts
 from assay.plan.fleet_revision import FleetRevision
-from assay.plan.known_issue_changes import (
-    CountingChange,
-    find_affected_checks,
-    find_counting_changes,
-    select_newest_outcomes,
-)
+from assay.plan.known_issue_changes import find_affected_checks, find_counting_changes, select_newest_outcomes
 from assay.trends.backtest import find_changed_scopes, read_ledger_entries, read_recent_outcomes, run_backtest
 from assay.trends.rejudged_measurements import PolicyRevision
 

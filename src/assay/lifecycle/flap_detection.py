@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.lifecycle.node_state import FaultRecord, FlapRecord, PendingDecision
+from assay.lifecycle.faults.fault_record import FaultRecord
+from assay.lifecycle.node_state import FlapRecord, PendingDecision
 from assay.model.decision import CORRECTION_REMEDIES, HELD_RULE, find_rule_name
 from assay.model.entries.decision_entries import DecisionEntry
 

@@ -5,62 +5,16 @@ All times are ISO 8601 UTC as `format_time` writes them, so that they sort as te
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.corrections import CorrectionRecord
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.trust.trust_record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import PERSON_RULE, DecisionCause, find_rule_name
 
-if TYPE_CHECKING:  # history is read without pydantic, which takes long to import
-    from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
-
 EffectStatus = Literal["intent", "done", "verified", "failed", "unknown"]
-FaultResponse = Literal["", "waits", "acted", "breaker"]
-
-
-@dataclass(frozen=True, slots=True)
-class FaultRecord:
-    """A fault of the node. `marks` says how far each source has been read; `times` are its last sightings.
-
-    `seq` is the number of its last entry in the ledger, 0 in a history without numbers. `arrived_at` is the time of its
-    first entry.
-    `response` is "waits" while a pending decision wants to move the node because of it, "acted" after a decision moved
-    the node, "breaker" after the circuit breaker held the fault back. `responded_at` is the time of that, "" for
-    none. `cleared_at` is "" while the fault is open. `no_wave` is the entry by which a person cleared the breaker after
-    the fault had arrived, "" for none. Such a fault counts for no wave.
-    """
-
-    id: str
-    fault_class: str
-    subject: str
-    severity: FaultSeverity
-    blame: FaultBlame
-    remedy: Remedy
-    count: int
-    first_seen: str
-    last_seen: str
-    detail: str
-    marks: Mapping[str, str] = field(default_factory=dict)
-    times: tuple[str, ...] = ()
-    response: FaultResponse = ""
-    responded_at: str = ""
-    cleared_at: str = ""
-    seq: int = 0
-    arrived_at: str = ""
-    no_wave: str = ""
-
-    @property
-    def boots(self) -> frozenset[str]:
-        """The boots in which sources that number their lines showed it last."""
-        return list_boots(self.marks)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether nothing has cleared the fault."""
-        return not self.cleared_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,15 +218,6 @@ class NodeState:
     def find_effect(self, decision: str, action: str) -> EffectRecord | None:
         """Return the effect of a decision, None where it has not started."""
         return next((e for e in self.effects if e.decision == decision and e.action == action), None)
-
-
-NUMBERED_SOURCES = ("kernel", "nvml")
-"""Sources that number their messages; numbers start again with each boot."""
-
-
-def list_boots(marks: Mapping[str, str]) -> frozenset[str]:
-    """Return the boots in the marks of sources that number their messages."""
-    return frozenset({marks[source].rpartition(":")[0] for source in NUMBERED_SOURCES if source in marks} - {""})
 
 
 def is_before(fault: FaultRecord, repair: RepairRecord) -> bool:

@@ -8,12 +8,11 @@ from typing import Any, get_args
 
 from assay.lifecycle.burn_in_record import BurnInRecord
 from assay.lifecycle.corrections import CorrectionRecord, end_correction, make_correction
+from assay.lifecycle.faults.fault_record import FaultRecord, FaultResponse, list_boots
 from assay.lifecycle.flap_detection import detect_flaps, list_answered_faults
 from assay.lifecycle.node_state import (
     EffectRecord,
     EffectStatus,
-    FaultRecord,
-    FaultResponse,
     FlapRecord,
     LostCordon,
     NodeState,
@@ -22,7 +21,6 @@ from assay.lifecycle.node_state import (
     RepairRecord,
     TransitionRecord,
     WithdrawnDecision,
-    list_boots,
 )
 from assay.lifecycle.trust.trust_record import NOTHING_SAID, MoveRequest, TrustRecord
 from assay.model.decision import (

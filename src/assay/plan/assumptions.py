@@ -37,3 +37,18 @@ ACTION_HOURS = MappingProxyType(
 )
 PERSON_HOURS = AssumedHours(1, "our own choice: a person looks and certifies within the hour")
 SUITE_HOURS = AssumedHours(0.5, "our own choice: the suites of a phase, burn-in tools included, where there is no soak")
+
+
+@dataclass(frozen=True, slots=True)
+class CountingChange:
+    """One check or known issue (`what`), the reason, and the nodes on which its last outcomes fail.
+
+    `counts`: these failures decide from the merge on; otherwise they stop deciding.
+    """
+
+    what: str
+    why: str
+    """The reason."""
+    counts: bool
+    nodes: tuple[str, ...]
+    """The nodes on which its last outcomes fail."""

@@ -15,6 +15,7 @@ from assay.lifecycle.node_entry import list_lapsed_imports
 from assay.model.backtest_report import BacktestReport, PolicyReplayReport
 from assay.model.node import Node
 from assay.model.text_lists import format_count, format_nodes
+from assay.plan.assumptions import CountingChange
 from assay.plan.cable_moves_and_adapter_replacements import CablingJob
 from assay.plan.cabling_work_order import find_recabled_nodes
 from assay.plan.check_reruns import CheckRerun, StaleCheckFinder, list_check_reruns
@@ -30,7 +31,6 @@ from assay.plan.grouped_spec_changes import (
     list_limit_changes,
 )
 from assay.plan.inventory_changes import InventoryChanges, compare_inventories
-from assay.plan.known_issue_changes import CountingChange
 from assay.plan.lemon_changes import note_lemons
 from assay.plan.operations.all_other_changes import list_other_changes
 from assay.plan.operations.merge_risks import PlanRisk, rank_risks

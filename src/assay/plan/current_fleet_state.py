@@ -12,7 +12,7 @@ from assay.lifecycle.node_state import NodeState
 from assay.model.backtest_report import BacktestReport, MedianDuration, PolicyReplayReport
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
-from assay.plan.known_issue_changes import CountingChange
+from assay.plan.assumptions import CountingChange
 
 
 @dataclass(frozen=True, slots=True)

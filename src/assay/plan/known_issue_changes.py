@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.model.outcome import RecordedOutcome
-from assay.model.specs.known_issues import KnownIssue
+from assay.model.specs.known_issues import KnownIssue, find_known_issue
+from assay.plan.assumptions import CountingChange
 from assay.plan.fleet_revision import FleetRevision
 
 NO_EXCUSE = "excuses no more what fails now"
-
-
-@dataclass(frozen=True, slots=True)
-class CountingChange:
-    """One check or known issue (`what`), the reason, and the nodes on which its last outcomes fail.
-
-    `counts`: these failures decide from the merge on; otherwise they stop deciding.
-    """
-
-    what: str
-    why: str
-    """The reason."""
-    counts: bool
-    nodes: tuple[str, ...]
-    """The nodes on which its last outcomes fail."""
 
 
 def find_affected_checks(before: FleetRevision, after: FleetRevision) -> set[str]:

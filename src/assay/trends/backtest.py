@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from assay.ledger.location import is_server_url, read_all_entries
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.faults.fault_record import FaultRecord
+from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.node_state_projection import project_node_states
 from assay.model.backtest_report import BacktestDifference, BacktestReport
 from assay.model.ledger_entry import LedgerEntry

@@ -15,9 +15,10 @@ from assay.controller.cache.node_state_and_outcome_cache import read_node_states
 from assay.controller.context import ControllerContext
 from assay.lifecycle.decision_and_fault_entries import make_cleared_entry, make_fault_entry
 from assay.lifecycle.faults.detection import count_sightings
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.faults.sightings import FaultSighting
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state import NodeState
 from assay.model.outcome import read_part
 from assay.model.text_lists import format_list
 from assay.model.timestamps import format_time

@@ -23,9 +23,10 @@ from assay.ledger.outcome_dates import CheckAge
 from assay.lifecycle import decision_and_fault_entries
 from assay.lifecycle.decisions.circuit_breaker import is_wave
 from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.faults.recovery import FaultClearance
 from assay.lifecycle.faults.telemetry_silence import make_telemetry_fault
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state import NodeState
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration, Phase
 from assay.model.specs.lifecycle_policy import LifecyclePolicy

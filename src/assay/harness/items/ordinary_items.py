@@ -24,7 +24,7 @@ from assay.harness.judging.verdict import (
 from assay.harness.pytest_rerun_options import refuse_excusing_marks, refuse_rerun_options
 from assay.model.fleet import Fleet
 from assay.model.outcome import CheckVerdict, Outcome
-from assay.results.report.allure_results import allure_labels, format_measurement
+from assay.model.outcome_labels import allure_labels, format_measurement
 
 CONTEXT_KEY = pytest.StashKey[CheckContext]()
 PHASE_RESULTS_KEY = pytest.StashKey[list[tuple[CheckVerdict, str, float]]]()

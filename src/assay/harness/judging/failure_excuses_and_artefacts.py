@@ -193,7 +193,7 @@ class OutcomeAnnotator:
 
     def _find_excuse(self, outcome: Outcome) -> str:
         """Return the link of the issue that excuses a failure, "" where none does."""
-        from assay.lifecycle.decisions.known_issues import find_known_issue  # needed for a failure only
+        from assay.model.specs.known_issues import find_known_issue
 
         node = self._fleet.nodes.get(outcome.node)
         issue = find_known_issue(self._fleet.known_issues, outcome, node, self._now)

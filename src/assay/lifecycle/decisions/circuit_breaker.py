@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_of_service
 from assay.lifecycle.decisions.fault_remedies import is_still_failing
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot, NodeTrait, NodeTraits
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.specs.policy_sections import FaultBreakerLimits, FaultClassWave
 from assay.model.timestamps import format_time, hours, parse_time
 

@@ -22,8 +22,8 @@ from assay.lifecycle.decisions.pending_decisions import (
 from assay.lifecycle.decisions.proposals import Proposal, grant_proposal, refuse_proposal
 from assay.lifecycle.decisions.proposed_exits import propose_transitions
 from assay.lifecycle.decisions.setting_corrections import hold_back_correction, is_correction
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord
 from assay.lifecycle.trust.trust_gate import ask_trust
 from assay.model.decision import CONFIGURE_IDLE, FLAPPING_RULE, PERSON_RULE, ROLLOUT_RULE, Decision, DecisionCause
 from assay.model.errors import AssayError

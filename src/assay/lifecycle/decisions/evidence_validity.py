@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from assay.lifecycle.decisions.known_issues import is_fault_excused
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration

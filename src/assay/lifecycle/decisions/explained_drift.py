@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord
 
 
 def drop_explained_drift(snapshot: FleetSnapshot) -> FleetSnapshot:

@@ -13,9 +13,9 @@ from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.remedy_ladder import find_rung, is_at_or_above
 from assay.lifecycle.decisions.required_checks import list_entry_actions
 from assay.lifecycle.decisions.setting_corrections import MatchedFault, propose_corrections
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.lifecycle.lemon_score import find_lemon
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import CONFIGURE, REPAIR_ACTIONS, DecisionCause
 from assay.model.specs.fault_catalog import SEVERITIES
 from assay.model.specs.policy_sections import FaultRule

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.remedy_ladder import find_last_reset, find_rung
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord, FlapRecord, NodeState, PendingDecision
+from assay.lifecycle.node_state import FlapRecord, NodeState, PendingDecision
 from assay.model.decision import FLAPPING_RULE, HELD_RULE, DecisionCause
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import hours, parse_time

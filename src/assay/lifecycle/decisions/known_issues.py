@@ -11,27 +11,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from assay.lifecycle.decisions.proposals import Proposal
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import DecisionCause
 from assay.model.node import Node
 from assay.model.outcome import Outcome, RecordedOutcome
-from assay.model.specs.known_issues import ExcuseCandidate, KnownIssue
-
-
-def find_known_issue(
-    issues: Collection[KnownIssue], outcome: Outcome, node: Node | None, now: datetime
-) -> KnownIssue | None:
-    """Return the known issue that excuses an outcome at `now`, None if the outcome counts.
-
-    All of assay asks this function. Only the verdict `fail` can be excused. `node` is the node of the outcome's
-    subject, None for a rack or fabric. If several issues match, the function returns the one that expires last.
-    """
-    if outcome.verdict != "fail" or not issues:
-        return None
-    failure = ExcuseCandidate.from_node(outcome.check, outcome.subject, node)
-    current = (issue for issue in issues if now < issue.expires_at and issue.match.matches(failure))
-    return max(current, key=lambda issue: issue.expires, default=None)
+from assay.model.specs.known_issues import KnownIssue, find_known_issue
 
 
 def drop_excused_outcomes(

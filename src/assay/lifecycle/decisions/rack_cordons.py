@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from assay.lifecycle.decisions.blast_radius_limits import is_in_service, is_out_of_service
 from assay.lifecycle.decisions.proposals import Proposal
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import DecisionCause
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import RACK_RULE_PREFIX, LifecyclePolicy

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from assay.lifecycle.node_state import FaultRecord, NodeState, is_before
+from assay.lifecycle.faults.fault_record import FaultRecord
+from assay.lifecycle.node_state import NodeState, is_before
 from assay.model.specs.repeated_faults import LadderRung, LadderWindow, RemedyLadder
 from assay.model.timestamps import hours, parse_time
 

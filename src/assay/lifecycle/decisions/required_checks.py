@@ -12,11 +12,10 @@ from assay.lifecycle.decisions.evidence_validity import (
     find_required_boot,
     find_shortcoming,
 )
-from assay.lifecycle.decisions.known_issues import find_known_issue
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
 from assay.model.outcome import Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import Phase
-from assay.model.specs.known_issues import KnownIssue
+from assay.model.specs.known_issues import KnownIssue, find_known_issue
 from assay.model.specs.policy_sections import PhaseRequirement
 
 

@@ -17,8 +17,8 @@ from assay.lifecycle.decisions.known_issues import drop_excused_outcomes
 from assay.lifecycle.decisions.open_corrections import find_open_correction, list_of_settings
 from assay.lifecycle.decisions.proposals import Proposal
 from assay.lifecycle.decisions.remedy_ladder import find_last_reset
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.fleet_snapshot import FleetSnapshot, NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.decision import CONFIGURE, CONFIGURE_IDLE, CORRECTION_REMEDIES, DecisionCause
 from assay.model.outcome import RecordedOutcome
 from assay.model.specs.policy_sections import FaultRule

@@ -16,14 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assay.lifecycle.faults.bmc_part_names import find_part
-from assay.lifecycle.faults.sightings import (
-    MAX_PART_LENGTH,
-    FaultSighting,
-    is_plausible_time,
-    read_bmc_events,
-    shorten,
-)
-from assay.lifecycle.node_state import FaultRecord
+from assay.lifecycle.faults.fault_record import FaultRecord
+from assay.lifecycle.faults.sightings import MAX_PART_LENGTH, FaultSighting, is_plausible_time, read_bmc_events, shorten
 from assay.model.evidence import EvidenceDocument
 from assay.model.specs.fault_catalog import FaultCatalog
 from assay.model.timestamps import format_time, parse_time

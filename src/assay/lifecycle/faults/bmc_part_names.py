@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.faults.sightings import FaultSighting
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import read_part
 

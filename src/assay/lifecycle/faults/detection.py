@@ -11,6 +11,7 @@ from assay.lifecycle.decisions.evidence_validity import counts_in_stay
 from assay.lifecycle.faults.bmc_event_faults import drop_told_by_host, find_sel_sightings
 from assay.lifecycle.faults.bmc_part_names import map_bmc_gpus, name_own_parts
 from assay.lifecycle.faults.counting_and_correlation import FaultCorrelator, FaultCounter
+from assay.lifecycle.faults.fault_record import NUMBERED_SOURCES, FaultRecord, list_boots
 from assay.lifecycle.faults.flooding import group_sightings
 from assay.lifecycle.faults.later_primaries import LaterPrimaries
 from assay.lifecycle.faults.recovery_actions import discount_overridden
@@ -22,7 +23,7 @@ from assay.lifecycle.faults.sightings import (
     find_kernel_sightings,
     map_parts_by_pci,
 )
-from assay.lifecycle.node_state import NUMBERED_SOURCES, FaultRecord, NodeState, list_boots
+from assay.lifecycle.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.ledger_entry import derive_id
 from assay.model.node import Node

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.faults.sightings import FaultSighting
-from assay.lifecycle.node_state import FaultRecord
 from assay.model.node import Node
 from assay.model.specs.fault_catalog import FaultCatalog, FaultSeverity
 from assay.model.timestamps import format_time

@@ -13,9 +13,10 @@ from datetime import timedelta
 from assay.lifecycle.faults.bmc_part_names import find_part
 from assay.lifecycle.faults.counting_and_correlation import EVENT_SECONDS, PrimaryFault, may_follow
 from assay.lifecycle.faults.detection import FaultObservation
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.faults.recovery_actions import seconds_between
 from assay.lifecycle.faults.sightings import ALERT_SOURCE, UNKNOWN_PART
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state import NodeState
 from assay.model.evidence import EvidenceDocument
 from assay.model.outcome import RecordedOutcome, read_part
 from assay.model.specs.fault_catalog import XID_NAMES, FaultCatalog, MeasurementThreshold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from assay.lifecycle.node_state import FaultRecord
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.sync.reason_reading import ReadDifference, name_of_check, read_differences
 from assay.model.outcome import RecordedOutcome
 from assay.model.timestamps import format_minute

@@ -9,13 +9,11 @@ from typing import NamedTuple
 from assay.lifecycle.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import PassCount, RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog_and_gates import PhaseAges, find_longest_hours
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_epoch_seconds_cached
 
 HOUR_S = 3600
-PhaseAges = dict[str, float | None]
-"""Phases, each with the greatest age of evidence in hours; None: any age."""
 
 
 class UnknownReason(NamedTuple):
@@ -36,21 +34,6 @@ def list_phases(policy: LifecyclePolicy, state: str) -> PhaseAges:
     watched = [phase for other in policy.states.values() if other.in_service for phase in other.watch]
     watched += declared.watch if declared else []
     return {phase: find_longest_hours(policy, phase) for phase in watched} | required
-
-
-def find_longest_hours(policy: LifecyclePolicy, phase: str) -> float | None:
-    """Return the greatest age of evidence that a state of the policy allows for a phase, None if none requires it."""
-    wanted = (want for state in policy.states.values() for want in state.requires if want.phase == phase)
-    return max((want.fresh_hours for want in wanted), default=None)
-
-
-def find_max_hours(phases: PhaseAges, check: CheckDeclaration) -> float | None:
-    """Return how old evidence for a check may be that has one of these phases."""
-    allowed = [limit for phase in check.phases if (limit := phases.get(phase)) is not None]
-    longest = max(allowed, default=None)
-    if check.valid_hours is None:
-        return longest
-    return check.valid_hours if longest is None else min(check.valid_hours, longest)
 
 
 @dataclass(frozen=True, slots=True)

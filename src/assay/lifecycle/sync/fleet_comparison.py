@@ -11,7 +11,7 @@ from typing import Protocol
 from assay.lifecycle.node_entry import find_start_state
 from assay.lifecycle.node_state import NodeState
 from assay.lifecycle.sync.drift_remedy_words import DriftRemedies
-from assay.lifecycle.sync.evidence_age import EvidenceWindow, PhaseAges, UnknownReason, find_max_hours, list_phases
+from assay.lifecycle.sync.evidence_age import EvidenceWindow, UnknownReason, list_phases
 from assay.lifecycle.sync.node_differences import ExpectedCheck, NodeDifferences
 from assay.lifecycle.sync.node_direction import is_rolling, list_applying_states
 from assay.lifecycle.sync.setting_lines import SettingLines
@@ -19,7 +19,7 @@ from assay.lifecycle.sync.sync_report import NodeSync, SyncReport, SyncState
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckStandings, PassCount, StandingFailure
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration, PhaseAges, find_max_hours
 from assay.model.timestamps import parse_time
 
 NO_CHECKS = "no check counts in this state whose fault is among the policy's breaker.drift"

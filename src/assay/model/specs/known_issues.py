@@ -5,7 +5,7 @@ An entry excuses a `fail`, never an `error`. From 00:00 UTC of `expires` on it e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, NamedTuple
@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from assay.model.errors import ConflictError, FieldConflict
 from assay.model.node import Node
+from assay.model.outcome import Outcome
 from assay.model.specs.spec_document import IsoDay, SpecDocument, StrictModel
 
 GlobPattern = Annotated[str, Field(min_length=1)]
@@ -149,3 +150,18 @@ def _find_catch_all(issues: Iterable[KnownIssue]) -> Iterator[FieldConflict]:
             message = "this excuses every failure of the fleet"
             fix = "name the checks, or the nodes, that it is about"
             yield FieldConflict("ASY0173", ("issues", number, "match"), message, fix)
+
+
+def find_known_issue(
+    issues: Collection[KnownIssue], outcome: Outcome, node: Node | None, now: datetime
+) -> KnownIssue | None:
+    """Return the known issue that excuses an outcome at `now`, None if the outcome counts.
+
+    All of assay asks this function. Only the verdict `fail` can be excused. `node` is the node of the outcome's
+    subject, None for a rack or fabric. If several issues match, the function returns the one that expires last.
+    """
+    if outcome.verdict != "fail" or not issues:
+        return None
+    failure = ExcuseCandidate.from_node(outcome.check, outcome.subject, node)
+    current = (issue for issue in issues if now < issue.expires_at and issue.match.matches(failure))
+    return max(current, key=lambda issue: issue.expires, default=None)

@@ -9,10 +9,10 @@ from typing_extensions import TypedDict
 from assay.lifecycle.rollouts.rollout_waves import BlockedNodes, RolloutWave
 from assay.model.backtest_report import PolicyReplayReport
 from assay.model.specs.firmware_bundle import FirmwareReset
+from assay.plan.assumptions import CountingChange
 from assay.plan.cable_moves_and_adapter_replacements import CablingJobKind
 from assay.plan.drift_response import DriftResponse
 from assay.plan.inventory_changes import NodeChange
-from assay.plan.known_issue_changes import CountingChange
 from assay.plan.operations.merge_risks import PlanRisk
 from assay.plan.operations.other_change import OtherChange
 from assay.plan.policy_changes import ResponseChange, SettingDifference

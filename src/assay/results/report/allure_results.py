@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.model.fleet import Fleet
-from assay.model.outcome import CheckSubject, FailureArtefact, Measurement, read_part
+from assay.model.outcome import FailureArtefact, Measurement, read_part
+from assay.model.outcome_labels import allure_labels, format_bounds, format_measurement
 from assay.model.traced_values import format_value
 from assay.results.report.latest_outcomes_database import (
     FAILING,
@@ -37,22 +38,6 @@ MAX_NAMED_FAILURES = 5
 """Failures that a result's message names; its steps have all of them."""
 
 AllureJson = dict[str, Any]
-
-
-def allure_labels(
-    fleet: Fleet, node: str, subject: str, phases: Iterable[str], fault: str
-) -> Iterator[tuple[str, str]]:
-    """Yield the labels of a subject: pool, rack, node, every phase, fault class, and commit of the specs."""
-    declared = fleet.nodes.get(node)
-    parsed = CheckSubject.parse(subject)
-    yield "pool", declared.pool if declared else parsed.scope
-    yield "rack", declared.rack if declared else parsed.name.removeprefix("rack-")
-    yield "node", node or parsed.name
-    for phase in phases:
-        yield "phase", phase
-    if fault:
-        yield "fault", fault
-    yield "spec", f"{fleet.commit[:12] or 'no commit'}{'+changes' if fleet.dirty else ''}"
 
 
 def result_uuid(holder: str, run: str) -> str:
@@ -131,21 +116,6 @@ def describe_problems(holder: HolderStatus) -> str:
             f"{holder.stale} of {holder.count()} checks passed on evidence that is older than the policy allows"
         )
     return "\n".join(parts)
-
-
-def format_measurement(measurement: Measurement) -> str:
-    """Return a measurement as one line: name, value, and the limit with its source."""
-    expected = format_bounds(measurement)
-    limit = f" ({expected}{'; ' if measurement.source else ''}{measurement.source})" if expected else ""
-    return f"{measurement.name} {format_value(measurement.value)} {measurement.unit}".rstrip() + limit
-
-
-def format_bounds(measurement: Measurement) -> str:
-    """Return the bounds of a measurement: `at least 16`, "" for none."""
-    low, high = measurement.at_least, measurement.at_most
-    bounds = [f"at least {format_value(low)}"] if low is not None else []
-    bounds += [f"at most {format_value(high)}"] if high is not None else []
-    return " and ".join(bounds)
 
 
 def _list_areas_worst_first(holder: HolderStatus) -> list[tuple[AreaCounts, int]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.ledger.store import Ledger
-from assay.lifecycle.node_state import FaultRecord
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.model.entries.fault_entries import FaultEntry
 from assay.model.errors import AssayError
 from assay.model.outcome import read_part

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from operator import attrgetter
 
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.faults.fault_record import FaultRecord
+from assay.lifecycle.node_state import NodeState
 from assay.model.node import Node
 from assay.model.timestamps import parse_time
 from assay.trends.replay.fault_history import HistoryEvent

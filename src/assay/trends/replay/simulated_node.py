@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from assay.lifecycle.faults.fault_record import FaultRecord
 from assay.lifecycle.faults.sightings import FaultSighting
 from assay.lifecycle.faults.telemetry_silence import TELEMETRY_LOST
 from assay.lifecycle.fleet_snapshot import NodeSnapshot
-from assay.lifecycle.node_state import FaultRecord, NodeState
+from assay.lifecycle.node_state import NodeState
 from assay.model.node import Node
 from assay.model.outcome import CheckSubject, Outcome, RecordedOutcome
 from assay.model.specs.check_catalog_and_gates import CheckDeclaration

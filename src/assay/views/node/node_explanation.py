@@ -144,7 +144,7 @@ def _list_undecided_failures(snapshot: FleetSnapshot, node: NodeSnapshot) -> Ite
 
 def _reason_undecided(snapshot: FleetSnapshot, node: NodeSnapshot, recorded: RecordedOutcome) -> str:
     """Return why a failure decides nothing, "" if it decides."""
-    from assay.lifecycle.decisions.known_issues import find_known_issue
+    from assay.model.specs.known_issues import find_known_issue
 
     if recorded.outcome.verdict == "fail" and recorded.outcome.check in snapshot.observing_checks:
         return "observed only"

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from assay.model.node import Node
 from assay.model.outcome import read_part
+from assay.model.outcome_labels import format_measurement
 from assay.pages.formatting import format_quantity
 from assay.pages.rendering import render_page
 from assay.results.report import overview_phrases
-from assay.results.report.allure_results import format_measurement
 from assay.results.report.latest_outcomes_database import (
     FAILING,
     KNOWN,

@@ -1,0 +1,64 @@
+"""A fault as the ledger recorded it: how often it was seen, by whom, and what answered it.
+
+History is read without pydantic, which takes long to import: this module loads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from assay.model.specs.fault_catalog import FaultBlame, FaultSeverity, Remedy
+
+FaultResponse = Literal["", "waits", "acted", "breaker"]
+NUMBERED_SOURCES = ("kernel", "nvml")
+"""Sources that number their messages; numbers start again with each boot."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRecord:
+    """A fault of the node. `marks` says how far each source has been read; `times` are its last sightings.
+
+    `seq` is the number of its last entry in the ledger, 0 in a history without numbers. `arrived_at` is the time of its
+    first entry.
+    `response` is "waits" while a pending decision wants to move the node because of it, "acted" after a decision moved
+    the node, "breaker" after the circuit breaker held the fault back. `responded_at` is the time of that, "" for
+    none. `cleared_at` is "" while the fault is open. `no_wave` is the entry by which a person cleared the breaker after
+    the fault had arrived, "" for none. Such a fault counts for no wave.
+    """
+
+    id: str
+    fault_class: str
+    subject: str
+    severity: FaultSeverity
+    blame: FaultBlame
+    remedy: Remedy
+    count: int
+    first_seen: str
+    last_seen: str
+    detail: str
+    marks: Mapping[str, str] = field(default_factory=dict)
+    times: tuple[str, ...] = ()
+    response: FaultResponse = ""
+    responded_at: str = ""
+    cleared_at: str = ""
+    seq: int = 0
+    arrived_at: str = ""
+    no_wave: str = ""
+
+    @property
+    def boots(self) -> frozenset[str]:
+        """The boots in which sources that number their lines showed it last."""
+        return list_boots(self.marks)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing has cleared the fault."""
+        return not self.cleared_at
+
+
+def list_boots(marks: Mapping[str, str]) -> frozenset[str]:
+    """Return the boots in the marks of sources that number their messages."""
+    return frozenset({marks[source].rpartition(":")[0] for source in NUMBERED_SOURCES if source in marks} - {""})
