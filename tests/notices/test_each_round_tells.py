@@ -13,24 +13,27 @@ from assay.cli.workspace import Workspace
 from assay.controller import telling_people
 from assay.controller.cache.fleet_snapshot_cache import FleetSnapshotCache
 from assay.controller.context import ControllerContext
+from assay.controller.telling_people import DELIVERY_LEASE
 from assay.ledger.leases_and_locks import make_holder_name
 from assay.ledger.store import Ledger
 from assay.notices.customer_teller import CustomerTeller
-from assay.tickets.ticket_delivery import DELIVERY_LEASE
+from assay.tickets.ticket_delivery import deliver_tickets
 
 
-def test_the_controller_has_a_teller_for_customers(hall: Hall, monkeypatch: pytest.MonkeyPatch):
+def test_the_controller_delivers_tickets_and_then_tells_customers(hall: Hall, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Workspace, "controller_context", lambda *_, **__: hall.context)
     context = reconcile._make_context(Workspace(Path()))
-    assert [type(one) for one in context.tellers] == [CustomerTeller]
+    tickets, customers = context.tellers
+    assert tickets is deliver_tickets
+    assert isinstance(customers, CustomerTeller)
 
 
 def test_tellers_are_called_after_the_tickets(hall: Hall, monkeypatch: pytest.MonkeyPatch):
     done: list[str] = []
-    monkeypatch.setattr(telling_people, "deliver_tickets", lambda _: done.append("tickets"))
-    context = replace(hall.context, tellers=(lambda _: done.append("customers"),))
+    monkeypatch.setattr(telling_people, "update_tickets", lambda *_: done.append("tickets"))
+    context = replace(hall.context, tellers=(lambda _: done.append("people"),))
     telling_people.tell_people(context, FleetSnapshotCache(context))
-    assert done == ["tickets", "customers"]
+    assert done == ["tickets", "people"]
 
 
 def test_a_controller_without_the_lease_tells_nobody(hall: Hall, monkeypatch: pytest.MonkeyPatch):

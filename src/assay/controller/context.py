@@ -15,11 +15,11 @@ from assay.redfish.session_pool import BmcSessionPool
 class ControllerContext(ActionContext):
     """One fleet, its ledger, evidence, clock, folders and schedulers, with what a controller derives from them.
 
-    `tellers` are called in each round after the tickets were delivered: they tell others what is new.
+    `tellers` are called in each round after the tickets were updated: they deliver them, and tell others what is new.
     `bmc_sessions` keeps sessions with BMCs between passes, in a controller that goes on.
     """
 
-    tellers: tuple[Callable[[ControllerContext], None], ...] = ()
+    tellers: tuple[Callable[[ControllerContext], object], ...] = ()
     bmc_sessions: BmcSessionPool | None = None
 
     @property

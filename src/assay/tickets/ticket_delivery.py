@@ -11,12 +11,9 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.ledger.leases_and_locks import current_process
-from assay.ledger.store import Ledger
 from assay.model.entries.ticket_entries import TicketDeliveredEntry
 from assay.model.ledger_entry import LedgerEntry, derive_id
 from assay.model.plugins import load_sink_class
@@ -35,9 +32,6 @@ if TYPE_CHECKING:
     from assay.model.specs.ticket_route import TicketRoute
 
 TICKET_DELIVERED = TicketDeliveredEntry.kind
-DELIVERY_LEASE = "tickets"
-"""The lease of the controller that delivers tickets, where several controllers share a ledger."""
-DELIVERY_LEASE_S = 120.0
 SINK_BUDGET_S = 60.0
 """The time that one pass spends on one sink."""
 
@@ -85,23 +79,6 @@ def _deliver_route(
         attempts.clear()
     except Exception as error:  # the errors of one sink, ours or a plug-in's, must not stop the others
         yield attempts.postpone(error)
-
-
-@contextmanager
-def hold_delivery_lease(ledger: Ledger, *, keep: bool = False) -> Iterator[bool]:
-    """Be the one controller that delivers tickets while the block lasts. Yields False if another controller is.
-
-    With `keep`, the lease stays until it ends by itself, so that the same controller delivers the next time too.
-    """
-    if not ledger.is_shared:  # a ledger file has one controller
-        yield True
-        return
-    ours = ledger.claim_lease(DELIVERY_LEASE, current_process(), DELIVERY_LEASE_S)
-    try:
-        yield ours
-    finally:
-        if not keep:
-            ledger.release(DELIVERY_LEASE, current_process())
 
 
 class _RouteDelivery:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from assay.harness.selection.declared_outcomes import list_declared_checks
 from assay.model.fleet import Fleet
-from assay.model.specs.check_catalog_and_gates import PhaseAges, find_longest_hours, find_max_hours
+from assay.model.specs.evidence_age import PhaseAges, find_longest_hours, find_max_hours
 
 UNREQUIRED_HOURS = {"weekly": 336.0}
 """Phases that no state requires: a week is judged once a week, and one may be missed (our own choice)."""

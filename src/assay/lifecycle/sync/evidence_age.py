@@ -9,7 +9,7 @@ from typing import NamedTuple
 from assay.lifecycle.node_state import NodeState
 from assay.model.clock import MAX_CLOCK_SKEW
 from assay.model.outcome import PassCount, RecordedOutcome
-from assay.model.specs.check_catalog_and_gates import PhaseAges, find_longest_hours
+from assay.model.specs.evidence_age import PhaseAges, find_longest_hours
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.timestamps import parse_epoch_seconds_cached
 

@@ -19,7 +19,8 @@ from assay.lifecycle.sync.sync_report import NodeSync, SyncReport, SyncState
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.model.outcome import CheckStandings, PassCount, StandingFailure
-from assay.model.specs.check_catalog_and_gates import CheckDeclaration, PhaseAges, find_max_hours
+from assay.model.specs.check_catalog_and_gates import CheckDeclaration
+from assay.model.specs.evidence_age import PhaseAges, find_max_hours
 from assay.model.timestamps import parse_time
 
 NO_CHECKS = "no check counts in this state whose fault is among the policy's breaker.drift"

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from assay.model.load.load_parts import LoadPart
-from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.model.specs.spec_document import SpecDocument, SpecName, StrictModel
 
 Phase = SpecName
@@ -140,22 +139,3 @@ class Gates(SpecDocument):
         if not self.pools and self.new_failures is None:
             raise ValueError("give pools or new_failures")
         return self
-
-
-PhaseAges = dict[str, float | None]
-"""Phases, each with the greatest age of evidence in hours; None: any age."""
-
-
-def find_longest_hours(policy: LifecyclePolicy, phase: str) -> float | None:
-    """Return the greatest age of evidence that a state of the policy allows for a phase, None if none requires it."""
-    wanted = (want for state in policy.states.values() for want in state.requires if want.phase == phase)
-    return max((want.fresh_hours for want in wanted), default=None)
-
-
-def find_max_hours(phases: PhaseAges, check: CheckDeclaration) -> float | None:
-    """Return how old evidence for a check may be that has one of these phases."""
-    allowed = [limit for phase in check.phases if (limit := phases.get(phase)) is not None]
-    longest = max(allowed, default=None)
-    if check.valid_hours is None:
-        return longest
-    return check.valid_hours if longest is None else min(check.valid_hours, longest)

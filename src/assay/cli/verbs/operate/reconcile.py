@@ -164,8 +164,9 @@ def _run_pass(workspace: Workspace, names: list[str], *, scan: bool = True) -> P
 
 def _make_context(workspace: Workspace) -> ControllerContext:
     from assay.notices.customer_teller import CustomerTeller
+    from assay.tickets.ticket_delivery import deliver_tickets
 
-    return replace(workspace.controller_context(LOG.debug), tellers=(CustomerTeller(),))
+    return replace(workspace.controller_context(LOG.debug), tellers=(deliver_tickets, CustomerTeller()))
 
 
 def _find_unattended_tasks(workspace: Workspace) -> list[SlotTask]:

@@ -147,8 +147,8 @@ def deliver(context: typer.Context, fleet: FleetDir = Path(), form: OutputFormat
 @contextmanager
 def _hold_delivery(workspace: Workspace) -> Iterator[None]:
     """Be the only delivering process during the block. Raises AssayError that names the other one, if there is one."""
+    from assay.controller.telling_people import DELIVERY_LEASE, hold_delivery_lease
     from assay.ledger.leases_and_locks import hold_controller_lock
-    from assay.tickets.ticket_delivery import DELIVERY_LEASE, hold_delivery_lease
 
     fix = "it delivers by itself within a minute, sooner after a change of a ticket; or stop it and try again"
     with hold_delivery_lease(workspace.ledger) as is_ours:
