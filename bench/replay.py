@@ -1,4 +1,4 @@
-"""The cost to replay a year of faults and to sweep a limit, and the remedy for each row of the Llama 3 paper's Table 5.
+"""The cost to replay a year of faults, and the remedy for each row of the Llama 3 paper's Table 5.
 
 One history has the size of the public InfiniteHBD trace: 584 faults on 400 nodes in 348 days.
 """
@@ -20,7 +20,6 @@ from bench.programs import ASSAY, ROOT
 NODES, DAYS, BUSY = 400, 365, 5
 TRACE_FAULTS, TRACE_DAYS, TRACE_BOUND = 584, 348, 5.0
 """The size of the InfiniteHBD trace, and the CPU seconds within which a replay of it answers."""
-SWEEP = ["--sweep", "limits.pool_percent=1..10"]
 REPLAY = [*ASSAY, "replay", "--policy", "specs/lifecycle/default.yaml", "--format", "json", "--events"]
 
 
@@ -41,15 +40,12 @@ def measurements(folder: Path) -> Iterator[Measurement]:
 
 
 def _measure_trace(folder: Path, table: Table) -> Iterator[Measurement]:
-    """Replay a history of the trace's size, and sweep a limit over ten values of it."""
+    """Replay a history of the trace's size."""
     times = TRACE_FAULTS / (table.rate * NODES * TRACE_DAYS)
     trace = _write_events(folder / "trace.jsonl", make_scaled_history(table, NODES, TRACE_DAYS, times))
     what = f"assay replay, {TRACE_DAYS} days of {NODES} nodes"
     taken = cost([*REPLAY, str(trace)], ROOT)
     yield Measurement(what, taken.cpu_s, "CPU s", "at most", TRACE_BOUND, {"peak_mb": taken.peak_mb})
-    swept = cost([*REPLAY, str(trace), *SWEEP], ROOT, times=1)
-    made_of = {"peak_mb": swept.peak_mb}
-    yield Measurement(f"{what}, each of ten limits", swept.cpu_s / 10, "CPU s", "at most", TRACE_BOUND, made_of)
 
 
 def _measure_row(row: Row, remedies: Counter[str]) -> Measurement:

@@ -308,18 +308,6 @@ def histories() -> Read:
     return read
 
 
-def jobs() -> Read:
-    from assay.model.errors import AssayError
-    from assay.trends.replay.job_file import read_jobs
-
-    def read(content: bytes) -> None:
-        with contextlib.suppress(AssayError):
-            for job in read_jobs(io.BytesIO(content), "here", in_seconds=True):
-                _keepable({"nodes": list(job.nodes), "hours": (job.end - job.start).total_seconds()})
-
-    return read
-
-
 READERS = {
     "recordings": Reader(
         recordings,
@@ -364,7 +352,6 @@ READERS = {
     "evidence": Reader(evidence, "assay.model", ["evidence.json"]),
     "prometheus": Reader(prometheus, "assay.observe.prometheus.metric_readings", ["prometheus.json"]),
     "histories": Reader(histories, "assay.trends.replay", ["history.jsonl"]),
-    "jobs": Reader(jobs, "assay.trends.replay", ["jobs.jsonl"]),
     "redfish": Reader(redfish, "assay.redfish", ["odd-bytes"]),
 }
 

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.controller.replay_durations import list_replay_durations
 from assay.lifecycle.decisions.rack_cordons import find_rack_companions
 from assay.lifecycle.node_state import NodeState
 from assay.model.backtest_report import PolicyCostPoint, PolicyCurve, PolicyReplayReport
-from assay.model.errors import AssayError
 from assay.model.node import Node
 from assay.model.specs.lifecycle_policy import LifecyclePolicy
 from assay.plan.fleet_revision import FleetRevision
 from assay.starter.shipped_specs import find_cost_assumptions
 from assay.trends.replay.fault_history import HistoryEvent
 from assay.trends.replay.ledger_history import list_fault_events
-from assay.trends.replay.policy_costs import CostModel, assume_jobs
-from assay.trends.replay.policy_sweep import list_changed_values, replace_policy_value, sweep_policy
+from assay.trends.replay.policy_costs import CostModel
+from assay.trends.replay.policy_values import list_changed_values, replace_policy_value
 from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules
 from assay.trends.replay.replay_result import ReplayResult
 from assay.trends.replay.simulator import run_replay
@@ -47,9 +45,9 @@ def replay_policy_change(
     faults, nodes = sum(event.kind == "fault" for event in events), len({event.node for event in events})
     if len(events) > MAX_EVENTS:
         return PolicyReplayReport(REPLAYED_DAYS, faults, nodes, note=f"not replayed: more than {MAX_EVENTS:,} events")
-    costs = assume_jobs(*find_cost_assumptions(after.fleet), history_says_use=False)
+    costs = CostModel(*find_cost_assumptions(after.fleet), history_says_use=False)
     replays = _PolicyReplays(before, after, events, costs)
-    old, new = replays.run_points([("old", before.policy), ("new", after.policy)])
+    old, new = replays.run_points([(0, "old", before.policy), (1, "new", after.policy)])
     return PolicyReplayReport(
         REPLAYED_DAYS, faults, nodes, old.costs, new.costs, replays.draw_curves(), costs.jobs_note
     )
@@ -70,29 +68,25 @@ class _PolicyReplays:
         changed = list(list_changed_values(self._before.policy, self._after.policy).items())[:MAX_SETTINGS]
         return tuple(self._draw_curve(path, *values) for path, values in changed if self._left > 1)
 
-    def run_points(self, policies: Sequence[tuple[str, LifecyclePolicy]]) -> list[PolicyCostPoint]:
-        """Return what each policy costs, measured up to the same moment. The values of the points count them."""
+    def run_points(self, policies: Sequence[tuple[float, str, LifecyclePolicy]]) -> list[PolicyCostPoint]:
+        """Return what each policy costs, measured up to the same moment, at the point with its value and name."""
         self._left -= len(policies)
-        numbers = [float(number) for number in range(len(policies))]
-        points, _ = sweep_policy(
-            numbers, lambda number: self._run(policies[int(number)][1]).tally, self._costs, in_one_process=True
-        )
+        tallies = [self._run(policy).tally for _, _, policy in policies]
+        until = max(tally.until for tally in tallies)
+        spent = (self._costs.count(tally, until) for tally in tallies)
         return [
-            PolicyCostPoint(point.value, name, {str(cost): spent for cost, spent in point.costs.items()})
-            for (name, _), point in zip(policies, points, strict=True)
+            PolicyCostPoint(value, name, {str(cost): number for cost, number in costs.items()})
+            for (value, name, _), costs in zip(policies, spent, strict=True)
         ]
 
     def _draw_curve(self, path: str, old: float, new: float) -> PolicyCurve:
         """Return the costs with only this number changed: at its old and new value, and around them if that fits."""
-        values, tried = choose_values(old, new), {}
-        for value in values if len(values) <= self._left else sorted((old, new)):
-            try:
-                tried[value] = replace_policy_value(self._before.policy, path, value)
-            except AssayError:  # the policy may not have that value
-                continue
-        names = {old: "old", new: "new"}
-        points = self.run_points([(names.get(value, ""), policy) for value, policy in tried.items()])
-        return PolicyCurve(path, tuple(replace(one, value=value) for value, one in zip(tried, points, strict=True)))
+        values, names = choose_values(old, new), {old: "old", new: "new"}
+        if len(values) > self._left:
+            values = sorted((old, new))
+        policies = ((value, replace_policy_value(self._before.policy, path, value)) for value in values)
+        tried = [(value, names.get(value, ""), policy) for value, policy in policies if policy]
+        return PolicyCurve(path, tuple(self.run_points(tried)))
 
     def _run(self, policy: LifecyclePolicy) -> ReplayResult:
         fleet, catalog = self._after.fleet, self._before.catalog

@@ -16,9 +16,7 @@ from assay.model.specs.cost_assumptions import CostAssumptions
 from assay.starter.shipped_specs import find_cost_assumptions
 from assay.trends.replay.assumed_durations import AssumedDuration, ReplayDurations
 from assay.trends.replay.fault_history import FaultHistory, read_history
-from assay.trends.replay.job_file import read_jobs
-from assay.trends.replay.jobs_hit import JobLoad, RecordedJob, RecordedJobLoad
-from assay.trends.replay.policy_costs import CostModel, assume_jobs
+from assay.trends.replay.policy_costs import CostModel
 from assay.trends.replay.replay_nodes import ReplayRules, collect_replay_nodes
 from assay.trends.replay.replay_result import ReplayResult, format_replay_result
 from assay.trends.replay.simulator import run_replay
@@ -64,13 +62,10 @@ def replayed(rules: ReplayRules, assumptions: CostAssumptions) -> Callable[..., 
         events: list[dict[str, Any]],
         listed: dict[str, Node] | None = None,
         by: ReplayRules = rules,
-        jobs: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
         history = _history(events)
-        costs = assume_jobs(assumptions, "", history.says_use)
-        if jobs is not None:
-            costs = CostModel(assumptions, RecordedJobLoad(_jobs(jobs, history)), "planted")
-        return format_replay_result(history, by, costs, _played(history, listed or {}, by, costs.jobs))
+        costs = CostModel(assumptions, "", history.says_use)
+        return format_replay_result(history, by, costs, _played(history, listed or {}, by))
 
     return of
 
@@ -79,11 +74,5 @@ def _history(events: list[dict[str, Any]]) -> FaultHistory:
     return read_history((json.dumps(event).encode() for event in events), "events")
 
 
-def _jobs(jobs: list[dict[str, Any]], history: FaultHistory) -> list[RecordedJob]:
-    return read_jobs((json.dumps(job).encode() for job in jobs), "jobs", history.in_seconds)
-
-
-def _played(
-    history: FaultHistory, listed: dict[str, Node], by: ReplayRules, jobs: JobLoad | None = None
-) -> ReplayResult:
-    return run_replay(by, collect_replay_nodes(listed, history.events, by), history.events, jobs)
+def _played(history: FaultHistory, listed: dict[str, Node], by: ReplayRules) -> ReplayResult:
+    return run_replay(by, collect_replay_nodes(listed, history.events, by), history.events)

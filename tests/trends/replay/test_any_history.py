@@ -84,15 +84,6 @@ def test_every_node_ends_where_there_is_a_way_out_and_the_answer_is_the_same_aga
     assert sum(document["nodes"].values()) == document["totals"]["seconds_out"]
 
 
-jobs = st.lists(
-    st.builds(
-        lambda start, nodes, hours: {"start": start, "nodes": nodes, "hours": hours},
-        start=st.integers(0, 60 * HOUR),
-        nodes=st.lists(st.sampled_from(NODES), min_size=1, max_size=3),
-        hours=st.integers(1, 30),
-    ),
-    max_size=12,
-)
 PARTS = (
     "serving_without_fault",
     "serving_with_informational_fault",
@@ -105,9 +96,9 @@ PARTS = (
 
 
 @QUICK
-@given(history=histories, given_jobs=st.none() | jobs)
-def test_the_hours_of_all_nodes_add_up(narrow, replayed, history, given_jobs):
-    story = replayed(history, listed(), narrow, given_jobs)
+@given(history=histories)
+def test_the_hours_of_all_nodes_add_up(narrow, replayed, history):
+    story = replayed(history, listed(), narrow)
     hours = story["node_hours"]
     whole = len(story["nodes"]) * (story["until"] - story["from"]) / HOUR
     assert sum(hours[part] for part in PARTS) == pytest.approx(hours["all"], abs=0.01)
@@ -115,10 +106,6 @@ def test_the_hours_of_all_nodes_add_up(narrow, replayed, history, given_jobs):
     assert hours["out"] == pytest.approx(story["totals"]["seconds_out"] / HOUR, abs=0.01)
     assert hours["cordoned_in_use"] <= sum(hours[part] for part in PARTS[:4]) + 0.01
     assert all(cost >= 0 for cost in story["costs"].values())
-    if given_jobs is not None:
-        met = story["costs"]["catastrophic_jobs"] + story["costs"]["degraded_jobs"]
-        assert met <= len(given_jobs)
-        assert story["costs"]["jobs_ended"] <= len(given_jobs)
 
 
 @QUICK

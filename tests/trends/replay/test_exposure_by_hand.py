@@ -116,36 +116,6 @@ def test_people_are_counted_by_what_they_do(replayed):
     assert costs["person_hours"] == 1 + 3 * 0.25, "one ticket; triage, debug and onboard are certified"
 
 
-def test_jobs_of_a_file_are_counted_once_each_and_only_where_they_could_run(replayed, nothing):
-    jobs = [
-        {"start": 0, "nodes": ["n1", "n2"], "hours": 3},
-        {"start": 2 * HOUR, "nodes": ["n2"], "hours": 1},
-        {"start": 4 * HOUR, "nodes": ["n1"], "hours": 1},
-        {"start": 20 * HOUR, "nodes": ["n1"], "hours": 1},
-    ]
-    events = [
-        fault(HOUR, "n1", "gpu.xid.79"),
-        fault(HOUR, "n2", "gpu.thermal"),
-        clear(6 * HOUR, "n1", "gpu.xid.79"),
-        clear(6 * HOUR, "n2", "gpu.thermal"),
-        TICK,
-    ]
-    costs = replayed(events, by=nothing, jobs=jobs)["costs"]
-    assert costs["catastrophic_jobs"] == 2, "the first on both its nodes, and the third"
-    assert costs["degraded_jobs"] == 1
-    assert costs["catastrophic_job_nodes"] == 2 + 1
-    assert replayed(events, jobs=jobs)["costs"]["catastrophic_jobs"] == 1, "the third runs elsewhere: n1 was out"
-
-
-def test_jobs_of_a_file_say_how_long_a_cordoned_node_waits(replayed):
-    jobs = [{"start": 0, "nodes": ["n1"], "hours": 7}, {"start": 7 * HOUR, "nodes": ["n1"], "hours": 100}]
-    events = [fault(HOUR, "n1", "gpu.thermal", in_use=False), clear(9 * HOUR, "n1", "gpu.thermal")]
-    story = replayed(events, jobs=jobs)
-    assert [(time, timing) for time, *_, timing in moves(story)][:2] == [(HOUR, "pending"), (7 * HOUR, "immediate")]
-    assert story["node_hours"]["cordoned_in_use"] == 6
-    assert (story["costs"]["degraded_jobs"], story["costs"]["jobs_ended"]) == (1, 0)
-
-
 def test_doing_nothing_loses_on_exposure_and_wins_only_on_time_out(replayed, nothing):
     nodes = [f"n{number:02}" for number in range(40)]
     events = []

@@ -142,36 +142,6 @@ def test_every_assumption_has_a_source_and_an_owner(events):
     assert all(one["source"] for one in (*assumed["people"].values(), *assumed["weights"].values()))
 
 
-def test_jobs_of_a_file_replace_the_assumed_ones(events, tmp_path):
-    jobs = tmp_path / "jobs.jsonl"
-    jobs.write_text(json.dumps({"start": 0, "nodes": ["n0003", "n0005"], "hours": 5}) + "\n")
-    document = replay_costs("--events", events, "--jobs", jobs)
-    assert document["cost_assumptions"]["jobs"] == {"note": f"1 job of {jobs}"}
-    assert document["costs"]["catastrophic_jobs"] == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ('{"start": 0, "nodes": [], "hours": 1}', "nodes is []"),
-        ('{"start": 0, "nodes": ["n1"], "hours": 0}', "hours is 0"),
-        ('{"start": 0, "nodes": ["n1"], "hours": true}', "hours is true"),
-        ('{"nodes": ["n1"], "hours": 1}', "start is missing"),
-        ('{"start": 0, "nodes": [7], "hours": 1}', "nodes is 7"),
-        ('{"start": "2026-11-21T12:00:00Z", "nodes": ["n1"], "hours": 1}', "the jobs' times are not in seconds"),
-        ("nonsense", "this is no JSON"),
-    ],
-)
-def test_jobs_that_cannot_be_read_are_told_in_a_sentence(events, tmp_path, line, says):
-    jobs = tmp_path / "jobs.jsonl"
-    jobs.write_text(f"\n{line}\n")
-    answer = replay("--policy", DEFAULT, "--events", events, "--jobs", jobs)
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert says in answer.stderr
-    assert str(jobs) in answer.stderr
-    assert "Traceback" not in answer.stderr
-
-
 def test_a_fleet_without_cost_assumptions_uses_the_shipped_ones_and_one_with_two_is_told(events, tmp_path):
     fleet = tmp_path / "fleet"
     shutil.copytree(ROOT / "specs", fleet / "specs")

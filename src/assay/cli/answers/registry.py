@@ -83,9 +83,7 @@ ANSWERS: dict[str, Answer] = {
     "collectives run": _one("collectives.shapes.search_answers:CollectivesAnswer"),
     "collectives explain": _one("collectives.shapes.search_answers:CollectivesAnswer"),
     "plan": _one("plan.shapes.plan_answers:PlanAnswer"),
-    "replay": _forms(
-        ("", "trends.shapes.replay_answers:ReplayAnswer"), ("with --sweep", "trends.shapes.replay_answers:SweepAnswer")
-    ),
+    "replay": _one("trends.shapes.replay_answers:ReplayAnswer"),
     "fabric compare": _one("cli.answers.fabric_answers:FabricComparisonAnswer"),
     "fabric scan": _one("cli.answers.fabric_answers:FabricComparisonAnswer"),
     "fabric evaluate": _one("cli.answers.fabric_answers:FabricWeekAnswer"),

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from assay.model.specs.fault_catalog import FaultSeverity
 
-ALWAYS = datetime.min.replace(tzinfo=UTC)
-"""Since when a node is open to jobs that was so when the replay began."""
 ServiceStanding = Literal["serving", "cordoned_idle", "out", "not_yet"]
 """`cordoned_idle`: it would serve, but is closed to new jobs and has none. `not_yet`: it never served so far."""
 JOB_SEVERITIES: tuple[FaultSeverity, ...] = ("catastrophic", "degraded")
@@ -40,42 +38,29 @@ class NodeCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeOpening:
-    """The last time that jobs could start on a node: from `open_from` to `open_until`."""
-
-    node: str
-    open_from: datetime
-    open_until: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ExposedSpan(NodeOpening):
+class ExposedSpan:
     """A node that served from `begin` to `end` with an open fault; one moment long where it was answered at once.
 
-    `is_first`: just before, it had no such fault.
+    `open_until`: until then, jobs could start on it. `is_first`: just before, it had no such fault.
     """
 
     condition: NodeCondition
     begin: datetime
     end: datetime
+    open_until: datetime
     is_first: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EndedService(NodeOpening):
-    """A node whose jobs automation ended at `at`. `condition` is how it stood until then."""
-
-    condition: NodeCondition
-    at: datetime
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """The time that nodes spent in each condition, summed, with the spans in which jobs could meet a fault."""
+    """The time that nodes spent in each condition, summed, with the spans in which jobs could meet a fault.
+
+    `ended`: how each node stood whose jobs automation ended, until then.
+    """
 
     durations: Mapping[NodeCondition, timedelta]
     spans: tuple[ExposedSpan, ...]
-    ended: tuple[EndedService, ...]
+    ended: tuple[NodeCondition, ...]
 
     def sum_hours(
         self, *standings: ServiceStanding, severity: str | None = None, cordoned: bool | None = None
@@ -93,11 +78,10 @@ class Exposure:
 
 @dataclass(slots=True)
 class _NodeTrack:
-    """Where a node stands since when, and since when and until when jobs could start on it."""
+    """Where a node stands since when, and until when jobs could start on it; None where they still can."""
 
     condition: NodeCondition
     since: datetime
-    open_from: datetime
     open_until: datetime | None = None
     has_served: bool = False
     is_first: bool = True
@@ -110,47 +94,41 @@ class ExposureMeter:
     _tracks: dict[str, _NodeTrack] = field(default_factory=dict)
     _durations: dict[NodeCondition, timedelta] = field(default_factory=lambda: defaultdict(timedelta))
     _spans: list[ExposedSpan] = field(default_factory=list)
-    _ended: list[EndedService] = field(default_factory=list)
+    _ended: list[NodeCondition] = field(default_factory=list)
 
     def observe(self, node: str, condition: NodeCondition, now: datetime) -> bool:
         """Take in how a node stands from now on; return whether that changes."""
         track = self._tracks.get(node)
         if track is None:
-            track = self._tracks[node] = _NodeTrack(condition, now, ALWAYS)
+            track = self._tracks[node] = _NodeTrack(condition, now)
         elif condition == track.condition:
             return False
         else:
-            self._close(node, track, now)
+            self._close(track, now)
         _open_or_close(track, condition, now)
         track.is_first = not (track.condition.is_exposed and condition.is_exposed)
         track.condition, track.since = condition, now
         return True
 
-    def end_jobs(self, node: str, now: datetime) -> None:
+    def end_jobs(self, node: str) -> None:
         """Note that automation ends the jobs of a node, which has not left service yet."""
         track = self._tracks[node]
         if track.condition.standing == "serving":
-            opened = track.open_from, track.open_until or now
-            self._ended.append(EndedService(node, *opened, track.condition, now))
-
-    def find_opening(self, node: str, now: datetime) -> NodeOpening:
-        """Return when jobs could last start on a node, up to now."""
-        track = self._tracks[node]
-        return NodeOpening(node, track.open_from, track.open_until or now)
+            self._ended.append(track.condition)
 
     def sum_up(self, until: datetime) -> Exposure:
         """Return everything up to a moment, at or after the last change."""
         durations, spans = dict(self._durations), list(self._spans)
-        for node, track in self._tracks.items():
+        for track in self._tracks.values():
             condition = _name_standing(track)
             lasted = max(until - track.since, timedelta())
             durations[condition] = durations.get(condition, timedelta()) + lasted
-            spans += _make_spans(node, track, max(until, track.since))
+            spans += _make_spans(track, max(until, track.since))
         return Exposure(durations, tuple(spans), tuple(self._ended))
 
-    def _close(self, node: str, track: _NodeTrack, now: datetime) -> None:
+    def _close(self, track: _NodeTrack, now: datetime) -> None:
         self._durations[_name_standing(track)] += now - track.since
-        self._spans += _make_spans(node, track, now)
+        self._spans += _make_spans(track, now)
 
 
 def _open_or_close(track: _NodeTrack, condition: NodeCondition, now: datetime) -> None:
@@ -159,7 +137,7 @@ def _open_or_close(track: _NodeTrack, condition: NodeCondition, now: datetime) -
     if not is_open and track.open_until is None:
         track.open_until = now
     elif is_open and track.open_until is not None:
-        track.open_from, track.open_until = now, None
+        track.open_until = None
     track.has_served = track.has_served or condition.standing in ("serving", "cordoned_idle")
 
 
@@ -169,10 +147,9 @@ def _name_standing(track: _NodeTrack) -> NodeCondition:
     return track.condition
 
 
-def _make_spans(node: str, track: _NodeTrack, end: datetime) -> Iterator[ExposedSpan]:
+def _make_spans(track: _NodeTrack, end: datetime) -> Iterator[ExposedSpan]:
     if track.condition.is_exposed:
-        opened = track.open_from, track.open_until or end
-        yield ExposedSpan(node, *opened, track.condition, track.since, end, track.is_first)
+        yield ExposedSpan(track.condition, track.since, end, track.open_until or end, track.is_first)
 
 
 def find_worst_severity(severities: Collection[FaultSeverity]) -> FaultSeverity | Literal[""]:

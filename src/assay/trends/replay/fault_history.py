@@ -71,7 +71,7 @@ def read_history(lines: Iterable[bytes], name: str) -> FaultHistory:
     """Return the history in these lines; empty lines count in the numbering. Raises AssayError for a bad line."""
     events: list[HistoryEvent] = []
     in_seconds, unread = False, set[str]()
-    for plain, event in read_json_lines(lines, name, _event, EXAMPLE_LINE, "time"):
+    for plain, event in read_json_lines(lines, name, _event, EXAMPLE_LINE):
         events.append(event)
         in_seconds = not isinstance(plain["time"], str)
         unread |= plain.keys() - EVENT_FIELDS

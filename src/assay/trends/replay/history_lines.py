@@ -35,11 +35,11 @@ class InvalidLineError(Exception):
 
 
 def read_json_lines(
-    lines: Iterable[bytes], name: str, parse: Callable[[dict[str, Any], int], LineT], example: str, time_field: str
+    lines: Iterable[bytes], name: str, parse: Callable[[dict[str, Any], int], LineT], example: str
 ) -> Iterator[tuple[dict[str, Any], LineT]]:
     """Yield each object, with what `parse` makes of it and of its line number; empty lines count in the numbering.
 
-    All times in `time_field` must have the same form. Raises AssayError for a bad line.
+    All times must have the same form. Raises AssayError for a bad line.
     """
     in_seconds: set[bool] = set()
     for number, line in enumerate(lines, 1):
@@ -48,10 +48,10 @@ def read_json_lines(
         try:
             plain = _read_object(line, example)
             parsed = parse(plain, number)
-            in_seconds.add(not isinstance(plain[time_field], str))
+            in_seconds.add(not isinstance(plain["time"], str))
             if len(in_seconds) > 1:
                 raise InvalidLineError(
-                    f"its {time_field} is in another form than those before", "seconds or ISO 8601, all lines alike"
+                    "its time is in another form than those before", "seconds or ISO 8601, all lines alike"
                 )
         except InvalidLineError as wrong:
             raise AssayError(wrong.what, where=f"{name}:{number}", fix=wrong.fix) from None
@@ -70,31 +70,31 @@ def _read_object(line: bytes, example: str) -> dict[str, Any]:
     return plain
 
 
-def parse_history_time(time: Any, field: str = "time") -> datetime:
+def parse_history_time(time: Any) -> datetime:
     """Return a time in seconds or in ISO 8601, in UTC. Raises InvalidLineError."""
     if isinstance(time, str):
-        return _parse_iso_time(time, field)
+        return _parse_iso_time(time)
     if (
         type(time) not in (int, float)
         or not math.isfinite(time)
         or not 0 <= time <= (LATEST_TIME - HISTORY_EPOCH).total_seconds()
     ):
         raise InvalidLineError(
-            f"{field} is {show_value(time)}", "seconds (not milliseconds), or ISO 8601 such as 2026-11-21T12:00:00Z"
+            f"time is {show_value(time)}", "seconds (not milliseconds), or ISO 8601 such as 2026-11-21T12:00:00Z"
         )
     return HISTORY_EPOCH + timedelta(seconds=time)
 
 
-def _parse_iso_time(time: str, field: str) -> datetime:
+def _parse_iso_time(time: str) -> datetime:
     try:
         read = datetime.fromisoformat(time)
         at = read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidLineError(
-            f"{field} is {show_value(time)}", "ISO 8601 such as 2026-11-21T12:00:00Z, or seconds"
+            f"time is {show_value(time)}", "ISO 8601 such as 2026-11-21T12:00:00Z, or seconds"
         ) from None
     if not HISTORY_EPOCH <= at <= LATEST_TIME:
-        raise InvalidLineError(f"{field} is {show_value(time)}", "a year from 1970 to 2999")
+        raise InvalidLineError(f"time is {show_value(time)}", "a year from 1970 to 2999")
     return at
 
 

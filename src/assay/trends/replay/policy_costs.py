@@ -1,15 +1,17 @@
-"""What a policy costs in a replay, side by side: time out of service, exposure to open faults, jobs, and people."""
+"""What a policy costs in a replay, side by side: time out of service, exposure to open faults, jobs, and people.
+
+Of the jobs nobody knows more than what the cost assumptions say of their size, so their numbers are expected ones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, get_args
 
 from assay.model.specs.cost_assumptions import CostAssumptions, PolicyCostName
-from assay.trends.replay.exposure import Exposure, ExposureMeter
-from assay.trends.replay.jobs_hit import AssumedJobLoad, JobLoad
+from assay.trends.replay.exposure import JOB_SEVERITIES, Exposure, ExposureMeter, NodeCondition
 
 if TYPE_CHECKING:
     from assay.trends.shapes.replay_answers import ComparedCosts, CostAssumptionsAnswer, NodeHoursSplit
@@ -29,30 +31,54 @@ class ReplayTally:
 
 @dataclass(frozen=True)
 class CostModel:
-    """How costs are counted: `assumptions`, read at `where`, and the jobs, described in `jobs_note`."""
+    """How costs are counted: by `assumptions`, read at `where`.
+
+    `history_says_use`: the history says of some node that it is in use. Jobs are then only where it says so, else on
+    every node that serves.
+    """
 
     assumptions: CostAssumptions
-    jobs: JobLoad
-    jobs_note: str
-    where: str = ""
+    where: str
+    history_says_use: bool
+
+    @property
+    def jobs_note(self) -> str:
+        """What is assumed of the jobs, in words."""
+        job = self.assumptions.jobs
+        on = "where the history says that a node is in use" if self.history_says_use else "on every node that serves"
+        return f"assumed: jobs of {job.nodes} nodes and {job.hours:g} h, {on}"
 
     def count(self, tally: ReplayTally, until: datetime) -> PolicyCosts:
         """Return the costs up to a moment, at or after the end of the replay. Of each, less is better."""
         exposure = tally.exposure.sum_up(until)
-        jobs, people, work = self.jobs.count(exposure), self.assumptions.people, tally.work
+        hit, people, work = self._count_jobs_hit(exposure), self.assumptions.people, tally.work
+        ended = [one for one in exposure.ended if self._runs_jobs(one) and one.severity != "catastrophic"]
         hours = {"ticket": people.ticket, "dossier": people.dossier, "certification": people.certification}
         return {
             "out_node_hours": exposure.sum_hours("out"),
             "cordoned_idle_node_hours": exposure.sum_hours("cordoned_idle"),
             "catastrophic_node_hours": exposure.sum_hours("serving", severity="catastrophic"),
             "degraded_node_hours": exposure.sum_hours("serving", severity="degraded"),
-            "catastrophic_jobs": jobs.hit["catastrophic"],
-            "degraded_jobs": jobs.hit["degraded"],
-            "catastrophic_job_nodes": jobs.catastrophic_nodes,
-            "jobs_ended": jobs.ended,
+            "catastrophic_jobs": hit["catastrophic"],
+            "degraded_jobs": hit["degraded"],
+            "catastrophic_job_nodes": hit["catastrophic"] * self.assumptions.jobs.nodes,
+            "jobs_ended": float(len(ended)),
             "tickets": float(work.get("ticket", 0) + work.get("dossier", 0)),
             "person_hours": sum(each.hours * work.get(kind, 0) for kind, each in hours.items()),
         }
+
+    def _count_jobs_hit(self, exposure: Exposure) -> dict[str, float]:
+        """Return how many jobs met a fault, by its severity: that at its beginning, and one more each job's length."""
+        length = timedelta(hours=self.assumptions.jobs.hours)
+        hit: dict[str, float] = dict.fromkeys(JOB_SEVERITIES, 0.0)
+        for span in exposure.spans:
+            if self._runs_jobs(span.condition):
+                starts = max(min(span.end, span.open_until) - span.begin, timedelta())
+                hit[span.condition.severity] += float(span.is_first) + starts / length
+        return hit
+
+    def _runs_jobs(self, condition: NodeCondition) -> bool:
+        return condition.is_used or not self.history_says_use
 
     def weigh(self, costs: PolicyCosts) -> float | None:
         """Return the weighted sum of the costs in node-hours, None where nothing has a weight."""
@@ -66,21 +92,10 @@ class CostModel:
             "name": known.name,
             "owner": known.owner,
             "where": self.where,
-            "jobs": {"note": self.jobs_note, **({} if self.jobs.says_use else known.jobs.model_dump())},
+            "jobs": {"note": self.jobs_note, **known.jobs.model_dump()},
             "people": known.people.model_dump(),
             "weights": {name: weight.model_dump() for name, weight in known.weights.items()},
         }
-
-
-def assume_jobs(assumptions: CostAssumptions, where: str, history_says_use: bool) -> CostModel:
-    """Return the costs with jobs of the assumed size, on the nodes of which the history says that they are in use.
-
-    They are on every node if the history says so of none.
-    """
-    job = assumptions.jobs
-    on = "where the history says that a node is in use" if history_says_use else "on every node that serves"
-    note = f"assumed: jobs of {job.nodes} nodes and {job.hours:g} h, {on}"
-    return CostModel(assumptions, AssumedJobLoad(job, history_says_use), note, where)
 
 
 def format_costs_json(costs: PolicyCosts) -> dict[str, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -21,23 +21,19 @@ from assay.trends.replay.fault_history import FaultHistory
 from assay.trends.replay.history_lines import HISTORY_EPOCH, format_elapsed
 from assay.trends.replay.policy_costs import (
     CostModel,
-    PolicyCosts,
     ReplayTally,
     compare_costs,
     format_costs_json,
     split_node_hours,
 )
-from assay.trends.replay.policy_sweep import PolicySweep, SweepPoint, find_policy_value
 from assay.trends.replay.replay_nodes import ReplayRules
 
 if TYPE_CHECKING:
     from assay.trends.shapes.replay_answers import (
         ReplayAnswer,
         ReplayDifference,
-        ReplayedCosts,
         ReplayedDecision,
         ReplayedPolicy,
-        SweepAnswer,
     )
 
 
@@ -105,33 +101,6 @@ def format_replay_result(
     return whole
 
 
-def format_sweep_result(
-    history: FaultHistory,
-    rules: ReplayRules,
-    costs: CostModel,
-    sweep: PolicySweep,
-    points: Sequence[SweepPoint],
-    until: datetime,
-) -> SweepAnswer:
-    """Return the curve of a sweep: the value that the policy has now, and the costs of every value."""
-    told = _ResultFormatter(history.in_seconds, until, costs)
-    return {
-        "policy": rules.policy.name,
-        "events": len(history.events),
-        "from": told.time(history.events[0].at if history.events else HISTORY_EPOCH),
-        "until": told.time(until),
-        "sweep": {
-            "path": sweep.path,
-            "current": find_policy_value(rules.policy, sweep.path),
-            "points": [{"value": one.value, **told.format_costs(one.costs)} for one in points],
-        },
-        "cost_assumptions": costs.as_json(),
-        "assumed": rules.durations.as_json(),
-        "unknown_faults": _list_unknown_faults(history, rules),
-        "unread_fields": list(history.unread_fields),
-    }
-
-
 def count_seconds_out(policy: LifecyclePolicy, node_state: NodeState, until: datetime) -> float:
     """Return how long a node was out of service up to `until`, since it first was in service."""
     states = [
@@ -169,6 +138,7 @@ class _ResultFormatter:
             for name, node_state in sorted(played.node_states.items())
         }
         costs = self._costs.count(played.tally, self._until)
+        weighted = self._costs.weigh(costs)
         return {
             "decisions": [self._decision(one) for one in played.decisions],
             "nodes": {name: _round_seconds(seconds) for name, seconds in out.items()},
@@ -177,7 +147,8 @@ class _ResultFormatter:
                 "actions": _actions(played.node_states.values()),
                 "tickets": int(costs["tickets"]),
             },
-            **self.format_costs(costs),
+            "costs": format_costs_json(costs),
+            "weighted_node_hours": None if weighted is None else round(weighted, 3),
             "node_hours": split_node_hours(played.tally.exposure.sum_up(self._until)),
             "breaker_trips": [
                 {
@@ -188,14 +159,6 @@ class _ResultFormatter:
                 }
                 for trip in played.trips
             ],
-        }
-
-    def format_costs(self, costs: PolicyCosts) -> ReplayedCosts:
-        """Return costs, and their weighted sum, None where nothing has a weight."""
-        weighted = self._costs.weigh(costs)
-        return {
-            "costs": format_costs_json(costs),
-            "weighted_node_hours": None if weighted is None else round(weighted, 3),
         }
 
     def difference(self, played: ReplayResult, other: ReplayResult) -> ReplayDifference:

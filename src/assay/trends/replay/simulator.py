@@ -33,8 +33,6 @@ from assay.trends.replay.event_queue import EventQueue, ScheduledEvent
 from assay.trends.replay.exposure import ExposureMeter
 from assay.trends.replay.fault_history import HistoryEvent
 from assay.trends.replay.history_lines import HISTORY_EPOCH
-from assay.trends.replay.jobs_hit import JobLoad
-from assay.trends.replay.nodes_in_use import JobWatch
 from assay.trends.replay.policy_costs import ReplayTally
 from assay.trends.replay.replay_nodes import ReplayNodes, ReplayRules, drop_reminder_deadlines
 from assay.trends.replay.replay_result import ReplayDecision, ReplayResult
@@ -46,22 +44,15 @@ REPLAY_HORIZON = timedelta(days=90)
 TECHNICIAN_ACTIONS = frozenset({"ticket", "dossier"})
 
 
-def run_replay(
-    rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent], jobs: JobLoad | None = None
-) -> ReplayResult:
-    """Return what the policy does with these events. They must be in the order of their times.
-
-    `jobs`, where they say so, tell when nodes are in use; else the events do.
-    """
-    return ReplaySimulator(replace(rules, policy=drop_reminder_deadlines(rules.policy)), cast, events, jobs).run()
+def run_replay(rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> ReplayResult:
+    """Return what the policy does with these events. They must be in the order of their times."""
+    return ReplaySimulator(replace(rules, policy=drop_reminder_deadlines(rules.policy)), cast, events).run()
 
 
 class ReplaySimulator:
     """One running replay."""
 
-    def __init__(
-        self, rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent], jobs: JobLoad | None
-    ) -> None:
+    def __init__(self, rules: ReplayRules, cast: ReplayNodes, events: Sequence[HistoryEvent]) -> None:
         self._rules, self._policy, self._pace = rules, rules.policy, rules.durations
         self._events = deque(events)
         self._start = self._now = self._until = events[0].at if events else HISTORY_EPOCH
@@ -70,7 +61,6 @@ class ReplaySimulator:
         self._agenda = EventQueue()
         self._breakers = BreakerWatch(rules, self._stage, self._agenda)
         self._exposure = ExposureMeter()
-        self._jobs = JobWatch(jobs, rules.policy, self._stage, self._agenda, self._exposure)
         self._waiting: set[str] = set()
         self._made: list[ReplayDecision] = []
         self._work: Counter[str] = Counter()
@@ -115,7 +105,7 @@ class ReplaySimulator:
     def _apply_event(self, event: HistoryEvent) -> set[str]:
         """Apply an event; return the nodes about which a decision may be due."""
         actor, self._until = self._stage.simulated_nodes[event.node], self._now
-        used = self._jobs.note_event(event.node, event.in_use, self._now)
+        used = self._stage.set_use(event.node, event.in_use)
         if event.kind == "fault":
             return {event.node} if self._apply_fault(event) or used else set()
         if event.kind == "clear":
@@ -155,8 +145,6 @@ class ReplaySimulator:
                 self._certify(one.name, one.payload)
             case "reset":
                 return self._breakers.close(one.name, self._now)
-            case "look" if one.name:
-                self._jobs.look_again(one.name, self._now)
         return {one.name} if one.name else set()
 
     def _settle(self, asked: set[str]) -> None:
@@ -199,8 +187,8 @@ class ReplaySimulator:
     def _apply_transition(self, view: NodeSnapshot, to: str) -> None:
         actor, state = self._stage.simulated_nodes[view.name], self._policy.states[to]
         actor.verifying, actor.last_disturbed_at = "", self._now
-        if "drain-now" in state.entry and (actor.in_use or not self._jobs.says_use):
-            self._exposure.end_jobs(view.name, self._now)
+        if "drain-now" in state.entry:
+            self._exposure.end_jobs(view.name)
         if RESTART_ACTIONS & set(state.entry):
             self._agenda.add(self._now + ONE_HOUR, "look", "")
         if "ticket" in view.profile.actions:

@@ -179,16 +179,7 @@ ReplayedHistory.__doc__ = """What was replayed.
 """
 
 
-class ReplayedCosts(TypedDict):
-    """What a policy costs."""
-
-    costs: dict[str, float]
-    """The costs, by name; the name ends with the unit."""
-    weighted_node_hours: float | None
-    """Their weighted sum in node-hours; null if nothing has a weight."""
-
-
-class ReplayedPolicy(ReplayedCosts):
+class ReplayedPolicy(TypedDict):
     """What a policy decides, and what that costs."""
 
     decisions: list[ReplayedDecision]
@@ -197,6 +188,10 @@ class ReplayedPolicy(ReplayedCosts):
     """How many seconds each node was out of service."""
     totals: ReplayTotals
     """The whole fleet, in numbers."""
+    costs: dict[str, float]
+    """The costs, by name; the name ends with the unit."""
+    weighted_node_hours: float | None
+    """Their weighted sum in node-hours; null if nothing has a weight."""
     node_hours: NodeHoursSplit
     """The node-hours, by what the nodes did."""
     breaker_trips: list[ReplayedTrip]
@@ -208,28 +203,3 @@ class ReplayAnswer(ReplayedHistory, ReplayedPolicy):
 
     against: NotRequired[ReplayDifference]
     """How the policy of `--against` fares; missing without it."""
-
-
-class SweepPointAnswer(ReplayedCosts):
-    """What the policy costs with one value of the setting."""
-
-    value: float
-    """The value."""
-
-
-class SweepCurve(TypedDict):
-    """What each value of one setting costs."""
-
-    path: str
-    """The setting, by its dotted path."""
-    current: Any
-    """The value that the policy has now."""
-    points: list[SweepPointAnswer]
-    """The values."""
-
-
-class SweepAnswer(ReplayedHistory):
-    """What each value of a setting of the policy would cost on a history of faults."""
-
-    sweep: SweepCurve
-    """The curve."""
