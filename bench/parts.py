@@ -34,7 +34,6 @@ from bench import (
     starting,
     sync,
     trend_cost,
-    trend_forecasts,
     trends,
     viewers,
     week,
@@ -44,7 +43,6 @@ from bench.measurement import Measurement
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "trends": trends.measurements,
     "collectives": collectives.measurements,
-    "trend-forecasts": trend_forecasts.measurements,
     "burn-in": burn_in.measurements,
     "corruption": corruption.measurements,
     "starting": starting.measurements,
@@ -75,5 +73,5 @@ PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     "kubernetes": kubernetes.measurements,
     "idle_cost": idle_cost.measurements,
 }
-COUNTED = ("trends", "collectives", "trend-forecasts", "burn-in", "corruption")
+COUNTED = ("trends", "collectives", "burn-in", "corruption")
 """Parts that count what is found in simulations. They run first, one on each CPU; the others run alone."""
