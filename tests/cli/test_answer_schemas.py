@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,15 @@ from jsonschema import Draft202012Validator
 from judged_answers import find_command, find_shape
 from typer.testing import CliRunner
 
-from assay.cli.answers.answer_files import build_answer_files
+from assay.cli.answers.answer_schemas import format_answer_schema
 from assay.cli.answers.registry import ANSWERS, find_file_name
 from assay.cli.app import app
-from assay.cli.render.command_tree import CommandHelp, read_commands
 
-SCHEMAS = {Path(path).name: json.loads(text) for path, text in build_answer_files().items() if path.endswith(".json")}
+sys.path.insert(0, str(Path(__file__).parents[2]))  # tools/ is no part of the package
+
+from tools.reference.command_reference import CommandHelp, read_commands
+
+SCHEMAS = {find_file_name(command): json.loads(format_answer_schema(command)) for command in ANSWERS}
 
 
 def list_json_commands(commands: Iterable[CommandHelp]) -> Iterator[str]:

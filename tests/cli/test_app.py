@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from assay.cli import app as cli
 from assay.cli.app import VERBS
-from assay.cli.render.command_reference import format_command_reference
 from assay.model.errors import AssayError
 
 ROOT = Path(__file__).parents[2]
@@ -69,11 +68,6 @@ def test_a_mistake_of_ours_is_said_plainly_and_its_traceback_kept(
     kept = Path(said.strip().rpartition("with ")[2])
     assert "KeyError" in kept.read_text()
     kept.unlink()
-
-
-def test_the_command_reference_is_what_the_commands_say() -> None:
-    """Make it with `python -m assay.cli.render.command_reference > docs/commands.md`."""
-    assert (ROOT / "docs" / "commands.md").read_text() == format_command_reference()
 
 
 LARGE = {"dbos", "duckdb", "jinja2", "kubernetes", "networkx", "numpy", "psycopg", "pytest", "requests", "sqlalchemy"}

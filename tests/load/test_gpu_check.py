@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 from load.jax_needed import needs_jax
 
+ROOT = Path(__file__).parents[2]
+
 
 def check(*words: str, out: Path) -> subprocess.CompletedProcess[str]:
     settings = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "", "ASSAY_LOAD_CACHE": str(out.parent / "cache")}
-    command = [sys.executable, "-m", "assay.load.gpu_check.machine_check", str(out), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **settings})
+    command = [sys.executable, "-m", "tools.gpu_check", str(out), *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **settings}, cwd=ROOT
+    )
 
 
 def test_without_a_gpu_it_says_what_it_needs(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from assay.fabric.comparison.discrepancy import CablePair, CablingDiscrepancy
-from assay.fabric.design_drawings import RAIL_COLOURS
 from assay.fabric.fabric_picture import Bundle, FabricPicture, Vertex
 from assay.fabric.topology.compiled_topology import CompiledTopology
 from assay.model.fabric.ports_and_cables import PortId
@@ -16,8 +15,8 @@ MAX_WORDS = 6
 """Beside more broken lines, words would lie upon each other; the lines still have them as titles."""
 NAME_LETTERS, PLACE_LETTERS = 17, 15  # that fit into a box
 LINE, LETTER_WIDTH, MAX_REMARKS = 18, 7, 4  # px a line, px a letter at most, remarks below a picture
-COLOURS = RAIL_COLOURS[:-1]
-"""Without the last one, which is red: red is what is not as designed."""
+COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#b83280", "#6b46c1", "#b7791f", "#2c7a7b")
+"""Of the rails. None is red: red is what is not as designed."""
 STYLE = """
 .fabric-drawing { background: #ffffff; font: 12px system-ui, sans-serif; }
 .fabric-drawing text { fill: #5a6779; font-size: 12px; }

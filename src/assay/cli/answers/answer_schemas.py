@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from assay.cli.answers.registry import ANSWERS, AnswerForm
@@ -27,6 +29,17 @@ def build_answer_schema(command: str) -> dict[str, Any]:
     head = {"$schema": DIALECT, "title": called, "description": f"What `{called}` prints."}
     parts = {name: part for one in defs for name, part in one.items()}
     return {**head, **(forms[0] if len(forms) == 1 else {"anyOf": [*forms]}), "$defs": dict(sorted(parts.items()))}
+
+
+def format_answer_schema(command: str) -> str:
+    """Return the text of a command's schema."""
+    return json.dumps(build_answer_schema(command), indent=2, ensure_ascii=False) + "\n"
+
+
+def list_answers() -> Iterator[str]:
+    """Yield a line for each command that has a schema, with what its answer holds."""
+    width = max(map(len, ANSWERS))
+    yield from (f"{command:{width}}  {describe_form(answer[0])}" for command, answer in sorted(ANSWERS.items()))
 
 
 def describe_form(form: AnswerForm) -> str:

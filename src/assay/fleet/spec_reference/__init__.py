@@ -1,4 +1,4 @@
-"""Takes the pydantic models of specs. Derives what each field means, from descriptions and docstrings.
+"""Takes the pydantic models of specs, and the shapes of answers. Derives what each field means, from docstrings.
 
-Gives reference pages in Markdown, and the descriptions of the JSON Schemas.
+Gives JSON Schemas and their descriptions; `tools/reference` makes pages of the same.
 """

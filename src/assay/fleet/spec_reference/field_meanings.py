@@ -20,38 +20,12 @@ LABEL = re.compile(rf"(?:(?<=^)|(?<=[.;)] ))({NAMES}): ")
 BULLET = re.compile(r"\n(?:[ ]*\n)+|\n(?=- )")
 SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z`\"*{])")
 NEXT_FIELD = re.compile(r"(?<=[.?!]) (?=`)")
-UNITS = {
-    "minutes": "minutes", "hours": "hours", "seconds": "seconds", "days": "days", "percent": "%", "gib": "GiB",
-    "mib": "MiB", "gb": "GB", "mbps": "Mb/s", "mts": "MT/s", "m": "m", "u": "rack units", "bytes": "bytes",
-    "s": "seconds",
-}  # fmt: skip
-"""Last word of a field's name → its unit."""
-PER = {"minute": "min", "second": "s", "hour": "h"}
-OWN_UNITS = {
-    ("NicSpec", "mtu"): "bytes",
-    ("CableLengths", "node_leaf"): "m",
-    ("CableLengths", "leaf_spine"): "m",
-    ("CableLengths", "spine_core"): "m",
-    ("CostWeight", "node_hours"): "node-hours",
-}
-"""Model and field → the unit, where the name does not say it."""
 
 
 @cache
 def describe_fields(model: type[BaseModel]) -> dict[str, str]:
     """Return the meaning of each field, as sentences; "" where nothing says it."""
     return {name: _describe_field(model, name) for name in model.model_fields}
-
-
-def find_unit(model: type[BaseModel], name: str) -> str:
-    """Return the unit of a field, "" if it has none."""
-    for base in model.__mro__:
-        if (base.__name__, name) in OWN_UNITS:
-            return OWN_UNITS[base.__name__, name]
-    amount, per, time = name.rpartition("per_")
-    words = (amount if per and time in PER else name).rstrip("_").split("_")
-    unit = UNITS.get(words[-1], "") if len(words) > 1 or len(words[0]) > 1 else ""
-    return f"{unit or '1'}/{PER[time]}" if per and time in PER else unit
 
 
 def find_written_type(annotation: Any, metadata: Iterable[Any]) -> Any:
@@ -88,11 +62,6 @@ def list_models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
 def list_paragraphs(model: type) -> list[str]:
     """Return the paragraphs and list items of a class's own docstring, each on one line."""
     return [" ".join(part.removeprefix("- ").split()) for part in BULLET.split(inspect.cleandoc(model.__doc__ or ""))]
-
-
-def is_about_fields(paragraph: str, model: type[BaseModel]) -> bool:
-    """Whether a paragraph says what single fields mean, so that their descriptions repeat it."""
-    return any(f"`{name}`" in paragraph for name in model.model_fields)
 
 
 def _describe_field(model: type[BaseModel], name: str) -> str:

@@ -40,7 +40,7 @@ def schema(
 
     Exit codes: 0 printed; 2 there is no schema of this command.
     """
-    from assay.cli.answers.answer_files import format_answer_schema, list_answers
+    from assay.cli.answers.answer_schemas import format_answer_schema, list_answers
 
     command = " ".join(words or ()).removeprefix("assay ")
     if not command:

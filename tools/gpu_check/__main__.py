@@ -10,12 +10,12 @@ import json
 import platform
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay.load.gpu_check.child_runs import QuestionError, run_battery
-from assay.load.gpu_check.questions import QUESTIONS, CheckSizes
+from tools.gpu_check.child_runs import QuestionError, run_battery
+from tools.gpu_check.questions import QUESTIONS, CheckSizes
 
 NEEDS = """\
 gpu-check needs a machine with an NVIDIA GPU and its driver, and JAX for CUDA:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if run["backend"] == "cpu" and not options.rehearse:
         _refuse(f"{run['engine']} finds no GPU here, only {run['driver']}")
     sizes = SMALL if options.rehearse else CheckSizes()
-    now = datetime.now(timezone.utc).isoformat()  # noqa: UP017  # Python 3.10 has no datetime.UTC
+    now = datetime.now(UTC).isoformat()
     document: dict[str, Any] = {"ran_at": now, "machine": platform.node(), "run": run}
     document["answers"] = {name: _ask(name, sizes) for name in options.only}
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,21 +1,17 @@
-"""The table of all XIDs and SXIDs in `docs/faults.md`. `python -m assay.cli.render.fault_table` prints it."""
+"""The table of all XIDs and SXIDs at the end of docs/faults.md."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-from assay.cli.surrounding_fleet import load_surrounding_catalog
 from assay.lifecycle.faults.log_file_faults import find_fault_owner
 from assay.model.specs.fault_catalog import FaultCatalog, FaultClass
 
-FAULT_TABLE_HEADER = "| fault | what it is | whose | severity | action | source |"
+HEADER = "| fault | what it is | whose | severity | action | source |"
 
 
-def format_fault_table(catalog: FaultCatalog) -> list[str]:
-    """Return the lines of the table as Markdown, in the order of the catalogues."""
+def replace_fault_table(page: str, catalog: FaultCatalog) -> str:
+    """Return a page that ends with the table, with the table anew, in the order of the catalogues."""
     rows = [_row(title, fault) for title, fault in catalog.classes.items() if fault.list_xid_names()]
-    return [FAULT_TABLE_HEADER, "|---|---|---|---|---|---|", *rows]
+    return page[: page.index(HEADER)] + "\n".join([HEADER, "|---|---|---|---|---|---|", *rows]) + "\n"
 
 
 def _row(title: str, fault: FaultClass) -> str:
@@ -31,7 +27,3 @@ def _row(title: str, fault: FaultClass) -> str:
         fault.source,
     )
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
-
-
-if __name__ == "__main__":
-    sys.stdout.write("\n".join(format_fault_table(load_surrounding_catalog(Path()))) + "\n")

@@ -1,8 +1,7 @@
-"""Makes docs/metrics.md: `python -m assay.metrics.reference > docs/metrics.md`."""
+"""The page of all metrics, docs/metrics.md, from the list of families."""
 
 from __future__ import annotations
 
-import sys
 from itertools import chain
 
 from assay.metrics.families import FAMILIES
@@ -11,7 +10,7 @@ from assay.metrics.family import LABELS, Family
 HEAD = """\
 # Metrics
 
-This page is generated: `.venv/bin/python -m assay.metrics.reference > docs/metrics.md`.
+This page is generated: `make schemas`.
 
 Prometheus reads the metrics of assay. The counters count the whole history in the ledger, so a restart loses nothing.
 No label takes its values from devices: a family has at most as many series as the fleet has pools, states, checks and
@@ -53,7 +52,7 @@ set the rest. A receiver that does not answer delays nothing.
 """
 
 
-def format_reference() -> str:
+def format_metrics_page() -> str:
     """Return the page."""
     tables = (f"\n## {subject}\n\n{_format_table(families)}" for subject, families in FAMILIES.items())
     return HEAD + "".join(tables) + "\n## Labels\n\n" + _format_labels()
@@ -68,7 +67,3 @@ def _format_labels() -> str:
     used = {label for one in chain.from_iterable(FAMILIES.values()) for label in one.labels}
     rows = (f"| `{label}` | {text} |\n" for label, text in LABELS.items() if label in used)
     return "| label | values |\n|---|---|\n" + "".join(rows)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(format_reference())

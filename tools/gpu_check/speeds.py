@@ -1,6 +1,6 @@
 """Measures on one device: products by type, what a digest costs, and memory patterns. Prints one JSON object.
 
-`python -m assay.load.gpu_check.speeds EDGE BLOCK` with XLA_FLAGS as they are to be measured.
+`python -m tools.gpu_check.speeds EDGE BLOCK` with XLA_FLAGS as they are to be measured.
 """
 
 from __future__ import annotations

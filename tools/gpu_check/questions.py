@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.load.gpu_check.child_runs import kill_in_the_middle, run_battery, run_module
 from assay.load.jax_start import FLAGS
+from tools.gpu_check.child_runs import kill_in_the_middle, run_battery, run_module
 
-SPEEDS = "assay.load.gpu_check.speeds"
+SPEEDS = "tools.gpu_check.speeds"
 TRITON = "--xla_gpu_enable_triton_gemm="
 AUTOTUNING = "--xla_gpu_autotune_level="
 REFERENCE_BFLOAT16 = 788  # TFLOP/s of an H200 by PyTorch at 8192³ on random data, measured by us before

@@ -1,24 +1,21 @@
-"""The published schemas of all answers, and the page that lists them: files below `docs/reference/`."""
+"""The published schemas of all answers, and the page that lists them: files below docs/reference/."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from assay.cli.answers.answer_schemas import build_answer_schema, describe_form
+from assay.cli.answers.answer_schemas import describe_form, format_answer_schema
 from assay.cli.answers.registry import ANSWERS, Answer, find_file_name
 
 PAGE, FOLDER = "docs/reference/answers.md", "docs/reference/answers"
-COMMAND = "python -m assay.cli.render.reference_pages"
-INTRODUCTION = f"""# Answers in JSON
+INTRODUCTION = """# Answers in JSON
 
 With `--format json`, a command prints one JSON document on stdout, and nothing else. Each answer has a
 [JSON Schema](https://json-schema.org/) (draft 2020-12), which says what each field means, its unit, and what null
 means. `assay schema` lists the commands, and `assay schema status` prints the schema of `assay status`. It needs no
 fleet repository and no network.
 
-The schemas are generated from the code that makes the answers (`{COMMAND}`). Tests hold real
-answers against them.
+The schemas are generated from the code that makes the answers (`make schemas`). Tests hold real answers against them.
 
 - A schema is of the version of assay that it came with. It lists all fields, and permits no others. A later version may
   add fields: a program should ignore those that it does not know. CHANGELOG.md names fields that change or go.
@@ -35,17 +32,6 @@ def build_answer_files() -> dict[str, str]:
     """Return every file by its path: each schema, and the page."""
     schemas = {f"{FOLDER}/{find_file_name(command)}": format_answer_schema(command) for command in ANSWERS}
     return {PAGE: _format_page(), **schemas}
-
-
-def format_answer_schema(command: str) -> str:
-    """Return the text of a command's schema."""
-    return json.dumps(build_answer_schema(command), indent=2, ensure_ascii=False) + "\n"
-
-
-def list_answers() -> Iterator[str]:
-    """Yield a line for each command that has a schema, with what its answer holds."""
-    width = max(map(len, ANSWERS))
-    yield from (f"{command:{width}}  {describe_form(answer[0])}" for command, answer in sorted(ANSWERS.items()))
 
 
 def _format_page() -> str:

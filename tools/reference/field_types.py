@@ -1,4 +1,4 @@
-"""The type and the default of a model's field, in words for people who write YAML."""
+"""The type, the unit and the default of a model's field, in words for people who write YAML."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ from assay.fleet.spec_reference.field_meanings import find_written_type
 
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 BOUNDS = (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤"))
+UNITS = {
+    "minutes": "minutes", "hours": "hours", "seconds": "seconds", "days": "days", "percent": "%", "gib": "GiB",
+    "mib": "MiB", "gb": "GB", "mbps": "Mb/s", "mts": "MT/s", "m": "m", "u": "rack units", "bytes": "bytes",
+    "s": "seconds",
+}  # fmt: skip
+"""Last word of a field's name → its unit."""
+PER = {"minute": "min", "second": "s", "hour": "h"}
+OWN_UNITS = {
+    ("NicSpec", "mtu"): "bytes",
+    ("CableLengths", "node_leaf"): "m",
+    ("CableLengths", "leaf_spine"): "m",
+    ("CableLengths", "spine_core"): "m",
+    ("CostWeight", "node_hours"): "node-hours",
+}
+"""Model and field → the unit, where the name does not say it."""
 
 
 def format_type(field: FieldInfo) -> str:
@@ -35,6 +50,17 @@ def format_default(field: FieldInfo) -> str:
     if isinstance(default, int | float | str):
         return f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
     return "its defaults" if isinstance(default, BaseModel) else _join(f"`{one}`" for one in default)
+
+
+def find_unit(model: type[BaseModel], name: str) -> str:
+    """Return the unit of a field, "" if it has none."""
+    for base in model.__mro__:
+        if (base.__name__, name) in OWN_UNITS:
+            return OWN_UNITS[base.__name__, name]
+    amount, per, time = name.rpartition("per_")
+    words = (amount if per and time in PER else name).rstrip("_").split("_")
+    unit = UNITS.get(words[-1], "") if len(words) > 1 or len(words[0]) > 1 else ""
+    return f"{unit or '1'}/{PER[time]}" if per and time in PER else unit
 
 
 def is_number(annotation: Any) -> bool:

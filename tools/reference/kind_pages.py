@@ -9,26 +9,19 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from assay.fleet.json_schemas import to_kebab_case
-from assay.fleet.spec_reference.example_excerpts import find_example, find_inventory_example, list_spec_files
-from assay.fleet.spec_reference.field_meanings import (
-    describe_fields,
-    find_unit,
-    is_about_fields,
-    list_models_below,
-    list_paragraphs,
-)
-from assay.fleet.spec_reference.field_types import format_default, format_type, is_number
+from assay.fleet.spec_reference.field_meanings import describe_fields, list_models_below, list_paragraphs
 from assay.model.specs.node_settings import NodeVariables
 from assay.model.specs.spec_document import SPEC_KINDS, SpecDocument, load_spec_model
+from tools.reference.example_excerpts import find_example, find_inventory_example, list_spec_files
+from tools.reference.field_types import find_unit, format_default, format_type, is_number
 
 FOLDER = "docs/reference"
 INDEX, INVENTORY = "README.md", "inventory.md"
 LINE_WIDTH = 120
 SHORT_MEANING = 60
 """Longer sentences that explain several fields stand only at the first of them."""
-COMMAND = "python -m assay.cli.render.reference_pages"
 HEADER = ("| field | type | unit | default | meaning |", "|---|---|---|---|---|")
-INDEX_NOTE = f"""These pages are generated from the models that read the files (`{COMMAND}`). Editors show the same
+INDEX_NOTE = """These pages are generated from the models that read the files (`make schemas`). Editors show the same
 texts, through the schemas in `specs/schemas/`."""
 INVENTORY_NOTE = """An inventory file is Ansible's own YAML: pools are groups, nodes are hosts. A variable of a group
 holds for all its hosts. Variables that are not listed here are Ansible's, the site's or a plug-in's."""
@@ -98,7 +91,7 @@ def _format_part(model: type[BaseModel]) -> Iterator[str]:
 def _describe(model: type[BaseModel]) -> Iterator[str]:
     """Yield the paragraphs of a docstring that do not only explain single fields, each followed by a blank line."""
     first, *others = list_paragraphs(model)
-    for paragraph in (first, *(other for other in others if not is_about_fields(other, model))):
+    for paragraph in (first, *(other for other in others if not _is_about_fields(other, model))):
         yield from (*_wrap(paragraph), "")
 
 
@@ -114,6 +107,11 @@ def _table(model: type[BaseModel], fields: Iterable[str]) -> Iterator[str]:
         cells = (f"`{name}`", format_type(field), unit, format_default(field), meaning)
         escaped = [cell.replace("|", r"\|") for cell in cells]
         yield f"| {' | '.join(escaped)} |"
+
+
+def _is_about_fields(paragraph: str, model: type[BaseModel]) -> bool:
+    """Whether a paragraph says what single fields mean, so that their descriptions repeat it."""
+    return any(f"`{name}`" in paragraph for name in model.model_fields)
 
 
 def _first_sentence(model: type[BaseModel]) -> str:
