@@ -239,11 +239,11 @@ def test_a_second_run_adds_a_point_to_the_history(tmp_path):
 
 
 @needs_node
-def test_the_page_of_a_node_links_to_the_result_that_allure_makes(tmp_path):
+def test_a_node_of_the_overview_links_to_the_result_that_allure_makes(tmp_path):
     keep(tmp_path, RUN, FAILED)
     build_reports(FLEET, tmp_path, tmp_path)
-    (page,) = (tmp_path / "pages/nodes").glob("*.html")
-    (name,) = set(re.findall(r"allure/index.html#([0-9a-f]{32})", page.read_text()))
+    page = (tmp_path / "index.html").read_text()
+    (name,) = set(re.findall(r"allure/index.html#([0-9a-f]{32})", page))
     assert list((tmp_path / "allure").rglob(f"{name}.json"))
 
 

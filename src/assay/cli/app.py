@@ -85,7 +85,9 @@ VERBS = {
     ),
     "rejudge": Verb("verbs.validation.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
     "gate": Verb("verbs.validation.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
-    "report": Verb("verbs.validation.report", VALIDATION, "Build the overview, its pages and the Allure report."),
+    "report": Verb(
+        "verbs.validation.report", VALIDATION, "Build the overview, its page of measurements and the Allure report."
+    ),
     "prune": Verb("verbs.validation.prune", VALIDATION, "Delete runs that are older than the policy wants."),
     "reconcile": Verb("verbs.operate.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),
     "status": Verb("verbs.operate.status", OPERATE, "Show the state of every node."),

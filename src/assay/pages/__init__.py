@@ -1,4 +1,4 @@
 """Takes a page's template and values. Fills them into the one base page, with the one stylesheet.
 
-Gives a HTML page in a single file, or beside that stylesheet. Imports nothing of assay but `model`.
+Gives a HTML page in a single file. Imports nothing of assay but `model`.
 """

@@ -19,16 +19,10 @@ def render_page(package: str, template: str, *, in_lab: bool = False, **values: 
     """Return the HTML of a page, or of a part of one. `template` is a file of `package`; pages extend `base.html.j2`.
 
     Every value is escaped, also its control characters, because names and reasons come from outside. A value that the
-    template names and `values` lacks raises jinja2.UndefinedError. The stylesheet is inside, or beside the page if the
-    value `stylesheet` links to it, as is better for many pages. Filters: `number`, `quantity` and `utc`, from
-    `assay.pages.formatting`. A page `in_lab` says in its head that its machines are virtual.
+    template names and `values` lacks raises jinja2.UndefinedError. Filters: `number`,
+    `quantity` and `utc`, from `assay.pages.formatting`. A page `in_lab` says in its head that its machines are virtual.
     """
     return _environment(package).get_template(template).render(values, in_lab=in_lab)
-
-
-def read_stylesheet() -> str:
-    """Return the stylesheet of all pages."""
-    return (resources.files(__package__) / "style.css").read_text(encoding="utf-8")
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from typer.testing import CliRunner
@@ -16,8 +17,7 @@ from assay.results.distribution.measured_values import query_distributions
 from assay.results.distribution.node_kinds import NodeKind, list_node_kinds
 from assay.results.history.outcome_and_pool_queries import OutcomeHistory
 from assay.results.history.parquet_files import history_folder
-from assay.results.report.pages.detail_pages import read_distributions
-from assay.results.report.pages.page_links import page_file
+from assay.results.report.measured_peers import read_distributions
 from assay.results.report.report_builder import AllureTools, build_reports
 
 ROOT = Path(__file__).parents[3]
@@ -101,7 +101,9 @@ def test_the_pages_show_the_distribution_and_the_outlier(measured, monkeypatch):
     overview = (measured / "reports/index.html").read_text()
     assert "Unlike their peers: 1" in overview
     assert "h100-a/n0005/gpu1" in overview
-    page = (measured / "reports/pages/checks" / page_file(BURN)).read_text()
+    assert f'href="distributions.html#{quote(BURN)}"' in overview
+    page = (measured / "reports/distributions.html").read_text()
+    assert f'id="{BURN}"' in page
     assert page.count('class="bound"') == 2, "the limit in the histogram and in the medians of the runs"
     assert "medians of 3 runs" in page
     assert "specs aaaaaaaaaaaa → bbbbbbbbbbbb" in page
@@ -111,7 +113,7 @@ def test_the_pages_show_the_distribution_and_the_outlier(measured, monkeypatch):
 def test_a_report_of_too_many_values_reads_fewer_days_and_says_when_none_fits(measured, monkeypatch):
     def read(most: int) -> tuple[list[int], list[str]]:
         unread: list[str] = []
-        monkeypatch.setattr("assay.results.report.pages.detail_pages.MAX_VALUES", most)
+        monkeypatch.setattr("assay.results.report.measured_peers.MAX_VALUES", most)
         now = datetime.now(UTC).timestamp()
         found = read_distributions(load_fleet(measured), measured / "reports", now, unread)
         return [len(each.course) for each in found], unread

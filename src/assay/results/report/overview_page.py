@@ -12,14 +12,14 @@ from assay.pages.drawing import draw_polyline
 from assay.pages.formatting import format_quantity
 from assay.pages.rendering import render_page
 from assay.results.report import overview_phrases
+from assay.results.report.allure_links import NO_ALLURE, AllureLinks
+from assay.results.report.measured_peers import CheckOutlier
 from assay.results.report.overview_model import (
     FleetOverview,
     HolderSummary,
     PoolTrend,
     group_by_pool_and_rack,
 )
-from assay.results.report.pages.detail_pages import CheckOutlier
-from assay.results.report.pages.page_links import NO_PAGES, PageLinks
 
 TREND_SIZE = (220, 36)
 MIN_TREND_SPAN = 1e-4
@@ -29,7 +29,7 @@ MAX_ROOMY_NODES, MIN_DENSE_NODES = 120, 2500
 
 @dataclass(frozen=True, slots=True)
 class NodeCell:
-    """One cell of the map: how many checks are not well, its CSS class, its tooltip, the link to its page or ""."""
+    """One cell of the map: how many checks are not well, its CSS class, its tooltip, the link to its result or ""."""
 
     name: str
     ill: int
@@ -94,10 +94,12 @@ class SyncNumbers:
 def render_overview(
     overview: FleetOverview,
     sync: SyncNumbers | None = None,
-    links: PageLinks = NO_PAGES,
+    links: AllureLinks = NO_ALLURE,
     outliers: Sequence[CheckOutlier] = (),
+    *,
+    in_lab: bool = False,
 ) -> str:
-    """Return the HTML, in one file whose links lead to the pages beside it. All text is escaped.
+    """Return the HTML, in one file. All text is escaped.
 
     Without `sync`, the page does not say how far the fleet is what its repository says.
     """
@@ -107,7 +109,7 @@ def render_overview(
     return render_page(
         __package__,
         "overview.html.j2",
-        in_lab=links.in_lab,
+        in_lab=in_lab,
         overview=overview,
         sync=sync,
         words=overview_phrases,
@@ -135,7 +137,7 @@ def _group_fixed_by_holder(overview: FleetOverview) -> list[tuple[str, list[str]
 
 
 def draw_pool_maps(
-    overview: FleetOverview, by_pool: Mapping[str, Mapping[str, Sequence[HolderSummary]]], links: PageLinks
+    overview: FleetOverview, by_pool: Mapping[str, Mapping[str, Sequence[HolderSummary]]], links: AllureLinks
 ) -> list[PoolMap]:
     """Return the map, pool by pool. `by_pool` has the holders by pool and rack."""
     maps = []
@@ -151,7 +153,7 @@ def draw_pool_maps(
     return maps
 
 
-def _draw_cell(overview: FleetOverview, holder: HolderSummary, links: PageLinks) -> NodeCell:
+def _draw_cell(overview: FleetOverview, holder: HolderSummary, links: AllureLinks) -> NodeCell:
     if holder.measured is None:
         return NodeCell(holder.label, 0, "never", f"{holder.name}: never judged", "")
     facts = [format_quantity(holder.failing, "failure")] if holder.failing else []
@@ -170,7 +172,7 @@ def _draw_cell(overview: FleetOverview, holder: HolderSummary, links: PageLinks)
         holder.failing + holder.unknown,
         _find_look(holder),
         "\n".join(lines),
-        links.node(holder.name),
+        links.holder(holder.name),
     )
 
 

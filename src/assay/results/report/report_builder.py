@@ -1,4 +1,4 @@
-"""Builds the reports of a fleet: the overview of what changed since yesterday, and Allure's of all latest outcomes.
+"""Builds the reports of a fleet: what changed since yesterday, measurements, and Allure's of all latest outcomes.
 
 Allure writes Google's tag manager into each report and has no option against it. The tag is removed, so that no page
 tells another host who reads it.
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html.parser import HTMLParser
 from itertools import accumulate
@@ -24,12 +24,13 @@ from urllib.parse import urlsplit
 import assay
 from assay.model.errors import AssayError
 from assay.model.fleet import Fleet
+from assay.results.report.allure_links import ALLURE_PAGE, AllureLinks
 from assay.results.report.allure_results import ReportAttachments, write_allure_results
+from assay.results.report.distribution_page import render_distributions
 from assay.results.report.latest_outcomes_reader import LatestOutcomes
+from assay.results.report.measured_peers import list_outliers, read_distributions
 from assay.results.report.overview_model import build_overview
 from assay.results.report.overview_page import SyncNumbers, render_overview
-from assay.results.report.pages.detail_pages import list_outliers, read_distributions, write_detail_pages
-from assay.results.report.pages.page_links import PageLinks
 from assay.results.report.rollout_waits import NO_ROLLOUT, RolloutWaits
 from assay.results.report.status_changes import DAY_S
 from assay.results.store.reader import StoredRun
@@ -85,7 +86,7 @@ def build_reports(
     sync: SyncNumbers | None = None,
     rollout: RolloutWaits = NO_ROLLOUT,
 ) -> ReportPages:
-    """Build `reports/index.html` and `reports/allure` from all ended runs, and return their pages.
+    """Build `reports/index.html`, `distributions.html` and `allure` from all ended runs, and return their pages.
 
     `evidence` is the folder of the evidence store, which holds artefacts of failures. Each run since the last report,
     of the newest `points`, adds a point to Allure's history. The overview shows what changed within `window_s` seconds
@@ -93,7 +94,7 @@ def build_reports(
     apart. Raises AssayError; the overview is written even where Allure is not installed.
     """
     runs, unread = list_ended_runs(reports)
-    pages = ReportPages(reports / "index.html", reports / "allure" / "index.html", unread)
+    pages = ReportPages(reports / "index.html", reports / ALLURE_PAGE, unread)
     last_reported = find_last_reported(reports / ALLURE_HISTORY)
     new_points = [run.parent.name for run in runs if run.parent.name > last_reported][-points:]
     with LatestOutcomes.open(reports / "standing.sqlite") as latest:
@@ -105,11 +106,14 @@ def build_reports(
         reported = latest.list_reported_runs()
         if not reported:
             raise AssayError(f"there is no run in {reports / 'runs'} to report on", fix="run `assay validate` first")
-        links = PageLinks(newest=reported[-1].run if allure.tools else "", in_lab=fleet.is_lab)
+        links = AllureLinks(reported[-1].run if allure.tools else "")
         distributions = read_distributions(fleet, reports, reported[-1].at, unread)
-        links = replace(links, runs=write_detail_pages(fleet, reports, latest, runs, links, distributions))
         overview = build_overview(fleet, latest, window_s, rollout)
-        pages.overview.write_text(render_overview(overview, sync, links, list_outliers(distributions)))
+        outliers, in_lab = list_outliers(distributions), fleet.is_lab
+        pages.overview.write_text(render_overview(overview, sync, links, outliers, in_lab=in_lab))
+        pages.overview.with_name("distributions.html").write_text(
+            render_distributions(distributions, links, in_lab=in_lab)
+        )
         if reported[-1].run in new_points or not pages.allure.exists():
             allure.generate(reported[-1].run, plugins=_page_plugins(fleet))
     return pages

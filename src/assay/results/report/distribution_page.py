@@ -1,14 +1,19 @@
-"""Distributions as SVG geometry: a histogram with the limit, and the medians of the runs with the limit."""
+"""The page of all measurements over like nodes, as SVG: histograms and the medians of the runs, each with the limit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 from assay.model.traced_values import format_value
 from assay.pages.drawing import draw_polyline
+from assay.pages.rendering import render_page
 from assay.results.distribution.distribution_lines import format_change
 from assay.results.distribution.peer_distribution import PeerDistribution
+from assay.results.report import overview_phrases
+from assay.results.report.allure_links import NO_ALLURE, AllureLinks
 
 HISTOGRAM_SIZE, COURSE_SIZE = (440.0, 52.0), (220.0, 40.0)
 MIN_BAR = 2.0
@@ -40,6 +45,22 @@ class DrawnDistribution:
     course: str
     limit_y: str
     change: str
+
+
+def render_distributions(
+    distributions: Iterable[PeerDistribution], links: AllureLinks = NO_ALLURE, *, in_lab: bool = False
+) -> str:
+    """Return the HTML, by check. The section of a check has its id as its anchor."""
+    by_check = groupby(sorted(distributions, key=attrgetter("check")), attrgetter("check"))
+    return render_page(
+        __package__,
+        "distributions.html.j2",
+        in_lab=in_lab,
+        checks=[(check, [draw_distribution(each) for each in of_check]) for check, of_check in by_check],
+        sizes=(HISTOGRAM_SIZE, COURSE_SIZE),
+        words=overview_phrases,
+        link=links,
+    )
 
 
 def draw_distribution(told: PeerDistribution) -> DrawnDistribution:
