@@ -20,7 +20,7 @@ WHOLE_WORDS: Mapping[str, str] = {
     "good": "as expected",
     "bad": "bad in two runs",
     "once": "bad once, and then good twice",
-    "unjudged": "ended in time, without a wrong result; the speed that it should have is not known (--expected-whole)",
+    "unjudged": "ended in time, without a wrong result; the speed that it should have is not known (no `expected`)",
     "open": "could not tell: too few runs gave an answer",
 }
 

@@ -1,4 +1,4 @@
-"""Filters the outcomes of a run by node, pool, rack, check, verdict, phase and subject."""
+"""Filters the outcomes of a run by node, pool, rack, check, verdict and phase."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from assay.model.outcome import VERDICTS, CheckVerdict
 class OutcomeFilter:
     """Values to match; an outcome must match one value of each field that is not empty. `racks` are nodes by rack.
 
-    `checks` and `subjects` are globs: of a check's id, module or function name, and of a subject's id with or without
-    the pool (`n0003/gpu*`).
+    `checks` are globs of a check's id, module or function name.
     """
 
     nodes: tuple[str, ...] = ()
@@ -27,12 +26,11 @@ class OutcomeFilter:
     checks: tuple[str, ...] = ()
     verdicts: tuple[CheckVerdict, ...] = ()
     phases: tuple[str, ...] = ()
-    subjects: tuple[str, ...] = ()
 
     @property
     def all_subjects(self) -> bool:
         """Whether the filter selects every subject."""
-        return not (self.nodes or self.pools or self.racks or self.subjects)
+        return not (self.nodes or self.pools or self.racks)
 
     @property
     def all_checks(self) -> bool:
@@ -46,7 +44,6 @@ class OutcomeFilter:
             (not self.nodes or node in self.nodes)
             and (not self.pools or scope in self.pools)
             and (not self.racks or self._in_rack(rest, node))
-            and (not self.subjects or any(_matches_glob(glob, (name, rest)) for glob in self.subjects))
         )
 
     def matches_check(self, name: str, phases: Iterable[str]) -> bool:
@@ -108,15 +105,10 @@ def refuse_unknown_names(connection: sqlite3.Connection, outcome_filter: Outcome
     _refuse(outcome_filter.nodes, {node for _, node in subjects if node}, "node", str.__eq__)
     _refuse(outcome_filter.pools, {name.partition("/")[0] for name in names}, "pool", str.__eq__)
     _refuse(outcome_filter.checks, checks, "check", _is_check, functions)
-    _refuse(outcome_filter.subjects, names, "subject", _is_subject)
 
 
 def _is_check(glob: str, name: str) -> bool:
     return _matches_glob(glob, list_check_spellings(name))
-
-
-def _is_subject(glob: str, name: str) -> bool:
-    return _matches_glob(glob, (name, name.partition("/")[2]))
 
 
 def _refuse(

@@ -44,7 +44,7 @@ def make_runners(workload: CollectiveWorkload, limits: RunLimits) -> SearchRunne
 def choose_stages(workload: CollectiveWorkload, whole: WholeStage) -> StageSettings:
     """Return the stages that a workload has commands for. Raises AssayError if all nodes together are asked in vain."""
     if whole == "first" and not workload.together:
-        fix = "give it a command `together`, or leave out --whole first"
+        fix = "give it a command `together`, or leave `whole: first` out of the schedule"
         raise AssayError("it has no command for many nodes", where=f"CollectiveWorkload {workload.name}", fix=fix)
     alone, together = workload.alone, workload.together
     rule = GroupRule(workload.slow_below, _find_expected(alone), _find_expected(together))

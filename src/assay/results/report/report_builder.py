@@ -38,6 +38,8 @@ from assay.results.store.run_lookup import list_runs
 
 ALLURE_HISTORY, ALLURE_HISTORY_LIMIT = "allure-history.jsonl", 20
 ALLURE_TIMEOUT_S = 300
+MAX_NEW_POINTS = 3
+"""So many new runs become points of Allure's history: each takes a run of Allure."""
 ALLURE_CHARTS = ("currentStatus", "statusDynamics", "statusTransitions")
 _POINT_NAME = re.compile(r'"name":\s*"run ([^"\s]+)"')
 
@@ -81,7 +83,6 @@ def build_reports(
     fleet: Fleet,
     reports: Path,
     evidence: Path,
-    points: int = 3,
     window_s: float = DAY_S,
     sync: SyncNumbers | None = None,
     rollout: RolloutWaits = NO_ROLLOUT,
@@ -89,14 +90,14 @@ def build_reports(
     """Build `reports/index.html`, `distributions.html` and `allure` from all ended runs, and return their pages.
 
     `evidence` is the folder of the evidence store, which holds artefacts of failures. Each run since the last report,
-    of the newest `points`, adds a point to Allure's history. The overview shows what changed within `window_s` seconds
-    before the newest run, and how far the fleet is in `sync`. Failures that the `rollout` explains are counted
+    of the newest MAX_NEW_POINTS, adds a point to Allure's history. The overview shows what changed within `window_s`
+    seconds before the newest run, and how far the fleet is in `sync`. Failures that the `rollout` explains are counted
     apart. Raises AssayError; the overview is written even where Allure is not installed.
     """
     runs, unread = list_ended_runs(reports)
     pages = ReportPages(reports / "index.html", reports / ALLURE_PAGE, unread)
     last_reported = find_last_reported(reports / ALLURE_HISTORY)
-    new_points = [run.parent.name for run in runs if run.parent.name > last_reported][-points:]
+    new_points = [run.parent.name for run in runs if run.parent.name > last_reported][-MAX_NEW_POINTS:]
     with LatestOutcomes.open(reports / "standing.sqlite") as latest:
         allure = AllureReport(fleet, reports, (reports / "artefacts", evidence / "objects"), latest)
         for run in _add_new_runs(latest, runs, unread):

@@ -38,6 +38,8 @@ schedules_app = typer.Typer(add_completion=False)
 
 PIPE_WIDTH = 160
 """Columns of the table when stdout is not a terminal."""
+COVERAGE_TIME = timedelta(weeks=4)
+"""Of so long ago on, visits count for `assay schedules coverage`."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,10 @@ def coverage(
         list[str] | None,
         nodes_argument("Only the GPUs of these nodes. Default: all."),
     ] = None,
-    weeks: Annotated[int, typer.Option("--weeks", min=1, metavar="N", help="Count the visits of so many weeks.")] = 4,
     fleet: FleetDir = Path(),
     form: OutputFormat = "text",
 ) -> None:
-    """Show which parts of a load each GPU has seen in its idle time, and what that cost customers.
+    """Show which parts of a load each GPU has seen in its idle time in four weeks, and what that cost customers.
 
     A GPU is known by its serial number. `units` counts what the battery computed, also in visits that a customer's job
     cut short. The costs are how long at most a customer's job waited until the load was gone, as percentiles.
@@ -152,7 +153,7 @@ def coverage(
 
     workspace = Workspace((context.obj if fleet == Path() else fleet).resolve())
     now, pools = workspace.clock.now(), {name: node.pool for name, node in workspace.fleet.nodes.items()}
-    since = now - timedelta(weeks=weeks)
+    since = now - COVERAGE_TIME
     entries = [one for one in read_all_entries(workspace.ledger_location) if one.at and parse_time(one.at) >= since]
     require_known(nodes or [], {*pools, *(one.node for one in entries)}, "node")
     entries = [one for one in entries if not nodes or one.node in nodes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,6 @@ import typer
 from assay.cli.context_line import format_answer
 from assay.cli.options import HOW, WHICH, FleetDir, OutputFormat, nodes_argument
 from assay.cli.workspace import Workspace
-from assay.collectives.group_judging import WholeStage
 from assay.model.errors import AssayError
 
 if TYPE_CHECKING:
@@ -128,34 +126,12 @@ def run(
     rails: Annotated[
         bool, typer.Option("--rails", rich_help_panel=HOW, help="With --cpu: run each pair once for each rail.")
     ] = False,
-    whole: Annotated[
-        WholeStage,
-        typer.Option(
-            rich_help_panel=HOW,
-            help="Run all nodes together first (if as expected, the search ends), last, or not at all.",
-        ),
-    ] = "last",
     scratch: Annotated[
         Path | None,
         typer.Option(metavar="DIR", rich_help_panel=HOW, help="A folder for {out} that nodes and this machine share."),
     ] = None,
     deadline: Deadline = None,
     at_once: AtOnce = 512,
-    slow_below: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Slow is below this share of the median. Default: 0.93.",
-            min=0.1,
-            max=1,
-        ),
-    ] = None,
-    expected: Annotated[
-        float, typer.Option(metavar="GB/S", help="The expected bus bandwidth of a pair, in place of the median.", min=0)
-    ] = 0,
-    expected_whole: Annotated[
-        float, typer.Option(metavar="GB/S", help="The expected bus bandwidth of all nodes together.", min=0)
-    ] = 0,
     design: Design = "",
     routes: Routes = None,
     allocated: Allocated = False,
@@ -193,11 +169,7 @@ def run(
         refuse_watched(workspace.fleet, name, LOAD)
     limits = workload_runners.RunLimits(at_once, scratch, deadline_s=deadline or 0)
     runners = workload_runners.make_runners(chosen, limits)
-    rule = workload_runners.make_speed_rule(chosen)
-    rule = replace(rule, share=slow_below or rule.share, expected_gb_s=expected or rule.expected_gb_s)
-    stages = workload_runners.choose_stages(chosen, whole)
-    together_gb_s = expected_whole or stages.rule.together_gb_s
-    stages = replace(stages, rule=replace(stages.rule, share=rule.share, together_gb_s=together_gb_s))
+    rule, stages = workload_runners.make_speed_rule(chosen), workload_runners.choose_stages(chosen, "last")
     rail_numbers = tuple(range(fabric.map.rails)) if runners.pair.has_rails else ()
     asked = SearchHeader(free.free, seed, fabric.design, rail_numbers, rule, stages)
     _show(_run(fabric, _continue_search(ResultFile(file), asked, free), runners, ResultFile(file)), form)

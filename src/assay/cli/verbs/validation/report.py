@@ -22,13 +22,7 @@ report_app = typer.Typer(add_completion=False)
 
 @report_app.command()
 def report(
-    serve: Annotated[bool, typer.Option("--serve", help="Serve both pages on this machine until Ctrl-C.")] = False,
-    open_: Annotated[
-        bool, typer.Option("--open", help="Serve both pages, and open the overview in the browser.")
-    ] = False,
-    points: Annotated[
-        int, typer.Option("--points", metavar="N", min=1, help="Add at most N new runs to Allure's history.")
-    ] = 3,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve all pages on this machine until Ctrl-C.")] = False,
     since: Annotated[
         float,
         typer.Option("--since", metavar="HOURS", min=0.0, help="Overview: show what broke in the last HOURS hours."),
@@ -49,7 +43,7 @@ def report(
     reports = workspace.reports_dir
     sync = _read_sync_numbers(workspace)
     rollout = _read_rollout_waits(workspace)
-    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, points, since * 3600, sync, rollout)
+    pages = build_reports(workspace.fleet, reports, workspace.evidence_dir, since * 3600, sync, rollout)
     for problem in pages.unread:
         typer.echo(f"left out: {problem}", err=True)
     if form == "json":
@@ -58,10 +52,10 @@ def report(
     else:
         typer.echo(f"overview: {pages.overview}")
         typer.echo(f"Allure report: {pages.allure}")
-    if serve or open_:
-        _serve_reports(reports, opened=open_)
+    if serve:
+        _serve_reports(reports)
     elif form == "text":
-        typer.echo("  → browsers load the Allure report over HTTP only: `assay report --open` serves both until Ctrl-C")
+        typer.echo("  → browsers load the Allure report over HTTP only: `assay report --serve` serves all until Ctrl-C")
 
 
 def _read_sync_numbers(workspace: Workspace) -> SyncNumbers | None:
@@ -105,18 +99,14 @@ def _read_rollout_waits(workspace: Workspace) -> RolloutWaits:
         return NO_ROLLOUT
 
 
-def _serve_reports(folder: Path, *, opened: bool) -> None:
+def _serve_reports(folder: Path) -> None:
     """Serve the reports on a free loopback port until Ctrl-C."""
     import functools
     import http.server
-    import webbrowser
 
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        address = f"http://127.0.0.1:{server.server_port}/"
-        typer.echo(f"serving {address} until Ctrl-C", err=True)
-        if opened:
-            webbrowser.open(address)
+        typer.echo(f"serving http://127.0.0.1:{server.server_port}/ until Ctrl-C", err=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

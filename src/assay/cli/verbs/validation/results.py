@@ -63,10 +63,6 @@ Verdicts = Annotated[
         "--verdict", metavar="VERDICT", help=f"Only this verdict: {', '.join(VERDICTS)}.", rich_help_panel=WHICH
     ),
 ]
-Subjects = Annotated[
-    list[str] | None,
-    typer.Option("--subject", metavar="GLOB", help="Only these subjects, such as 'n0003/gpu*'.", rich_help_panel=WHICH),
-]
 Compare = Annotated[
     bool,
     typer.Option("--compare", help="Compare with the previous run of the same selection.", rich_help_panel=_COMPARE),
@@ -115,7 +111,6 @@ def results(
     check: Checks = None,
     verdict: Verdicts = None,
     phase: Phases = None,
-    subject: Subjects = None,
     compare: Compare = False,
     against: Against = "",
     list_: List = False,
@@ -151,7 +146,6 @@ def results(
         checks=tuple(check or ()),
         verdicts=tuple(name for name in VERDICTS if name in (verdict or ())),
         phases=tuple(dict.fromkeys(phase or ())),
-        subjects=tuple(subject or ()),
     )
     if compare or against:
         code = _show_comparison(workspace, run, against, outcome_filter, form)
