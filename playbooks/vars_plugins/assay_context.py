@@ -32,7 +32,7 @@ ROOT = Path(__file__).absolute().parents[2]
 hosts: Mapping[str, Any] = {}
 refusal = ""
 try:
-    from assay.actions.lab_guard import hold_to_context
+    from assay.fleetkit import hold_to_context
 
     hosts = hold_to_context(ROOT)
 except Exception as error:  # of an error here, Ansible would only warn, and go on

@@ -9,8 +9,7 @@ from conftest import Write
 from plugin_distribution import PluginDistribution
 
 OWNED = """\
-from assay.fleet.repository_check import RuleFinding, rule
-from assay.model.specs.node.node_spec import NodeSpec
+from assay.fleetkit import NodeSpec, RuleFinding, rule
 
 
 @rule("SITE0001", "a node spec without an owner", why="Nobody would answer for it.")

@@ -14,8 +14,7 @@ LOKI = '''
 
 import re
 
-from assay.observe.logs.time_stamps import parse_iso_time
-from assay.observe.logs.kernel_log_search import KernelLogForm
+from assay.fleetkit import KernelLogForm, parse_iso_time
 
 ACME = KernelLogForm(
     "acme export",
@@ -28,7 +27,7 @@ ACME = KernelLogForm(
 CONSOLE = '''
 """Events of a console server, which are a BMC's: lines that begin with `EVENT `."""
 
-from assay.model.log_message import LogMessage
+from assay.fleetkit import LogMessage
 
 
 class ConsoleForm:

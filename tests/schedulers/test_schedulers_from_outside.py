@@ -19,8 +19,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from assay.model.cordon_ownership import is_our_reason, prefix_reason
-from assay.schedulers.scheduler_adapter import SchedulerNodeStatus
+from assay.fleetkit import SchedulerNodeStatus, is_our_reason, prefix_reason
 
 
 class LsfSettings(BaseModel):

@@ -16,10 +16,7 @@ SMALLEST = Path(__file__).parents[1] / "fleet" / "smallest"
 PRINTER = '''
 """Tickets on a printer."""
 
-from assay.model.specs.credential_reference import CredentialReference
-from assay.model.specs.sink_settings import SinkSettings
-from assay.tickets.sink_protocol import TicketRefusal
-from assay.tickets.ticket_markdown import format_ticket_markdown
+from assay.fleetkit import CredentialReference, SinkSettings, TicketRefusal, format_ticket_markdown
 
 
 class PrinterRoute(SinkSettings):

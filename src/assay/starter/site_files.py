@@ -49,6 +49,11 @@ class SiteFiles:
         paths = [path for path in run.split("\0") if path and path not in known and not path.startswith(f"{FOLDER}/")]
         return {path: content for path in paths if (content := self._read_small(path)) is not None}
 
+    def read_python(self, known: Iterable[str]) -> dict[str, bytes]:
+        """Return the Python files that git tracks, and that are none of these."""
+        paths = {path for path in self.run_git("ls-files", "-z").split("\0") if path.endswith(".py")}
+        return {path: text for path in sorted(paths - {*known}) if (text := self._read_small(path)) is not None}
+
     def list_uncommitted(self, paths: Iterable[str]) -> list[str]:
         """Return those paths whose file is not committed as it stands: changed, untracked, ignored or in conflict."""
         wanted = sorted(set(paths))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from assay.model.text_lists import format_count
+from assay.starter.carried_imports import carry_imports
 from assay.starter.new_repository import is_of_site
 from assay.starter.site_files import SiteFiles
 from assay.starter.starter_record import (
@@ -30,6 +31,7 @@ CONTAINED = "it has assay's changes already"
 UNMERGEABLE = "both sides changed it, and it is binary or generated; yours stays"
 OWN_NOW = "assay no longer has it; you changed it, so it is your own now"
 OWN_FILE = "assay has a file of this name too; yours stays"
+CARRIED = "its imports of assay are from assay.fleetkit now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class _Sides:
 def make_upgrade_plan(site: SiteFiles, base: StarterRecord, version: str, theirs: Mapping[str, bytes]) -> UpgradePlan:
     """Return what becomes of each file that assay copied, or copies now. Raises AssayError if git cannot merge."""
     sides = _compare(site, base, version, theirs)
-    changes = sorted([*_follow(sides), *_add(sides)], key=lambda change: change.path)
+    changes = [_carry(change) for change in (*_follow(sides), *_add(sides))]
+    changes = sorted([*changes, *_carry_own(site, changes)], key=lambda change: change.path)
     followed = {change.source for change in changes if change.is_followed}
     record = make_record(version, base.ci, {path: text for path, text in theirs.items() if path in followed})
     return UpgradePlan(base, version, tuple(changes), format_record(record))
@@ -215,3 +218,27 @@ def _add(sides: _Sides) -> Iterator[FileChange]:
             yield FileChange(path, "kept", f"you deleted {folder}/", source=path)
         else:
             yield FileChange(path, "new", after=text, source=path)
+
+
+def _carry(change: FileChange) -> FileChange:
+    """Carry the imports of a Python file to `assay.fleetkit`, and name those that a person has to change."""
+    if not change.path.endswith(".py") or change.after is None:
+        return change
+    carried = carry_imports(change.after)
+    if carried == (change.after, ()):
+        return change
+    told = [f"{change.path}:{line} {advice}" for line, advice in carried.left]
+    status = change.status
+    if carried.text != change.after:
+        told.insert(0, CARRIED)
+        status = "merged" if status in ("kept", "unchanged") else status
+    return replace(change, status=status, after=carried.text, reason="; ".join(filter(None, [change.reason, *told])))
+
+
+def _carry_own(site: SiteFiles, changes: Iterable[FileChange]) -> Iterator[FileChange]:
+    """Carry the imports of the site's own Python files. Files without an old import are not spoken of."""
+    known = [path for change in changes for path in (change.path, change.old_path)]
+    for path, text in site.read_python(known).items():
+        own = FileChange(path, "kept", before=text, after=text, is_followed=False)
+        if (carried := _carry(own)) != own:
+            yield carried

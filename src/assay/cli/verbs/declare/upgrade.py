@@ -52,7 +52,8 @@ def upgrade(
     """Bring the files that `assay init` copied to this version of assay, and keep what the site changed.
 
     assay merges three texts of each file: as it was copied, as it is in this repository, and as this version has it.
-    The inventory, the fabric designs and every file of your own stay as they are. Nothing is committed.
+    The inventory, the fabric designs and every file of your own stay as they are; only what Python files import from
+    inner modules of assay is imported from assay.fleetkit. Nothing is committed.
 
     Exit codes: 0 shown or written, without a conflict; 1 there are conflicts to resolve; 2 not done.
     """

@@ -6,13 +6,17 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.actions.settings.bmc_settings_update import BmcSettingsUpdate
-from assay.fleet.home import find_home
-from assay.ledger.file_locks import hold_node_lock
-from assay.model.configuration.setting_mismatch import SettingMismatch, format_setting_diff
-from assay.model.errors import AssayError
-from assay.model.texts.secret_redaction import redact
+from assay.fleetkit import (
+    AssayError,
+    BmcSettingsUpdate,
+    SettingMismatch,
+    find_home,
+    find_task_node,
+    format_setting_diff,
+    hold_node_lock,
+    preload_fleet,
+    redact,
+)
 
 preload_fleet(__file__)
 

@@ -6,10 +6,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.fleet.stand_ins import refuse_spec
-from assay.model.configuration.declared_settings import make_role_values
-from assay.model.errors import AssayError
+from assay.fleetkit import AssayError, find_task_node, make_role_values, preload_fleet, refuse_spec
 
 preload_fleet(__file__)
 

@@ -11,16 +11,23 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from assay.actions.allowed_effects import require_effect
-from assay.actions.ansible_playbook import PROGRESS_MARK, find_task_node, preload_fleet
-from assay.actions.firmware.component_image import find_image
-from assay.actions.firmware.firmware_report import report_planned, report_stages
-from assay.actions.firmware.firmware_stages import FirmwareStage, select_stages
-from assay.actions.firmware.firmware_update import FirmwareUpdateRun, StageResult
-from assay.actions.firmware.redfish_update_service import make_bmc_connector
-from assay.fleet.home import find_home
-from assay.ledger.file_locks import hold_node_lock
-from assay.model.errors import AssayError
+from assay.fleetkit import (
+    PROGRESS_MARK,
+    AssayError,
+    FirmwareStage,
+    FirmwareUpdateRun,
+    StageResult,
+    find_home,
+    find_image,
+    find_task_node,
+    hold_node_lock,
+    make_bmc_connector,
+    preload_fleet,
+    report_planned,
+    report_stages,
+    require_effect,
+    select_stages,
+)
 
 preload_fleet(__file__)
 

@@ -6,12 +6,15 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.actions.settings.host_settings_read_back import HostSettingsReadBack
-from assay.fleet.home import find_home
-from assay.ledger.file_locks import hold_node_lock
-from assay.model.configuration.setting_mismatch import format_setting_mismatches
-from assay.model.errors import AssayError
+from assay.fleetkit import (
+    AssayError,
+    HostSettingsReadBack,
+    find_home,
+    find_task_node,
+    format_setting_mismatches,
+    hold_node_lock,
+    preload_fleet,
+)
 
 preload_fleet(__file__)
 

@@ -6,11 +6,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from assay.actions.ansible_playbook import find_task_node, preload_fleet
-from assay.actions.boot import restart_node
-from assay.fleet.home import find_home
-from assay.ledger.file_locks import hold_node_lock
-from assay.model.errors import AssayError
+from assay.fleetkit import AssayError, find_home, find_task_node, hold_node_lock, preload_fleet, restart_node
 
 preload_fleet(__file__)
 
