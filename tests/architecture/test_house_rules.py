@@ -96,3 +96,18 @@ def test_every_import_is_of_the_core_or_of_an_extra(modules: list[SourceModule])
     known |= set(sys.stdlib_module_names) | {"assay"}
     unknown = [f"{one.name}: {name}" for one in modules for name in {*one.imported_names()} - known]
     assert not unknown, "add the distribution to `dependencies`, or to an extra and its module to EXTRA_OF_MODULE"
+
+
+def test_only_these_modules_import_what_other_packages_keep_to_themselves(modules: list[SourceModule]) -> None:
+    import ast
+
+    private = re.compile(r"(?:^|\.)_[a-z]")
+    found = set()
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] != "assay":
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            found |= {module.path.stem for name in names if private.search(name)}
+    assert found == {"pytest_internals", "message_beginnings"}, "pytest's in one place; and the parser of `re`"

@@ -7,7 +7,7 @@ end of each chain. Only a copy of the end that is kept elsewhere reveals such a 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Literal
@@ -77,11 +77,11 @@ class RunDigest:
 
     def outcomes(self, lines: Iterable[Iterable[object]]) -> None:
         """Add outcomes, with their columns in the order of the table."""
-        _update_with_numbers(self._outcomes, lines)
+        _update_with_numbers(self._outcomes.update, lines)
 
     def measured(self, lines: Iterable[Iterable[object]]) -> None:
         """Add measurements: outcome, gauge, value."""
-        _update_with_numbers(self._measured, lines)
+        _update_with_numbers(self._measured.update, lines)
 
     def hexdigest(self) -> str:
         """Return the digest of everything added."""
@@ -97,8 +97,8 @@ def _bytes(line: Iterable[object]) -> bytes:
 LINES_AT_ONCE = 1000
 
 
-def _update_with_numbers(digest: hashlib._Hash, lines: Iterable[Iterable[object]]) -> None:
+def _update_with_numbers(update: Callable[[bytes], object], lines: Iterable[Iterable[object]]) -> None:
     """Add lines of numbers to a digest, many at once; numbers need no lengths."""
     texts = (repr(tuple(line)) for line in lines)
     while some := "".join(islice(texts, LINES_AT_ONCE)):
-        digest.update(some.encode())
+        update(some.encode())

@@ -141,10 +141,8 @@ class RedfishSession:
         if self._client is None or self.time.is_silent or self.time.is_over():
             self._connection.close()
             return
-        with contextlib.suppress(Exception):
-            left = self._client._timeout = self.time.left(2.0)
-            with self._connection.cut_after(left):
-                self._client.logout()
+        with contextlib.suppress(Exception), self._connection.cut_after(self.time.left(2.0)):
+            self._client.logout()
 
     def get(self, path: str, *levels: int) -> Resource:
         """Return a resource, with subordinate ones expanded where offered; `levels` are depths, the best first."""
@@ -252,7 +250,7 @@ class RedfishSession:
         return self.read_body(response, _ROOT)
 
     def _open_session(self) -> None:
-        limit_s = self._client._timeout = self.time.left(REQUEST_TIMEOUT_S)
+        limit_s = self.time.left(REQUEST_TIMEOUT_S)
         self._client.set_session_key(None)
         self._login_refused = True
         with self._connection.cut_after(limit_s) as late:

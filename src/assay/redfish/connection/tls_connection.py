@@ -59,6 +59,7 @@ class DeadlineHttpAdapter(HTTPAdapter):
     def __init__(self, context: ssl.SSLContext, fingerprint: str = "", at_once: int = 1) -> None:
         self._context, self._fingerprint = context, fingerprint
         self._sockets: dict[int, socket.socket] = {}
+        self._limits: dict[int, float] = {}
         self.own_address = ""
         """This machine's address on the newest connection."""
         super().__init__(pool_connections=1, pool_maxsize=at_once, max_retries=0)
@@ -76,6 +77,11 @@ class DeadlineHttpAdapter(HTTPAdapter):
         """Require a certificate that our context accepts, or the pinned one."""
         conn.cert_reqs = "CERT_NONE" if self._fingerprint else "CERT_REQUIRED"
         conn.assert_fingerprint = self._fingerprint or None
+
+    def send(self, request: Any, stream: bool = False, timeout: Any = None, *arguments: Any, **options: Any) -> Any:
+        """Send a request. It connects within the seconds of `cut_after`: redfish names no limit for a login."""
+        limit = timeout if timeout is not None else self._limits.get(get_ident())
+        return super().send(request, stream, limit, *arguments, **options)
 
     def cut(self, thread: int) -> None:
         """Shut the connection that a thread uses; it gets an error at once if it waits there."""
@@ -95,6 +101,7 @@ class DeadlineHttpAdapter(HTTPAdapter):
         """
         late, thread = Event(), get_ident()
         self._sockets.pop(thread, None)  # another thread may use it now
+        self._limits[thread] = seconds
 
         def cut() -> None:
             late.set()
@@ -105,6 +112,7 @@ class DeadlineHttpAdapter(HTTPAdapter):
             yield late
         finally:
             deadline.meet()  # waits for a cut in progress, which would otherwise hit the next request
+            self._limits.pop(thread, None)
 
 
 def _make_pools(on_use: Callable[[socket.socket], None]) -> dict[str, type[HTTPConnectionPool]]:
