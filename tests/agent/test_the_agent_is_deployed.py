@@ -13,7 +13,7 @@ import yaml
 from assay.agent.pack import ENTRY
 from assay.model.specs.intake_limits import ConnectionLimits
 from assay.probe.pack import build_pack, find_needed_modules
-from assay.web.bounded_connections import SPARE_FILES
+from assay.web.server import SPARE_FILES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "assay-agent.service"

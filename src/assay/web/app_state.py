@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +16,6 @@ from assay.model.specs.intake_limits import IntakeLimits
 from assay.views.live_records import LiveRecords
 from assay.web.access.sessions import Sessions
 from assay.web.batch_writer import BatchWriter
-from assay.web.connection_table import ConnectionTable, group_address
 from assay.web.refusal_log import RefusalLog
 from assay.web.request_bodies_and_refusals import make_refusal
 from assay.web.tokens_and_rate_limits import AgentTokens, RateLimiter
@@ -25,7 +25,7 @@ UNAUTHORIZED_BURST, UNAUTHORIZED_RATE = 20, 1.0
 
 @dataclass(frozen=True)
 class AppState:
-    """The current context, the agents' tokens, the intake of their batches, the connections, and who was refused.
+    """The current context, the agents' tokens, the intake of their batches, and who was refused.
 
     `report` shows a line to people. `ending` is set when the server is told to end: streams then end by themselves.
     """
@@ -33,7 +33,6 @@ class AppState:
     current: CurrentContext
     tokens: AgentTokens
     intake: BatchWriter
-    connections: ConnectionTable
     refusals: RefusalLog
     report: Callable[[str], None] = lambda _: None
     ending: Event = field(default_factory=Event)
@@ -59,29 +58,32 @@ class AppState:
         return self.context.policy.intake
 
     def make_authenticator(self, refusal: str) -> Authenticator:
-        """Return what notes good and bad tokens of one route; `refusal` is the answer to a bad one."""
+        """Return what refuses the bad tokens of one route; `refusal` is the answer to a bad one."""
         return Authenticator(self, refusal, RateLimiter(UNAUTHORIZED_BURST, UNAUTHORIZED_RATE))
 
 
 @dataclass(frozen=True)
 class Authenticator:
-    """Notes whose token a connection has shown. A refusal does not say why; repeated ones of an address must wait."""
+    """Refuses bad tokens. A refusal does not say why; repeated ones of an address must wait."""
 
     state: AppState
     refusal: str
     limit: RateLimiter
 
     def settle(self, request: Request, claims: str, why_refused: str) -> None:
-        """Note the good token of `claims`, where `why_refused` is ""; else record it and raise a refusal."""
-        connection = getattr(request.state, "connection", None)
+        """Return where `why_refused` is ""; else record who claimed to be whom, and raise a refusal."""
         if not why_refused:
-            if connection is not None:
-                self.state.connections.prove(connection, claims)
             return
         address = group_address(request.client.host) if request.client else ""
         self.state.refusals.record(address, why_refused, claims)
-        if connection is not None:
-            self.state.connections.doubt(connection)
         if wait := self.limit.wait_s(address):
             raise make_refusal(429, "too many refusals; wait a little", wait_s=wait)
         raise make_refusal(401, self.refusal)
+
+
+def group_address(host: str) -> str:
+    """Return the address that limits count: an IPv4 address, or the /64 network of an IPv6 address."""
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host.partition("%")[0])
+    return str(address.ipv4_mapped or ipaddress.IPv6Network((address, 64), strict=False))

@@ -10,7 +10,6 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
@@ -56,14 +55,14 @@ ROUTE_BUILDERS: RouteBuilders = (
 
 
 def build_app(state: AppState, certificate: ServerCertificate, builders: RouteBuilders = ROUTE_BUILDERS) -> Starlette:
-    """Return the application. The intake of batches and the deadlines of connections run as long as it does."""
+    """Return the application. The intake of batches runs as long as it does."""
 
     @asynccontextmanager
-    async def run_beside(_app: Starlette) -> AsyncIterator[dict[str, Any]]:
+    async def run_beside(_app: Starlette) -> AsyncIterator[None]:
         state.intake.start()
         sweeper = asyncio.create_task(_sweep(state, certificate))
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, read_again, state, certificate)
-        yield {"connections": state.connections}
+        yield
         sweeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await sweeper
@@ -108,11 +107,10 @@ def read_again(state: AppState, certificate: ServerCertificate) -> None:
 
 
 async def _sweep(state: AppState, certificate: ServerCertificate) -> None:
-    """Close overdue connections, look for a new certificate and say that the server lives, until cancelled."""
+    """Look for a new certificate, write refusals, and say that the server lives, until cancelled."""
     looked_at = 0.0
     while True:
         await asyncio.sleep(SWEEP_S)
-        state.connections.close_overdue()
         state.refusals.flush()
         notify_service_manager(ALIVE)
         if (now := asyncio.get_running_loop().time()) - looked_at >= CERTIFICATE_LOOK_S:

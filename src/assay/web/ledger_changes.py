@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from threading import Event
 
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from assay.web.access.security_headers import SECURITY_HEADERS
 
 LOOK_S = 5.0
 """How long one look waits for an entry. A new entry ends it at once."""
 REST_S = 1.0
 """Seconds between two messages, and after a look that failed: a burst of entries is one change."""
 MAX_WATCHERS = 256
+STREAM_S = 900
+"""So long a stream lasts: then the client connects again, and is asked again who it is."""
+STREAM_HEADERS = {**SECURITY_HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class EventStream(StreamingResponse):
+    """A stream of server-sent events that ends after a time, even if its client reads nothing."""
+
+    def __init__(self, events: AsyncIterator[str]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STREAM_S):
+                await super().__call__(scope, receive, send)
 
 
 class LedgerChanges:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -19,8 +20,6 @@ from assay.model.service_manager import READY, STOPPING, notify_service_manager
 from assay.web.app_state import AppState
 from assay.web.application import BOOT_ROUTE_BUILDERS, ROUTE_BUILDERS, build_app
 from assay.web.batch_writer import BatchWriter
-from assay.web.bounded_connections import BoundedListener, BoundedProtocol, raise_file_limit
-from assay.web.connection_table import ConnectionTable
 from assay.web.refusal_log import RefusalLog
 from assay.web.server_certificate import ListenConfig, ServerCertificate
 from assay.web.tokens_and_rate_limits import AgentTokens
@@ -28,6 +27,8 @@ from assay.web.tokens_and_rate_limits import AgentTokens
 SHUTDOWN_GRACE_S = 10
 BACKLOG = 2048
 MAX_HEADER_BYTES = 16 * 1024
+SPARE_FILES = 256
+"""Files that the server needs beside those of its connections."""
 REFUSALS_FILE = "refusals.jsonl"
 ONLY_RECORDS = "records faults, and acts on nothing: `assay reconcile` decides, acts, and starts the rollouts of merges"
 ONLY_BOOTS = "answers machines that boot, with scripts, images and first data; secrets by HTTPS alone"
@@ -44,7 +45,6 @@ def serve(current: CurrentContext, listen: ListenConfig, report: Callable[[str],
         enroll_nodes(current.context)
         gc.freeze()  # the fleet is long-lived: collections that scan it would delay every batch
         state = _make_state(current, report)
-        listener.table = state.connections
         scheme, (host, port) = "https" if certificate.context else "http", listener.getsockname()[:2]
         report(f"listens on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         report(ONLY_BOOTS if listen.boot_only else ONLY_RECORDS)
@@ -76,20 +76,17 @@ class _EndingServer(uvicorn.Server):
 def _make_state(current: CurrentContext, report: Callable[[str], None]) -> AppState:
     tokens, intake = AgentTokens(current.context.fleet.root, report), BatchWriter(current, report)
     refusals = RefusalLog(current.context.home / REFUSALS_FILE, report)
-    wanted = current.context.policy.intake.connections.total
-    if (most := raise_file_limit(wanted)) < wanted:
-        report(f"keeps at most {most} connections of {wanted}: this process may open no more files (ulimit -Hn)")
-    connections = ConnectionTable(lambda: current.context.policy.intake.connections, refusals.record, most)
-    return AppState(current, tokens, intake, connections, refusals, report)
+    return AppState(current, tokens, intake, refusals, report)
 
 
 def _make_config(state: AppState, app: Starlette, certificate: ServerCertificate) -> uvicorn.Config:
-    """Return uvicorn's configuration. It limits no connections: the table does, which knows agents from strangers."""
-    tls = certificate.context
+    """Return uvicorn's configuration. Deadlines and limits of addresses: deploy/nginx.conf."""
+    tls, wanted = certificate.context, state.limits.connections.total
+    if (most := raise_file_limit(wanted)) < wanted:
+        state.report(f"keeps at most {most} connections of {wanted}: this process may open no more files (ulimit -Hn)")
     return uvicorn.Config(
         app,
-        loop="asyncio",  # BoundedListener needs a loop that accepts by the socket's own method
-        http=BoundedProtocol,
+        http="h11",  # the one that limits the header
         ws="none",
         lifespan="on",
         log_config=None,
@@ -97,6 +94,7 @@ def _make_config(state: AppState, app: Starlette, certificate: ServerCertificate
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        limit_concurrency=most,
         backlog=BACKLOG,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         timeout_keep_alive=max(1, int(state.limits.connections.idle_seconds)),
@@ -105,10 +103,20 @@ def _make_config(state: AppState, app: Starlette, certificate: ServerCertificate
     )
 
 
-def _open_listener(listen: ListenConfig) -> BoundedListener:
+def raise_file_limit(connections: int) -> int:
+    """Let this process have a file for each connection where it may; return how many connections it can have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else max(16, min(connections, soft - SPARE_FILES))
+
+
+def _open_listener(listen: ListenConfig) -> socket.socket:
     """Return a listening socket. Because it names its protocol, asyncio turns Nagle's algorithm off."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    sock = BoundedListener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((listen.host, listen.port))

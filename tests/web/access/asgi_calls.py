@@ -20,7 +20,6 @@ from assay.model.specs.access_rules import AccessRules
 from assay.observe.evidence_store import EvidenceStore
 from assay.web.app_state import AppState
 from assay.web.batch_writer import BatchWriter
-from assay.web.connection_table import ConnectionTable
 from assay.web.refusal_log import RefusalLog
 from assay.web.tokens_and_rate_limits import AgentTokens
 
@@ -39,8 +38,7 @@ def make_state(fleet: Fleet, home: Path) -> AppState:
     evidence = EvidenceStore(home / "evidence")
     current = CurrentContext(ControllerContext(fleet, ledger, evidence, SystemClock(), home, home / "reports"))
     refusals = RefusalLog(home / "refusals.jsonl")
-    table = ConnectionTable(lambda: current.context.policy.intake.connections, refusals.record, 64)
-    return AppState(current, AgentTokens(fleet.root), BatchWriter(current, lambda _: None), table, refusals)
+    return AppState(current, AgentTokens(fleet.root), BatchWriter(current, lambda _: None), refusals)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What comes in and what is kept: limits of `assay serve` for strangers and nodes, silent nodes, and old runs."""
+"""What comes in and what is kept: limits of `assay serve` for connections and nodes, silent nodes, and old runs."""
 
 from __future__ import annotations
 
@@ -8,26 +8,13 @@ from assay.model.specs.spec_document import StrictModel
 
 
 class ConnectionLimits(StrictModel):
-    """How many connections `assay serve` keeps open, and for how long.
+    """How many connections `assay serve` keeps open, and for how long. deploy/nginx.conf limits each address.
 
-    A connection is a stranger's until it shows a good token. Above a limit, the oldest strangers are closed first.
-
-    - `total`: connections in all. `per_token`: of one node, or of one Monitoring.
-    - `strangers`: in all. `strangers_per_address`: of one address (IPv6: of one /64 network).
-    - `new_at_once`, `new_per_second`: new connections of one address, as a burst and afterwards.
-    - `token_seconds`: a new connection must show a good token within this time, TLS handshake and header included.
-    - `header_seconds`, `body_seconds`: from the first byte of a later request to the end of its header; then of its
-      body. `idle_seconds`: between two requests.
+    - `total`: connections in all; above it, requests get a 503.
+    - `body_seconds`: from the header of a request to the end of its body. `idle_seconds`: between two requests.
     """
 
     total: int = Field(default=16384, ge=16)
-    per_token: int = Field(default=8, ge=1)
-    strangers: int = Field(default=1024, ge=8)
-    strangers_per_address: int = Field(default=64, ge=2)
-    new_at_once: int = Field(default=5000, ge=2)
-    new_per_second: float = Field(default=100, gt=0)
-    token_seconds: float = Field(default=20, gt=0, le=600)
-    header_seconds: float = Field(default=10, gt=0, le=600)
     body_seconds: float = Field(default=30, gt=0, le=600)
     idle_seconds: float = Field(default=75, gt=0, le=3600)
 
@@ -51,7 +38,7 @@ class NodeDeliveryLimits(StrictModel):
 
 
 class IntakeLimits(StrictModel):
-    """What `assay serve` accepts from strangers (`connections`) and from one node (`node`)."""
+    """What `assay serve` accepts in all (`connections`) and from one node (`node`)."""
 
     connections: ConnectionLimits = Field(default_factory=ConnectionLimits)
     node: NodeDeliveryLimits = Field(default_factory=NodeDeliveryLimits)

@@ -49,7 +49,7 @@ class AccessGate:
         found = await self._identify(rules, request, read_bearer_token(request))
         if found.refusal == NOT_LOGGED_IN and "text/html" in request.headers.get("accept", ""):
             raise HTTPException(303, found.refusal, {"Location": "/login"})
-        self._authenticator.settle(request, name_connection(found.visitor, request), found.refusal)
+        self._authenticator.settle(request, name_visitor(found.visitor), found.refusal)
         assert found.visitor is not None, "everybody else is refused"
         if not found.is_explicit:
             refuse_other_site(request)
@@ -67,7 +67,6 @@ class AccessGate:
     def _admit_local_reader(self, request: Request) -> Visitor:
         if not is_local_reader(request) or request.method not in SAFE_METHODS:
             raise make_refusal(403, ONLY_HERE)
-        self._authenticator.settle(request, name_connection(LOCAL_READER, request), "")
         return LOCAL_READER
 
     async def _identify(self, rules: AccessRules, request: Request, token: str) -> Identity:
@@ -81,9 +80,9 @@ class AccessGate:
         return Identity(visitor, "" if visitor else NOT_LOGGED_IN)
 
 
-def name_connection(visitor: Visitor | None, request: Request) -> str:
-    """Return whose connection it is. Each is one of its own: a proxy has many, and a browser holds some open."""
-    return f"visitor {visitor.name if visitor else ''} {request.client.port if request.client else 0}"
+def name_visitor(visitor: Visitor | None) -> str:
+    """Return what a visitor claims to be, for the record of refusals."""
+    return f"visitor {visitor.name}" if visitor else "visitor"
 
 
 def refuse_other_site(request: Request) -> None:

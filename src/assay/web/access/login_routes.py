@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from assay.pages.rendering import render_page
-from assay.web.access.gate import AccessGate, name_connection, refuse_other_site
+from assay.web.access.gate import AccessGate, name_visitor, refuse_other_site
 from assay.web.access.security_headers import SECURITY_HEADERS
 from assay.web.app_state import AppState
 from assay.web.pages.static_files import list_urls
@@ -51,7 +51,7 @@ class LoginRoutes:
         body = await read_body(request, MAX_FORM_BYTES, self._state.limits.connections.body_seconds)
         token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         found = await self._gate.find_token_owner(rules, token)
-        self._authenticator.settle(request, name_connection(found.visitor, request), found.refusal)
+        self._authenticator.settle(request, name_visitor(found.visitor), found.refusal)
         assert found.visitor is not None, "everybody else is refused"
         response = RedirectResponse("/", 303, SECURITY_HEADERS)
         await run_in_threadpool(self._state.sessions.begin, rules, request, response, found.visitor.name)

@@ -15,8 +15,7 @@ from assay.web.access.gate import AccessGate
 from assay.web.access.visitor import Visitor
 from assay.web.api.queries import MAX_PAGE, ChangesQuery, read_query
 from assay.web.app_state import AppState
-from assay.web.bounded_stream import BoundedStream
-from assay.web.ledger_changes import LedgerChanges
+from assay.web.ledger_changes import EventStream, LedgerChanges
 from assay.web.request_bodies_and_refusals import make_refusal
 
 CHANGE = TypeAdapter(RecordedChange)
@@ -38,7 +37,7 @@ class ChangeStream:
         after = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else query.after
         if self._changes.is_full:
             raise make_refusal(503, "as many follow the ledger as may", wait_s=30)
-        return BoundedStream(self.format_changes(visitor, after))
+        return EventStream(self.format_changes(visitor, after))
 
     async def format_changes(self, visitor: Visitor, after: int) -> AsyncIterator[str]:
         """Yield an event for each change after a position; a comment where there is none for a while."""

@@ -21,8 +21,7 @@ from assay.web.access.gate import AccessGate
 from assay.web.access.security_headers import SECURITY_HEADERS
 from assay.web.access.visitor import Visitor
 from assay.web.app_state import AppState
-from assay.web.bounded_stream import BoundedStream
-from assay.web.ledger_changes import LedgerChanges
+from assay.web.ledger_changes import EventStream, LedgerChanges
 from assay.web.pages.customer_page import render_customer_page
 from assay.web.pages.fabric_pages import render_fabric_page, render_switch_page
 from assay.web.pages.fleet_page import render_fleet_page
@@ -118,7 +117,7 @@ class PageRoutes:
             raise make_refusal(503, "as many pages follow the ledger as may", wait_s=30)
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
         start = int(after) if after.isascii() and after.isdecimal() and len(after) < 16 else 0
-        return BoundedStream(self._format_changes(start))
+        return EventStream(self._format_changes(start))
 
     async def _format_changes(self, after: int) -> AsyncIterator[str]:
         yield "retry: 3000\n\n"
