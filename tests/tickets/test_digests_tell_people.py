@@ -25,27 +25,28 @@ from reserved_ports import reserve_ports
 from ticket_room import SMALLEST, Room, ticket
 from ticket_sinks import Request, Service, Trouble
 
-from assay.fleet.repository_check import list_problems
 from assay.model.entries.ticket_entries import DigestSentEntry, DigestStartedEntry
 from assay.model.specs.sink_settings import DigestSettings
 from assay.model.ticket import Ticket, TicketEvent, TicketPlace, TicketRecord
-from assay.redfish.connection.tls_connection import make_ca_context
 from assay.tickets.digests.digest import Digest, DigestItem
 from assay.tickets.digests.digest_journal import find_news
 from assay.tickets.digests.digest_text import MAX_LINES, MAX_TITLE, format_digest_lines, format_headline
 
 PASSWORD = "canary-2b7d"
+SLACK = "T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIcanary9"
 
 
 class Chat(Service):
     """An incoming webhook of Slack or Teams, or PagerDuty's Events API: it keeps each message."""
 
     def answer(self, request: Request) -> tuple[int, Any]:
-        return 202, None
+        return (200, b"ok") if request.path.startswith("/services") else (202, None)
 
     @property
     def texts(self) -> list[str]:
-        return [request.body["text"] for request in self.requests]
+        """The text of each message of Slack, its headline first."""
+        shown = (request.body["attachments"][0] for request in self.requests)
+        return ["\n".join(filter(None, (one.get("title"), one["text"]))) for one in shown]
 
 
 class PostOffice:
@@ -68,6 +69,9 @@ class PostOffice:
     @property
     def port(self) -> int:
         return int(self._controller.port)
+
+    def url(self, password: str = PASSWORD) -> str:
+        return f"mailtos://assay:{password}@localhost:{self.port}?mode=starttls&from=assay@acme.example&to=ops@acme.example"
 
     def _let_in(self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, login: Any) -> AuthResult:
         right = isinstance(login, LoginPassword) and login == LoginPassword(b"assay", PASSWORD.encode())
@@ -93,9 +97,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[trustme.CA]:
     made.cert_pem.write_to_path(str(file))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SSL_CERT_FILE", str(file))
-        make_ca_context.cache_clear()
+        patch.setenv("REQUESTS_CA_BUNDLE", str(file))
         yield made
-    make_ca_context.cache_clear()
 
 
 @pytest.fixture
@@ -106,32 +109,33 @@ def room(tmp_path: Path) -> Room:
 
 
 @pytest.fixture
-def chat(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+def chat(authority: trustme.CA) -> Iterator[Chat]:
     with Chat().up(authority) as service:
-        monkeypatch.setenv("CHAT_WEBHOOK", f"{service.url}/services/canary-9c1f")
         yield service
 
 
 @pytest.fixture
-def slack(room: Room, chat: Chat) -> Chat:
-    room.route("ops", slack={"channel": "#gpu-ops", "credentials": {"env": "CHAT_WEBHOOK"}})
+def slack(room: Room, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> Chat:
+    monkeypatch.setattr("apprise.plugins.slack.NotifySlack.webhook_url", f"{chat.url}/services")
+    monkeypatch.setenv("CHAT_URL", f"slack://{SLACK}/#gpu-ops")
+    room.route("ops", notify={"channel": "#gpu-ops", "credentials": {"env": "CHAT_URL"}})
     return chat
 
 
 @pytest.fixture
 def pager(room: Room, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> Chat:
-    monkeypatch.setenv("PAGER_KEY", PASSWORD)
-    here = {"service": "gpu fleet", "url": chat.url, "credentials": {"env": "PAGER_KEY"}}
-    room.route("pager", pagerduty=here)
+    lookup = {"us": f"{chat.url}/v2/enqueue"}
+    monkeypatch.setattr("apprise.plugins.pagerduty.PAGERDUTY_API_LOOKUP", lookup)
+    monkeypatch.setenv("PAGER_URL", f"pagerduty://{PASSWORD}@canary-apikey")
+    room.route("pager", notify={"channel": "gpu fleet", "credentials": {"env": "PAGER_URL"}})
     return chat
 
 
 @pytest.fixture
 def post(room: Room, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostOffice]:
     office = PostOffice(authority)
-    monkeypatch.setenv("MAIL_LOGIN", f"assay:{PASSWORD}")
-    mail = {"server": "localhost", "port": office.port, "sender": "assay@acme.example", "to": ["ops@acme.example"]}
-    room.route("mail", email={**mail, "credentials": {"env": "MAIL_LOGIN"}})
+    monkeypatch.setenv("MAIL_URL", office.url())
+    room.route("mail", notify={"channel": "ops by mail", "credentials": {"env": "MAIL_URL"}})
     office.up()
     yield office
     office.down()
@@ -182,21 +186,20 @@ def test_tickets_that_were_closed_before_anybody_heard_of_them_are_not_told(room
 def test_a_title_that_calls_everybody_is_plain_text(room: Room, slack: Chat) -> None:
     room.wants(replace(ticket(), title="<!channel> *GPU* & <https://evil.example|click>"))
     room.deliver()
-    (body,) = [request.body for request in slack.requests]
-    assert "<" not in body["text"]
-    assert "&lt;!channel&gt;" in body["text"]
-    assert body["mrkdwn"] is False
+    (text,) = slack.texts
+    assert "<" not in text
+    assert text.count("&lt;!channel&gt;") == 2, "in the headline and below"
 
 
-def test_a_route_tells_only_of_what_it_selects(room: Room, chat: Chat) -> None:
+def test_a_route_tells_only_of_what_it_selects(room: Room, slack: Chat) -> None:
     grave = replace(ticket("grave"), title="grave", severity="catastrophic")
     mild = replace(ticket("mild"), title="mild", severity="informational")
-    here = {"channel": "#x", "credentials": {"env": "CHAT_WEBHOOK"}}
-    room.route("grave", slack={**here, "severities": ["catastrophic"]})
-    room.route("other", slack={**here, "pools": ["another"]})
+    here = {"channel": "#x", "credentials": {"env": "CHAT_URL"}}
+    room.route("ops", notify={**here, "severities": ["catastrophic"]})
+    room.route("other", notify={**here, "pools": ["another"]})
     room.wants(grave, mild)
     room.deliver()
-    (text,) = chat.texts
+    (text,) = slack.texts
     assert text.startswith("assay: opened: grave")
 
 
@@ -241,22 +244,21 @@ def test_secrets_are_in_no_message_error_or_entry(room: Room, slack: Chat) -> No
 def test_a_secret_that_is_no_address_is_refused_unseen(
     room: Room, slack: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CHAT_WEBHOOK", "xoxb-canary")
+    monkeypatch.setenv("CHAT_URL", "xoxb-canary")
     room.wants(ticket())
     (lack,) = room.deliver()
-    assert "not the address of a webhook" in lack.reason
+    assert "not the URL of a channel" in lack.reason
     assert "canary" not in lack.reason
     assert slack.requests == []
 
 
 def test_a_certificate_of_a_stranger_is_not_trusted(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_ca_context.cache_clear()
     with Chat().up(trustme.CA()) as impostor:
-        monkeypatch.setenv("CHAT_WEBHOOK", f"{impostor.url}/x")
-        room.route("ops", slack={"channel": "#gpu-ops", "credentials": {"env": "CHAT_WEBHOOK"}})
+        monkeypatch.setenv("CHAT_URL", impostor.url.replace("https", "jsons"))
+        room.route("ops", notify={"channel": "#gpu-ops", "credentials": {"env": "CHAT_URL"}})
         room.wants(ticket())
         (lack,) = room.deliver()
-    assert "certificate is not trusted" in lack.reason
+    assert "could not be sent" in lack.reason
     assert impostor.requests == []
 
 
@@ -272,43 +274,43 @@ def test_an_incident_ends_when_the_last_of_its_tickets_is_closed(room: Room, pag
     events = [(request.body["event_action"], request.body["dedup_key"]) for request in pager.requests]
     assert [action for action, _ in events] == ["trigger", "resolve"]
     assert events[0][1] == events[1][1]
-    assert pager.requests[0].body["payload"]["severity"] == "error"
+    assert pager.requests[0].body["payload"]["severity"] == "warning"
     assert pager.requests[0].body["routing_key"] == PASSWORD
 
 
-def test_teams_gets_a_card_whose_texts_are_no_markdown(room: Room, chat: Chat) -> None:
-    room.route("teams", teams={"channel": "GPU operations", "credentials": {"env": "CHAT_WEBHOOK"}})
+def test_teams_gets_a_card_whose_texts_are_no_markdown(room: Room, chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAMS_URL", chat.url.replace("https", "workflows") + "/flow-canary/signature-canary")
+    room.route("teams", notify={"channel": "GPU operations", "credentials": {"env": "TEAMS_URL"}})
     room.wants(replace(ticket(), title="[click](https://evil.example)"))
     assert room.deliver() == []
     (attachment,) = chat.requests[0].body["attachments"]
-    assert {block["type"] for block in attachment["content"]["body"]} == {"RichTextBlock"}
+    for block in attachment["content"]["body"]:
+        assert "[click](" not in block.get("text", "")
 
 
-def test_mail_is_encrypted_logged_in_and_knows_its_own_repetition(room: Room, post: PostOffice) -> None:
+def test_mail_is_encrypted_and_logged_in(room: Room, post: PostOffice) -> None:
     room.wants(replace(ticket(), title="no link\r\nBcc: everybody@evil.example"))
     assert room.deliver() == []
     (message,) = post.messages
     assert message["To"] == "ops@acme.example"
     assert message["Bcc"] is None
     assert message["Subject"] == "assay: opened: no link Bcc: everybody@evil.example"
-    (begun,) = room.desk.ledger.entries(kinds=[DigestStartedEntry.kind])
-    assert message["Message-ID"] == f"<assay-{begun.body['digest']}@acme.example>"
-    assert "opened: no link" in message.get_content()
+    assert "opened: no link" in str(message)
 
 
 def test_a_wrong_password_is_an_error_without_the_password(
     room: Room, post: PostOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MAIL_LOGIN", "assay:canary-wrong")
+    monkeypatch.setenv("MAIL_URL", post.url("canary-wrong"))
     room.wants(ticket())
     (lack,) = room.deliver()
-    assert "refuses the login" in lack.reason
+    assert "could not be sent" in lack.reason
     assert "canary" not in lack.reason
     assert post.messages == []
 
 
 def test_a_mail_server_that_sends_a_byte_now_and_then_is_left(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.tickets.digests.mail.DELIVERY_S", 1.0)
+    monkeypatch.setattr("assay.tickets.digests.people_channel.DELIVERY_S", 1.0)
     server, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def drip() -> None:
@@ -318,19 +320,36 @@ def test_a_mail_server_that_sends_a_byte_now_and_then_is_left(room: Room, monkey
                 client.sendall(b"2")
 
     threading.Thread(target=drip, daemon=True).start()
-    mail = {"server": "127.0.0.1", "tls": "none", "sender": "a@acme.example", "to": ["b@acme.example"]}
-    room.route("mail", email={**mail, "port": server.getsockname()[1]})
+    port = server.getsockname()[1]
+    monkeypatch.setenv("MAIL_URL", f"mailto://127.0.0.1:{port}?from=a@acme.example&to=b@acme.example")
+    room.route("mail", notify={"channel": "ops", "credentials": {"env": "MAIL_URL"}})
     room.wants(ticket())
     (failed,) = room.deliver(immediately=True)
     ended.set()
     server.close()
-    assert "the mail server cannot be used" in failed.reason
+    assert "could not be sent" in failed.reason
 
 
-def test_mail_in_the_clear_leaves_this_machine_for_nobody(room: Room) -> None:
-    mail = {"server": "mail.acme.example", "tls": "none", "sender": "a@acme.example", "to": ["b@acme.example"]}
-    room.route("mail", email=mail)
-    assert any("only for a mail server on this machine" in problem.message for problem in list_problems(room.root))
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mailto://a:canary@mail.acme.example?from=a@acme.example",
+        "mailtos://a:canary@mail.acme.example?verify=no&from=a@acme.example",
+        "mailtos://a:canary@mail.acme.example?mode=insecure&from=a@acme.example",
+        "json://acme.example/canary",
+        "http://acme.example/canary",
+        "syslog://canary",
+    ],
+)
+def test_a_secret_leaves_this_machine_in_the_clear_for_nobody(
+    room: Room, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("MAIL_URL", url)
+    room.route("mail", notify={"channel": "ops", "credentials": {"env": "MAIL_URL"}})
+    room.wants(ticket())
+    (failed,) = room.deliver(immediately=True)
+    assert "in the clear" in failed.reason or "not the URL" in failed.reason
+    assert "canary" not in failed.reason
 
 
 # Pure parts

@@ -14,8 +14,8 @@ from ticket_sinks import Request, Service
 
 from assay.model.ticket import TicketEvent, TicketRecord
 from assay.tickets.digests.digest import Digest, DigestItem
-from assay.tickets.digests.mail import EmailRecipients, EmailRoute
-from assay.tickets.sink_http_client import SinkHttpClient, send_unsigned
+from assay.tickets.digests.people_channel import PeopleChannel
+from assay.tickets.sink_http_client import SinkHttpClient
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2K\x9b1A\u202egnol\u2066\u2028\r\nFORGED n0001 is healthy\x00"
 TEXTS = st.text() | st.sampled_from([HOSTILE])
@@ -61,17 +61,18 @@ def assert_printable(text: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(body=DOCUMENTS)
 def test_whatever_is_sent_to_a_service_is_printable(keeper, body):
-    SinkHttpClient(keeper.url, "here", send_unsigned).request("POST", "/in", {"what": body})
+    SinkHttpClient(keeper.url, "here", lambda request: request).request("POST", "/in", {"what": body})
     for text in list_texts(keeper.requests[-1].body):
         assert_printable(text)
 
 
-def test_a_mail_is_printable_and_no_line_of_it_is_forged():
+def test_a_message_to_people_is_printable_and_no_line_of_it_is_forged(keeper, monkeypatch):
     hostile = TicketRecord(ticket(key=HOSTILE, seen=HOSTILE), "2026-11-21T12:00:00+00:00")
     event = TicketEvent("2026-11-21T12:00:00+00:00", "opened", HOSTILE)
-    route = EmailRoute(server="localhost", sender="a@example.org", to=["b@example.org"])
-    recipients = EmailRecipients(route, SimpleNamespace(where="here", secret=""))
-    message = recipients._make_message(Digest("d1", "mail", (DigestItem(hostile, event),)))
-    for text in (message["Subject"], message.get_content()):
+    url = keeper.url.replace("http", "json")
+    PeopleChannel(None, SimpleNamespace(where="here", secret=url)).announce(
+        Digest("d1", "people", (DigestItem(hostile, event),))
+    )
+    for text in list_texts(keeper.requests[-1].body):
         assert_printable(text)
         assert not [line for line in text.splitlines() if line.startswith("FORGED")]

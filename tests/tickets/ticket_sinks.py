@@ -115,7 +115,7 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
                     self.close_connection = True
                     return
                 status, headers = trouble.status or status, trouble.headers
-            content = b"" if data is None else json.dumps(data).encode()
+            content = data if isinstance(data, bytes) else b"" if data is None else json.dumps(data).encode()
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)

@@ -12,6 +12,7 @@ EXTRA_OF_MODULE = {
     "ansible": "ansible",
     "ansible_runner": "ansible",
     "anyio": "web",
+    "apprise": "notify",
     "cryptography": "web",
     "duckdb": "duckdb",
     "itsdangerous": "web",

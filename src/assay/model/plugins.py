@@ -19,7 +19,7 @@ OWN_DISTRIBUTION = "assay-fleet"
 class PluginGroup:
     """The plug-ins of one entry-point group. `noun` is what people call one of them: "ticket sink".
 
-    A plug-in must have every attribute named in `attributes`.
+    A plug-in from outside must have every attribute named in `attributes`.
     """
 
     def __init__(self, group: str, noun: str, attributes: tuple[str, ...] = ()) -> None:
@@ -60,7 +60,8 @@ class PluginGroup:
             if missing := find_missing_extra(error):
                 raise missing from error
             raise self._broken(points[0], f"{type(error).__name__}: {error}") from error
-        if absent := [attribute for attribute in self._attributes if not hasattr(plugin, attribute)]:
+        absent = [attribute for attribute in self._attributes if not hasattr(plugin, attribute)]
+        if absent and not _is_own(points[0]):
             raise self._broken(points[0], f"{points[0].value} has no {', '.join(absent)}")
         return plugin
 
@@ -77,9 +78,7 @@ SCHEDULERS = PluginGroup("assay.schedulers", "scheduler", ("places_jobs", *_SCHE
 CHECK_RULES = PluginGroup("assay.check_rules", "module of check rules")
 """Each is a module of functions with `@rule` (fleet/repository_check.py)."""
 TICKET_SINKS = PluginGroup("assay.ticket_sinks", "ticket sink", ("settings_model", "is_local", "deliver", "holds"))
-"""Each is a class that implements TicketSink (tickets/sink_protocol.py)."""
-DIGEST_SINKS = PluginGroup("assay.digest_sinks", "digest sink", ("settings_model", "is_local", "announce"))
-"""Each is a class that implements DigestSink (tickets/digests/digest_sink.py)."""
+"""Each is a class that implements TicketSink (tickets/sink_protocol.py); `notify` alone tells people instead."""
 TRANSPORTS = PluginGroup("assay.transports", "transport", ("settings_name", "settings_model", "ask"))
 """Each is a class that implements ProbeTransport (observe/transports/transport_protocol.py)."""
 LOG_FORMS = PluginGroup("assay.log_forms", "log form", ("name", "is_bmc_log", "rate", "read"))
@@ -87,8 +86,8 @@ LOG_FORMS = PluginGroup("assay.log_forms", "log form", ("name", "is_bmc_log", "r
 
 
 def load_sink_class(name: str) -> Any:
-    """Return the class of the ticket sink or digest sink `name`: a TicketRoute may name either."""
-    return (DIGEST_SINKS if name in DIGEST_SINKS.names() else TICKET_SINKS).load(name)
+    """Return the class of the sink `name`, which a TicketRoute names."""
+    return TICKET_SINKS.load(name)
 
 
 @cache

@@ -25,11 +25,6 @@ DEFAULT_WAIT_S = 60.0
 RequestSigner = Callable[[requests.PreparedRequest], requests.PreparedRequest]
 
 
-def send_unsigned(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Sign nothing: the secret is in the address or in the body."""
-    return request
-
-
 @dataclass(frozen=True, slots=True)
 class SinkHttpAnswer:
     """A successful answer. `data` is its JSON, None if the body is none."""

@@ -1,4 +1,4 @@
-"""What the settings of every ticket sink and digest sink have in common. Each sink's own settings are in its module."""
+"""What the settings of every ticket sink have in common. Each sink's own settings are in its module."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SinkSettings(StrictModel):
 
 
 class DigestSettings(SinkSettings):
-    """The settings of one digest sink: which tickets it hears of, and how often.
+    """The settings of a sink for people: which tickets it hears of, and how often.
 
     - `events`: the changes of tickets that people are told.
     - `severities`, `pools`: tell only of tickets of these; empty for all. With `pools`, tickets about no single node

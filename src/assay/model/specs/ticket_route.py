@@ -1,7 +1,7 @@
 """TicketRoute: one destination of tickets, besides the ledger.
 
-Its sinks are the plug-ins of the groups `assay.ticket_sinks` and `assay.digest_sinks`. Each sink's name is a field of
-the route. The field's type is the sink's settings model, which is in the sink's own module.
+Its sinks are the plug-ins of the group `assay.ticket_sinks`. Each sink's name is a field of the route. The field's type
+is the sink's settings model, which is in the sink's own module.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, create_model, model_validator
 
 from assay.model.errors import AssayError, ConflictError, FieldConflict
-from assay.model.plugins import DIGEST_SINKS, TICKET_SINKS, load_sink_class
+from assay.model.plugins import TICKET_SINKS, load_sink_class
 from assay.model.specs.credential_reference import CredentialReference
 from assay.model.specs.sink_settings import SinkSettings
 from assay.model.specs.spec_document import SpecDocument
@@ -50,8 +50,7 @@ def _list_sinks(model: type[_RouteDocument]) -> list[str]:
 
 def _make_route_model() -> type[_RouteDocument]:
     """Return the model with a field for each installed sink: local ones first, each half in alphabetical order."""
-    installed = {*TICKET_SINKS.names(), *DIGEST_SINKS.names()}
-    names = sorted(installed - _RouteDocument.model_fields.keys())
+    names = sorted(set(TICKET_SINKS.names()) - _RouteDocument.model_fields.keys())
     types = {name: _load_settings_type(name) for name in names}
     fields: dict[str, Any] = {name: (types[name][1], None) for name in sorted(names, key=lambda name: types[name][0])}
     about = f"Where tickets go: exactly one of {_join([f'`{name}`' for name in fields])}."
