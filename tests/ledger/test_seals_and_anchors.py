@@ -28,7 +28,7 @@ from assay.model.ledger_entry import LedgerEntry
 from assay.model.outcome import Measurement, Outcome, SuiteRun
 
 AT = "2026-11-21T12:00:00+00:00"
-ANCHORS = ("file:../seals/of-this-ledger", "git-note", "ledger:../other.sqlite")
+ANCHORS = ("file:../seals/of-this-ledger", "git-note")
 Ask = Callable[..., Result]
 
 
@@ -141,7 +141,7 @@ def test_each_anchor_of_before_finds_a_ledger_that_was_made_anew(ask, any_locati
         assert "→ keep this ledger as it is" in told.stdout
     told = ask("verify", "--seal", seal)
     assert told.exit_code == 1
-    assert told.stdout.count(sign) == 5, "the four anchors are known, and the seal that was given"
+    assert told.stdout.count(sign) == 4, "the three anchors are known, and the seal that was given"
 
 
 def test_each_anchor_of_before_finds_an_old_copy_that_was_restored(ask, any_location, authority, tmp_path):
@@ -189,8 +189,8 @@ def test_verify_says_up_to_where_each_anchor_proves_the_ledger_and_what_came_aft
     assert "after that came 3 entries and 1 run" in told.stdout
     answer = json.loads(ask("verify", "--format", "json").stdout)
     assert [one["anchor"] for one in answer["anchors"]] == [*ANCHORS, name_of(authority)]
-    assert [one["after"] for one in answer["anchors"]] == [{"entry": 1, "run": 0}, *[{"entry": 3, "run": 1}] * 3]
-    assert [one["seals"] for one in answer["anchors"]] == [2, 1, 1, 1]
+    assert [one["after"] for one in answer["anchors"]] == [{"entry": 1, "run": 0}, *[{"entry": 3, "run": 1}] * 2]
+    assert [one["seals"] for one in answer["anchors"]] == [2, 1, 1]
     assert answer["whole"]
 
 
@@ -226,7 +226,6 @@ LOSSES = {
     "binary": (ANCHORS[0], lambda root: (root / "../seals/of-this-ledger").write_bytes(b"\xff\xfe"), "is not text"),
     "git": (ANCHORS[1], lambda root: git(root, "update-ref", "-d", "refs/notes/assay-seals"), "no seal in refs/notes"),
     "repository": (ANCHORS[1], lambda root: shutil.rmtree(root / ".git"), "git says"),
-    "ledger": (ANCHORS[2], lambda root: (root / "../other.sqlite").unlink(), "this ledger is missing"),
 }
 
 
@@ -314,10 +313,7 @@ BAD = {
     "rfc3161:ftp://host": "is not an anchor",
     "file:.assay/seals.jsonl": "a file of its own",
     "file:.": "a file of its own",
-    "ledger:postgresql://ann:hunter2@host/x": "an anchor holds no password",
-    "ledger:postgresql://host/x?password=hunter2": "an anchor holds no password",
     "rfc3161:https://ann:hunter2@host/tsr": "an anchor holds no password",
-    "ledger:mysql://host/x": "no ledger can live on mysql",
 }
 
 
@@ -328,9 +324,22 @@ def test_what_is_no_anchor_is_refused(fleet, name):
     assert "hunter2" not in str(told.value)
 
 
-def test_the_ledger_itself_is_no_anchor_and_nor_is_nothing(ask, location):
-    with pytest.raises(AssayError, match="the ledger itself"):
-        ask("seal", "--anchor", f"ledger:{location}")
+def test_another_ledger_that_was_an_anchor_is_named_as_lost(ask, location, fleet):
+    seal_everywhere(ask)
+    register = fleet / ".assay" / "seals.jsonl"
+    last = json.loads(register.read_text().splitlines()[-1]) | {"anchor": "ledger:../other.sqlite"}
+    with register.open("a") as file:
+        file.write(f"{json.dumps(last)}\n")
+    told = ask("verify")
+    assert told.exit_code == 1
+    assert "ledger:../other.sqlite: another ledger is no anchor any more" in told.stdout
+    assert "git-note proves it" in told.stdout
+    assert ask("verify", "--anchor", "git-note").exit_code == 0
+    with pytest.raises(AssayError, match="no anchor any more"):
+        ask("seal", "--anchor", "ledger:../other.sqlite")
+
+
+def test_nothing_is_no_anchor(ask, location):
     with pytest.raises(AssayError, match="no anchor is given"):
         ask("seal")
     assert "nothing outside of the ledger proves it" in ask("verify").stdout

@@ -1,4 +1,4 @@
-"""The anchor of a name as people write it: `file:PATH`, `git-note[:REF]`, `ledger:LOCATION`, `rfc3161:URL[#CA]`."""
+"""The anchor of a name as people write it: `file:PATH`, `git-note[:REF]`, `rfc3161:URL[#CA]`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from assay.ledger.connection import SECRET_PARAMETERS, parse_ledger_url
-from assay.ledger.location import is_server_url
-from assay.ledger.seals.anchor import Anchor, AnchoredFleet
+from assay.ledger.seals.anchor import Anchor, AnchoredFleet, make_no_seal_error
 from assay.ledger.seals.git_note import DEFAULT_REF, GitNoteAnchor
-from assay.ledger.seals.other_ledger import OtherLedgerAnchor
 from assay.ledger.seals.seal_file import FileAnchor
 from assay.ledger.seals.time_stamp import TimeStampAnchor
 from assay.model.errors import AssayError
 
-ANCHOR_FIX = "write file:PATH, git-note, git-note:REF, ledger:PATH, ledger:postgresql://…, or rfc3161:URL#ROOTS.pem"
+ANCHOR_FIX = "write file:PATH, git-note, git-note:REF, or rfc3161:URL#ROOTS.pem"
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9][A-Za-z0-9_.-]*)*")
 
 
@@ -27,7 +24,7 @@ def parse_anchor(name: str, fleet: AnchoredFleet) -> Anchor:
     if kind == "git-note" and _REF.fullmatch(rest or DEFAULT_REF) and ".." not in rest:
         return GitNoteAnchor(name, fleet.root, rest or DEFAULT_REF, fleet.register)
     if kind == "ledger" and rest:
-        return _make_ledger_anchor(name, fleet, rest)
+        raise make_no_seal_error(name, "another ledger is no anchor any more", fleet.register)
     if kind == "rfc3161" and rest.startswith(("http://", "https://")):
         url, _, roots = rest.partition("#")
         if "@" in urlsplit(url).netloc:
@@ -41,16 +38,3 @@ def _make_file_anchor(name: str, fleet: AnchoredFleet, path: Path) -> Anchor:
     if path.absolute() in own or path.is_dir():
         raise AssayError("an anchor is a file of its own", where=name, fix="name another file, best on another machine")
     return FileAnchor(name, path, fleet.register)
-
-
-def _make_ledger_anchor(name: str, fleet: AnchoredFleet, rest: str) -> Anchor:
-    location = rest if is_server_url(rest) else fleet.root / rest
-    url = parse_ledger_url(location)
-    if url.password or any(word in url.query for word in SECRET_PARAMETERS):
-        shown = f"ledger:{url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)}"
-        fix = "keep it in ~/.pgpass or PGPASSWORD: the register names the anchor"
-        raise AssayError("an anchor holds no password", where=shown.partition("?")[0], fix=fix)
-    own = fleet.ledger if is_server_url(fleet.ledger) else Path(fleet.ledger).resolve()
-    if own == (location if isinstance(location, str) else location.resolve()):
-        raise AssayError("this is the ledger itself", where=name, fix="name another ledger, best on another machine")
-    return OtherLedgerAnchor(name, location, fleet.register)

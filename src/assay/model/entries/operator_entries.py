@@ -115,7 +115,7 @@ class CommitAcceptedEntry(EntryContent):
 
 @dataclass(frozen=True, slots=True)
 class OtherLedgerSealedEntry(EntryContent):
-    """A person or a schedule keeps the seal of another ledger here: how its chains ended at `at` (ISO 8601 UTC)."""
+    """A seal of another ledger, as assay kept it in ledgers until 2026: how its chains ended at `at` (ISO 8601 UTC)."""
 
     kind = "ledger.sealed"
     seal: str

@@ -28,7 +28,7 @@ ScheduledWork = Literal[
 ]
 Minutes = Annotated[float, Field(gt=0)]
 CronText = Annotated[str, Field(pattern=r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/-]+){4}$")]
-AnchorName = Annotated[str, Field(pattern=r"^(file:.+|git-note(:.+)?|ledger:.+|rfc3161:https?://.+)$")]
+AnchorName = Annotated[str, Field(pattern=r"^(file:.+|git-note(:.+)?|rfc3161:https?://.+)$")]
 
 
 class IdleVerificationSpec(StrictModel):
@@ -86,7 +86,7 @@ class FleetSchedule(StrictModel):
     - `pools`: empty means all. `spread_minutes`: each pool or fabric starts later by a fixed delay of up to this long.
     - `catch_up`: missed slots are made up for by one run; without it they are skipped.
     - `stale_minutes`: the age by phase at which the staleness sweep reports an outcome.
-    - `anchors`: where `ledger-seal` keeps the ledger's seal: `file:PATH`, `git-note[:REF]`, `ledger:LOCATION`,
+    - `anchors`: where `ledger-seal` keeps the ledger's seal: `file:PATH`, `git-note[:REF]`,
       `rfc3161:URL[#ROOTS.pem]`.
 
     `does`: the kind of work. `cron`: five fields, in `time_zone`. `every_minutes`: the interval, counted from midnight

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ledger_app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-ANCHOR_FORMS = "file:PATH, git-note[:REF], ledger:LOCATION or rfc3161:URL[#ROOTS.pem]"
+ANCHOR_FORMS = "file:PATH, git-note[:REF] or rfc3161:URL[#ROOTS.pem]"
 Anchors = Annotated[
     list[str],
     typer.Option(
@@ -145,7 +145,7 @@ def upgrade(fleet: FleetDir = Path()) -> None:
 
 
 def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor], list[AnchorReport]]:
-    """Return the given anchors, else those of schedules and those in use; and a report if one of these is unknown."""
+    """Return the given anchors, else those of schedules and those in use; and reports of the unknown ones."""
     from assay.ledger.seals.anchor import AnchoredFleet
     from assay.ledger.seals.anchor_names import parse_anchor
     from assay.ledger.seals.seal_comparison import AnchorReport
@@ -158,7 +158,15 @@ def _find_anchors(workspace: Workspace, given: list[str]) -> tuple[list[Anchor],
             why = f"the ledger's anchors are not all known: {error}\n  → or name them with --anchor"
             lost.append(AnchorReport("unknown", unreadable=why))
     fleet = AnchoredFleet(workspace.root, workspace.ledger_location, workspace.seal_register)
-    return [parse_anchor(name, fleet) for name in dict.fromkeys(names)], lost
+    anchors: list[Anchor] = []
+    for name in dict.fromkeys(names):
+        try:
+            anchors.append(parse_anchor(name, fleet))
+        except AssayError as error:
+            if name in given:
+                raise
+            lost.append(AnchorReport(name, unreadable=str(error)))
+    return anchors, lost
 
 
 def _list_used_anchors(workspace: Workspace) -> list[str]:
