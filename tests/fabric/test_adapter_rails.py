@@ -8,9 +8,9 @@ from fat_trees import as_built, fat_tree, in_reach
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.fabric.drafts.host_list import read_host_list
 from assay.fabric.drafts.host_recognition import find_hosts, list_inventory_adapters
 from assay.fabric.drafts.judged_design import judge_discovery
+from assay.model.fabric.adapter_names import HostAdapter
 from assay.model.fleet import Fleet
 from assay.model.node import Node
 from assay.starter.shipped_specs import find_adapter_names
@@ -106,8 +106,12 @@ def test_servers_of_two_makers_with_some_names_in_common_need_not_meet():
 def test_a_list_of_hosts_that_covers_half_of_them_is_enough():
     plan = tree()
     own = nodes_of(plan)
-    text = "".join(f"{node} {' '.join(own[node])}\n" for node in sorted(own)[::2])
-    judged = learn(plan, dict.fromkeys(own, "from 1"), Fleet(Path(), {}), read_host_list(text))
+    listed = {
+        guid: HostAdapter(node, f"mlx5_{rail}", rail)
+        for node in sorted(own)[::2]
+        for rail, guid in enumerate(own[node])
+    }
+    judged = learn(plan, dict.fromkeys(own, "from 1"), Fleet(Path(), {}), listed)
     assert (judged.design.node_names(), judged.exceptions) == (sorted(own), [])
 
 

@@ -10,15 +10,12 @@ from random import Random
 import pytest
 import yaml
 from fat_trees import as_built, fat_tree, in_reach
-from hypothesis import given
-from hypothesis import strategies as st
 from superpods import fleet_of, row, superpod
 
 from assay.cli.app import main
 from assay.fabric.comparison.compare import compare_cabling
 from assay.fabric.discovery import DiscoveredCable, DiscoveredDevice
 from assay.fabric.drafts.fat_tree_inference import NoPattern
-from assay.fabric.drafts.host_list import read_host_list
 from assay.fabric.drafts.host_recognition import find_hosts
 from assay.fabric.drafts.judged_design import judge_discovery
 from assay.fabric.drafts.pattern_exceptions import describe_exceptions
@@ -26,7 +23,6 @@ from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
 from assay.fabric.readers.format_detection import read_topology
 from assay.fabric.topology.design_compiler import compile_topology
 from assay.lab.fabric.ibnetdiscover import format_net_file
-from assay.model.errors import AssayError
 from assay.model.fabric.adapter_names import AdapterNames, HostAdapter
 from assay.model.fabric.fabric_design import FabricDesign
 from assay.model.fabric.ports_and_cables import PortId
@@ -281,60 +277,12 @@ def test_the_verb_writes_rules_and_the_nodes_that_they_need(tmp_path, monkeypatc
     assert len(yaml.safe_load((tmp_path / "nodes.yml").read_text())["hosts"]) == 64
 
 
-def test_a_list_of_hosts_names_adapters_that_announce_nothing():
-    plan = pod(2)
-    devices = {guid: one._replace(description="MT4129") for guid, one in in_reach(plan, as_built(plan)).devices.items()}
-    seen = replace(in_reach(plan, as_built(plan)), devices=devices)
-    own = {node: [d.guid for d in plan if d.node == node] for node in dict.fromkeys(d.node for d in plan if d.node)}
-    text = "host guids\n" + "".join(f"{node} {' '.join(guids)}\n" for node, guids in own.items())
-    hosts = find_hosts(devices.values(), NAMES, read_host_list(text))
-    judged = judge_discovery(seen, "learned", NOBODY, hosts)
-    assert (judged.design.nodes[0], judged.exceptions) == ("n0001", [])
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "n1 0xa088c20300000010", "n1,mlx5_0,a088c20300000010", "a088:c203:0000:0010\tn1\tmlx5_0 # rail 0",
-        '"0xA088C20300000010";"n1";"mlx5_0"',
-    ],
-)  # fmt: skip
-def test_a_list_of_hosts_has_many_forms(line):
-    (adapter,) = read_host_list(line).items()
-    assert adapter[0] == "0xa088c20300000010"
-    assert adapter[1][:2] == ("n1", "mlx5_0")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "no line has a host"), ("n1 0xa088c20300000010\nn2\n", "no GUID"), ("0xa088c20300000010", "no host"),
-        ("n1 0xa088c20300000010\nn2 0xa088c20300000010", "stands twice"),
-    ],
-)  # fmt: skip
-def test_a_list_of_hosts_that_cannot_be_right_is_refused(text, why):
-    with pytest.raises(AssayError, match=why):
-        read_host_list(text)
-
-
 @pytest.mark.parametrize("pattern", ["(", r"(?P<host>\S+)", r"(?P<host>\S+) (?P<slot>\S+) (?P<more>.)"])
 def test_a_pattern_without_host_and_slot_is_refused(pattern):
     with pytest.raises(ValueError, match=r"regular expression|exactly the groups"):
         AdapterNames.model_validate(
             {"kind": "AdapterNames", "name": "ours", "patterns": {"x": {"pattern": pattern, "source": "us"}}}
         )
-
-
-WORDS = st.lists(st.sampled_from(["n1", "mlx5_0", "0x" + "a" * 16, "b" * 16, "\n", ",", "#"])).map(" ".join)
-
-
-@given(st.text(max_size=80) | WORDS)
-def test_any_text_is_a_list_of_hosts_or_is_refused(text):
-    try:
-        found = set(read_host_list(text))
-    except AssayError as error:
-        found = {error.fix}
-    assert all(found)
 
 
 def test_many_slow_cables_of_a_leaf_are_one_exception():

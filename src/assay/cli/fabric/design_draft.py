@@ -1,4 +1,4 @@
-"""`assay fabric learn` and `assay fabric import`: a draft design from a discovery, or from a cabling sheet."""
+"""`assay fabric learn` and `assay fabric import`: a draft design from a discovery, or from a list of cables."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ def learn(
     ],
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "learned",
     stderr: Annotated[Path | None, typer.Option(metavar="FILE", help="The tool's stderr.")] = None,
-    hosts: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Hosts with their adapters' GUIDs, where the adapters do not announce them."),
-    ] = None,
     inventory: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the nodes with their adapters' GUIDs here, not into the design."),
@@ -43,10 +39,8 @@ def learn(
 
     Exit codes: 0 drafted; 2 the discovery is partial or unreadable.
     """
-    from assay.fabric.drafts.bare_host_names import find_bare_hosts
     from assay.fabric.drafts.design_draft import draft_from_discovery
     from assay.fabric.drafts.fat_tree_inference import NoPattern
-    from assay.fabric.drafts.host_list import read_host_list
     from assay.fabric.drafts.host_recognition import find_hosts, list_inventory_adapters
     from assay.fabric.drafts.judged_design import judge_discovery
     from assay.fabric.drafts.rule_draft import draft_inventory, draft_rules
@@ -58,10 +52,7 @@ def learn(
         discovery = read_topology(read_dump(dump), read_dump(stderr) if stderr else "")
         _print_notes(dump, discovery)
         known = _load_fleet_or_empty(fleet)
-        listed = list_inventory_adapters(known) | (read_host_list(read_dump(hosts)) if hosts else {})
-        names = find_adapter_names(known)
-        adapters = find_hosts(discovery.devices.values(), names, listed)
-        adapters |= find_bare_hosts(discovery, names, adapters)
+        adapters = find_hosts(discovery.devices.values(), find_adapter_names(known), list_inventory_adapters(known))
         try:
             judged = None if discovery.partial else judge_discovery(discovery, name, known, adapters)
             why = ""
@@ -80,44 +71,35 @@ def import_cabling_sheet(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="The point-to-point sheet as CSV, or a topology file (.topo); - is stdin.",
+            help="CSV with the columns device,port,device,port, or a topology file (.topo); - is stdin.",
             show_default=False,
         ),
     ],
     name: Annotated[str, typer.Option(metavar="NAME", help="The name of the design.")] = "imported",
     dump: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="A discovery that maps the names in the sheet to GUIDs."),
-    ] = None,
-    adapters: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="CSV `port,adapter`: the HCA of each port name in the sheet (1/2,mlx5_3)."),
+        typer.Option("--from", metavar="FILE", help="A discovery that maps the names in the file to GUIDs."),
     ] = None,
     fleet: FleetDir = Path(),
 ) -> None:
-    """Draft a FabricDesign from a point-to-point cabling sheet or a topology file, on stdout.
+    """Draft a FabricDesign from a list of cables (CSV) or a topology file, on stdout.
 
     Exit codes: 0 drafted; 1 some lines were not read (stderr lists them); 2 no line was read.
     """
-    from assay.fabric.drafts.sheets.point_to_point_sheet import read_adapter_mapping, read_sheet
-    from assay.fabric.drafts.sheets.sheet_import import SheetImport
-    from assay.fabric.drafts.sheets.topology_file import is_topology_file, read_topology_file
+    from assay.fabric.drafts.cabling_file import CablingDraft, read_cabling_file
     from assay.fabric.readers.format_detection import read_topology
 
     discovery = read_topology(read_dump(dump)) if dump else None
     if dump and discovery:
         _print_notes(dump, discovery)
-    mapping = read_adapter_mapping(read_dump(adapters)) if adapters else {}
-    text = read_dump(sheet)
-    read = read_topology_file(text) if is_topology_file(text) else read_sheet(text)
-    sheet_import = SheetImport(read, _load_fleet_or_empty(fleet), discovery, mapping)
-    draft = sheet_import.draft(name)
-    for line, problem in sorted(sheet_import.sheet.problems):
+    read = read_cabling_file(read_dump(sheet))
+    draft = CablingDraft(read, _load_fleet_or_empty(fleet), discovery).draft(name)
+    for line, problem in sorted(read.problems):
         print(f"{sheet}:{line}: {problem}", file=sys.stderr)  # noqa: T201
     if not draft.cables:
-        raise AssayError("no line of the sheet is a cable", where=str(sheet), fix="correct the lines listed above")
+        raise AssayError("no line of the file is a cable", where=str(sheet), fix="correct the lines listed above")
     print(draft.as_yaml(), end="")  # noqa: T201
-    raise typer.Exit(1 if sheet_import.sheet.problems else 0)
+    raise typer.Exit(1 if read.problems else 0)
 
 
 def _print_notes(dump: Path, discovery: FabricDiscovery) -> None:

@@ -1,7 +1,7 @@
 """Tells the rail of each host's adapters, whatever names the hosts have for them.
 
 Hosts of one fabric may name their adapters in several ways: `mlx5_3`, `HCA-4`, `ibp24s0`, or by the order of an
-inventory or a host list. Adapters that meet at a leaf are on one rail; where the hosts of two ways meet at no leaf, the
+inventory. Adapters that meet at a leaf are on one rail; where the hosts of two ways meet at no leaf, the
 order of the names tells.
 """
 

@@ -31,8 +31,6 @@ class DraftDevice:
     name: str
     kind: DeviceKind
     ports: int = 0
-    rack: str = ""
-    u: int = 0
     review: str = ""
     node: str = ""
     box: str = ""
@@ -47,7 +45,6 @@ class DraftCable:
     a: str
     b: str
     rate: str = ""
-    length_m: float = 0
     hint: str = ""
 
 
@@ -108,15 +105,12 @@ def format_device(device: DraftDevice) -> str:
     fields += [f"box: {quote_yaml(device.box)}"] if device.box else []
     fields += [f"module: {quote_yaml(device.module)}"] if device.module else []
     fields += [f"plane: {device.plane}"] if device.plane else []
-    fields += [f"rack: {quote_yaml(device.rack)}"] if device.rack else []
-    fields += [f"u: {device.u}"] if device.u else []
     return f"  - {{{', '.join(fields)}}}{f' # review: {device.review}' if device.review else ''}"
 
 
 def format_cable(cable: DraftCable) -> str:
     """Return a cable as an item of a YAML list."""
     text = f"{cable.a} - {cable.b}{f' {cable.rate}' if cable.rate else ''}"
-    text += f" {cable.length_m:g}m" if cable.length_m else ""
     return f"  - {text if is_plain_yaml(text) else quote_yaml(text)}{f' # {cable.hint}' if cable.hint else ''}"
 
 

@@ -62,7 +62,7 @@ FORMATS = (
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""
 NAMED_PORTS = re.compile(r"(?m)^[ \t]+\S+[ \t]+(?:-\d+x-[\d.]+G-?>|->)[ \t]+\S+[ \t]+\S+[ \t]+\S+[ \t]*$")
-"""A port of a topology file (.topo): see `drafts/topology_file.py`."""
+"""A port of a topology file (.topo): see `drafts/cabling_file.py`."""
 DETECTION_LENGTHS = (1 << 12, 1 << 16)
 """Search so many characters first: eleven searches through 10 MB would cost more than reading it."""
 
