@@ -171,26 +171,4 @@ PRINTED = {
             )
         )
     ),
-    "ribcl": Printed(
-        lambda events: (
-            '<?xml version="1.0"?>\n<RIBCL VERSION="2.23">\n<RESPONSE MESSAGE="No error"/>\n</RIBCL>\n'
-            '<?xml version="1.0"?>\n<RIBCL VERSION="2.23">\n<EVENT_LOG DESCRIPTION="Integrated Management Log">\n'
-            + _each(
-                lambda _, event: (
-                    f'<EVENT\n SEVERITY="{_hp(event.level)}"\n LAST_UPDATE="{event.at:%m/%d/%Y %H:%M}"\n'
-                    f' INITIAL_UPDATE="{event.at:%m/%d/%Y %H:%M}"\n COUNT="1"\n DESCRIPTION="{event.vendor_words}"\n/>'
-                )
-            )(events)
-            + "</EVENT_LOG>\n</RIBCL>\n"
-        )
-    ),
-    "hplog": Printed(
-        _each(
-            lambda number, event: (
-                f"{number:04} {_hp(event.level):14} {event.at:%H:%M  %m/%d/%Y} {event.at:%H:%M  %m/%d/%Y} 0001\n"
-                f"LOG: {event.vendor_words}"
-            ),
-            f"ID   Severity       Initial Time      Update Time       Count\n{'-' * 61}\n",
-        )
-    ),
 }

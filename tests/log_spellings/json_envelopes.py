@@ -102,10 +102,6 @@ def _otlp(lines: Lines) -> Any:
     return {"resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": {}, "logRecords": records}]}]}
 
 
-def _csv(head: str, form: Callable[[Line], str]) -> Callable[[Lines], str]:
-    return lambda lines: "".join(f"{row}\n" for row in [head, *map(form, lines)])
-
-
 def _quoted(line: Line) -> str:
     return line.text.replace('"', '""')
 
@@ -140,15 +136,6 @@ JSON_ENVELOPES = (
     Envelope("json-otlp", _document(_otlp), "zone", HOST),
     Envelope("logcli", each(lambda x: f'{iso(x)[:-6]}Z {{host="{HOST}", job="k"}} {x.text}'), "zone", HOST),
     Envelope("logcli-host", each(lambda x: f'{iso(x)[:-6]}Z {{host="{HOST}"}} {x.text}'), "zone", HOST),
-    Envelope(
-        "csv-datadog",
-        _csv("Date,Host,Service,Message", lambda x: f'"{iso(x)[:-6]}Z","{HOST}","kernel","{_quoted(x)}"'),
-        "zone",
-        HOST,
-    ),
-    Envelope(
-        "csv-splunk", _csv('"_time",host,"_raw"', lambda x: f'"{iso(x)}",{HOST},"{boot(x)} {_quoted(x)}"'), "zone", HOST
-    ),
     Envelope("json-dmesg", _document(_dmesg, 3), "boot"),
     Envelope("json-strings", _document(lambda lines: [f"{boot(line)} {line.text}" for line in lines]), "boot"),
 )

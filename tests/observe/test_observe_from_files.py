@@ -105,7 +105,6 @@ XID = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
     [
         (f"Nov 21 18:00:00 gpu-7 kernel: {XID}", ["gpu-7"]),
         (f"gpu-7: [ 1.5] {XID}", ["gpu-7"]),
-        (f"==> gpu-7.log <==\n[ 1.5] {XID}", ["gpu-7"]),
         (f'{{"host": "gpu-7", "log": "{XID}", "time": "2026-11-21T18:00:00Z"}}', ["gpu-7"]),
         ("gpu-7: 1 | 11/21/2026 | 18:00:00 | Power Supply PS1 | Failure detected | Asserted", ["gpu-7"]),
         (f"Nov 21 18:00:00 n1 kernel: {XID}", []),

@@ -51,7 +51,7 @@ def test_a_line_that_cannot_be_counted_ends_with_an_error_that_shows_it(tmp_path
     result = run(str(tmp_path / "log"), "--fleet", str(ROOT))
     assert isinstance(result.exception, AssayError), "which the command prints, with exit code 2"
     assert "NVRM: Xid (PCI:0000:1b" in str(result.exception)
-    assert "a fault that cannot be counted" in result.stdout
+    assert "a line that cannot be counted" in result.stdout
     (tmp_path / "log").write_text(f"[ 10.5] NVRM: Xid (PCI:0000:1b\n{MINE.replace('13', '79')}")
     assert run(str(tmp_path / "log"), "--fleet", str(ROOT)).exit_code == 1, "a fault with an action says more"
 

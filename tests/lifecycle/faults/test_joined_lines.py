@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 from log_spellings.envelopes import ENVELOPES
-from log_spellings.events import LINES, WRITTEN, expected
+from log_spellings.events import LINES, TOLD, WRITTEN, expected
 from log_spellings.joins import JOINS
 
 from assay.cli.verbs.evidence.faults import classify_log
 from assay.observe.logs.message_search import MessageSearch
 
 JOINED = ("dmesg", "dmesg-x", "dmesg-T", "journal-short", "rfc3164-printk", "journal-iso-precise", "pdsh", "dmesg-t")
-NOBODY_CAN_TELL = {("pdsh", "nothing"), ("dmesg-t", "nothing")}
-"""Where the name of a host, or the message of a driver, is of one word with what stands before it."""
+WITHOUT_A_SIGN = ("blanks", "nothing")
+"""Joins that leave no sign of the line's end: each message counts, with the time and host of the first."""
 BY_NAME = {one.name: one for one in ENVELOPES}
 ONE_LINE_EACH = yaml.safe_load((Path(__file__).parent / "one_line_each.yaml").read_text())
 X13 = "NVRM: Xid (PCI:0000:1b:00): 13, pid=1, name=a, Graphics Exception"
@@ -25,7 +25,7 @@ X79 = "NVRM: Xid (PCI:0000:3d:00): 79, pid=1, name=a, GPU has fallen off the bus
 
 @pytest.mark.parametrize(
     ("form", "join"),
-    [(form, join) for form in JOINED for join in JOINS if (form, join) not in NOBODY_CAN_TELL],
+    [(form, join) for form in JOINED for join in JOINS if join not in WITHOUT_A_SIGN],
 )
 def test_joined_lines_give_the_same_answer(form, join, tmp_path, catalog):
     envelope = BY_NAME[form]
@@ -42,6 +42,13 @@ def test_joined_lines_give_the_same_answer(form, join, tmp_path, catalog):
     assert document["uncounted"] == ""
 
 
+@pytest.mark.parametrize("join", WITHOUT_A_SIGN)
+def test_a_shell_that_joins_lines_hides_no_fault(join, tell):
+    for form in ("dmesg", "dmesg-T", "journal-short", "rfc3164-printk"):
+        document = tell(JOINS[join](BY_NAME[form].write(LINES).splitlines()))
+        assert {fault["fault"] for fault in document["faults"]} == set(TOLD), form
+
+
 @pytest.mark.parametrize("join", JOINS)
 def test_two_gpus_in_one_line_are_two_faults(join, tell):
     document = tell(JOINS[join]([f"[ 5210.700000] {X79}", f"[ 5211.700000] {X79.replace('3d', '4d')}"]))
@@ -50,18 +57,6 @@ def test_two_gpus_in_one_line_are_two_faults(join, tell):
 
 def test_an_xid_that_is_one_word_with_what_stands_before_it_is_told(tell):
     assert {number for number, _ in tell(f"{X13}{X79}")["by"]} == {"gpu.xid.13", "gpu.xid.79"}
-
-
-def test_each_host_of_joined_lines_keeps_its_own(tell):
-    lines = [f"{host}: [ 5210.700000] {X79}" for host in ("n1", "n2")]
-    assert [one["host"] for one in tell(" ".join(lines))["faults"]] == ["n1", "n2"]
-    lines = [f"Mar 11 08:29:23 {host} kernel: {X79}" for host in ("n1", "n2")]
-    assert [one["host"] for one in tell(" ".join(lines))["faults"]] == ["n1", "n2"]
-
-
-def test_a_time_within_another_line_is_not_that_of_a_message(tell):
-    document = tell(f"[    0.000000] Linux version 5 #1 SMP Mon Jun 10 08:16:17 UTC 2024 [  100.000000] {X79}")
-    assert [one["first"] for one in document["faults"]] == ["boot+100.000000s"]
 
 
 def test_a_joined_message_that_breaks_off_is_never_no_fault(tell):

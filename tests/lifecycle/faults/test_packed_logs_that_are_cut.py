@@ -6,7 +6,6 @@ import bz2
 import gzip
 import json
 import lzma
-from email.message import EmailMessage
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -98,17 +97,6 @@ def test_a_cut_around_another_packing_is_told_once(tmp_path):
     packed = lzma.compress(gzip.compress((XID + CALM).encode()))
     (tmp_path / "log").write_bytes(packed[: len(packed) // 2])
     assert "read in part only: its xz data break off\n" in run(tmp_path / "log").stdout
-
-
-def test_a_cut_attachment_of_a_mail_is_told(tmp_path):
-    mail = EmailMessage()
-    mail["From"], mail["Subject"] = "a@example.com", "node n1"
-    mail.set_content("see below\n")
-    mail.add_attachment(spoil(gzip.compress((XID + CALM).encode()), CUT), maintype="application", subtype="gzip")
-    (tmp_path / "log").write_bytes(mail.as_bytes())
-    result = run(tmp_path / "log")
-    assert "gpu.xid.79" in result.stdout
-    assert "read in part only: its gzip data break off" in result.stdout
 
 
 @pytest.mark.parametrize("packing", PACKINGS)

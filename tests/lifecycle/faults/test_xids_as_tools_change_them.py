@@ -36,17 +36,6 @@ def test_a_prompt_of_a_serial_console_names_no_host(tell):
     assert [(one["fault"], one.get("host", "")) for one in document["faults"]] == [("gpu.xid.79", "")]
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_a_table_tells_times_and_hosts_apart(delimiter, tell):
-    rows = [("time", "host", "message")]
-    rows += [(f"2026-03-12T04:11:0{at}Z", f"n{at}", f'"{XID}"') for at in (1, 2)]
-    document = tell(*(delimiter.join(row) for row in rows))
-    assert [(one["host"], one["first"]) for one in document["faults"]] == [
-        ("n1", "2026-03-12T04:11:01+00:00"),
-        ("n2", "2026-03-12T04:11:02+00:00"),
-    ]
-
-
 def test_a_table_in_json_tells_times_and_hosts_apart(tell):
     columns = [{"name": name} for name in ("TimeGenerated", "Computer", "SyslogMessage")]
     rows = [[f"2026-03-12T04:11:0{at}Z", f"n{at}", XID] for at in (1, 2)]

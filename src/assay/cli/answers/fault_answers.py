@@ -46,7 +46,7 @@ class FaultsAnswer(TypedDict):
     unread: int
     """How many of them could not be read."""
     uncounted: str
-    """The beginning of the first line that names a fault and cannot be counted; "" without one.
+    """The beginning of the first line that cannot be counted: it names a fault, or is of another log; "" without one.
 
     The exit code is then 2, unless a fault asks for an action.
     """

@@ -10,12 +10,10 @@ from itertools import chain
 from typing import ClassVar
 
 from assay.model.log_message import LogMessage
-from assay.observe.logs.broken_lines.joined_messages import holds_written_line_ends
 from assay.observe.logs.broken_lines.wrapped_lines import find_width, hold_last_lines, join_lines, split_runs
 from assay.observe.logs.json_form import begins_document
 from assay.observe.logs.log_form_protocol import MAX_DOCUMENT_BYTES, LogQuery, TooLongDocument
-from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, mark_examples, unescape
-from assay.observe.logs.quoted_examples import LETTERS_BEFORE
+from assay.observe.logs.message_search import XID_ANYWHERE, MessageSearch, holds_written_line_ends, unescape
 from assay.observe.logs.time_stamps import ParsedStamp
 
 CHUNK_BYTES = 256 * 1024
@@ -136,36 +134,28 @@ def write_line_ends(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield LINE_ENDS.sub(b"\n", piece.replace(b"\r\n", b"\n")) if b"\r" in piece else piece
 
 
-def find_kernel_messages(
-    form: KernelLogForm | None, pieces: Iterable[bytes], query: LogQuery, has_examples: bool = False
-) -> Iterator[LogMessage]:
+def find_kernel_messages(form: KernelLogForm | None, pieces: Iterable[bytes], query: LogQuery) -> Iterator[LogMessage]:
     """Yield the messages of a log of one form that may name a fault, and count all lines.
 
-    Lines that are not of the form, and all lines where `form` is None, are read by their message. In a text that
-    `has_examples`, a message that is one is marked as quoted.
+    Lines that are not of the form, and all lines where `form` is None, are read by their message.
     """
     search = KernelLineSearch(form, query)
     first = next(pieces := iter(pieces), b"")
     width = find_width(first)
     for chunk in hold_last_lines(chain([first] if first else [], pieces), bool(width)):
         query.tally.lines += chunk.count(b"\n") + (not chunk.endswith(b"\n"))
-        for place, messages in list(_search_chunk(search, chunk, width)):  # in one go, which is faster
-            if not has_examples or not messages:
-                yield from messages
-                continue
-            before = chunk[max(0, place - LETTERS_BEFORE) : place].decode(errors="replace").splitlines()
-            yield from mark_examples(messages, before, query.written_at)
+        for messages in list(_search_chunk(search, chunk, width)):  # in one go, which is faster
+            yield from messages
 
 
-def _search_chunk(search: KernelLineSearch, chunk: bytes, width: int) -> Iterator[tuple[int, Sequence[LogMessage]]]:
-    """Yield where a line stands, or several that were one, and its messages."""
+def _search_chunk(search: KernelLineSearch, chunk: bytes, width: int) -> Iterator[Sequence[LogMessage]]:
+    """Yield the messages of each line, or of several that were one."""
     for run in split_runs(chunk, width):
         text = chunk[run.start : run.end] if width else chunk
         if run.is_wrapped:
-            yield run.start, search.read_wrapped(text)
-            continue
-        for place, line in search.find_lines(text):
-            yield run.start + place, search.read_line(line)
+            yield search.read_wrapped(text)
+        else:
+            yield from map(search.read_line, search.find_lines(text))
 
 
 class KernelLineSearch:
@@ -183,10 +173,10 @@ class KernelLineSearch:
             self._start = re.compile(rb"[" + form.first_bytes + rb"\r\n]")
             self._foreign = re.compile(rb"\n[^" + form.first_bytes + rb"\r\n]")
 
-    def find_lines(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines of a chunk that may match, and those of another form, each once, with where they begin."""
+    def find_lines(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines of a chunk that may match, and those of another form, each once."""
         if self._every:
-            yield from ((line.start(), line[0]) for line in LINE.finditer(chunk))
+            yield from (line[0] for line in LINE.finditer(chunk))
             return
         end = -1
         for offset in sorted(self._find_offsets(chunk)):
@@ -194,7 +184,7 @@ class KernelLineSearch:
                 start = chunk.rfind(b"\n", 0, offset) + 1
                 end = chunk.find(b"\n", offset)
                 end = len(chunk) if end < 0 else end
-                yield start, chunk[start:end]
+                yield chunk[start:end]
 
     def read_line(self, line: bytes) -> Sequence[LogMessage]:
         """Return the messages of a line, none where it names no fault and only faults are wanted."""
@@ -218,7 +208,7 @@ class KernelLineSearch:
     def read_wrapped(self, text: bytes) -> Sequence[LogMessage]:
         """Return the messages of lines that may have been one: as one line, if that names more faults."""
         unreadable = self._tally.unreadable
-        best = [message for _, line in self.find_lines(text) for message in self.read_line(line)]
+        best = [message for line in self.find_lines(text) for message in self.read_line(line)]
         most = self._count_faults(best)
         for line in join_lines([line for line in text.split(b"\n") if line]):
             found = self._messages.find_messages(line.decode(errors="replace"))

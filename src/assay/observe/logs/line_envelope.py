@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from assay.model.log_message import LogMessage
 from assay.model.texts.node_sets import NODE_SET
-from assay.observe.logs.source_names import name_source
 from assay.observe.logs.time_stamps import (
     ParsedStamp,
     format_zone,
@@ -149,10 +148,6 @@ def _take_field(envelope: Envelope, found: Match) -> None:
     envelope.host = envelope.host or found["host"]
 
 
-def _take_file(envelope: Envelope, found: Match) -> None:
-    envelope.host = name_source(found["file"])
-
-
 DAY = r"(?P<day>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {0,2}\d{1,2})"
 CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)"
 HALF = r"(?: (?P<half>[AaPp])\.?[Mm]\b\.?)?"
@@ -221,7 +216,7 @@ SOURCES: tuple[tuple[re.Pattern[str], Take], ...] = (
         re.compile(r"\[(?P<host>[a-z][\w.-]*)\] (?:out|err): |\[(?P<marked>[a-z][\w-]*\d[\w.-]*)\] (?=[\[<\dA-Z])"),
         _take_host,
     ),
-    (re.compile(r"(?P<file>[^\s:\[\]<>|=]+?)(?:-\d+-|:(?:\d+:)?)(?=[\[<\d({A-Z]|\Z)"), _take_file),
+    (re.compile(r"[^\s:\[\]<>|=]+?(?:-\d+-|:(?:\d+:)?)(?=[\[<\d({A-Z]|\Z)"), _take_nothing),
     (re.compile(rf"(?P<host>{NUMBERED}):[ \t]+[\"']?|(?P<tagged>{NUMBERED})(?:\t|[ \t]+(?=\[ *\d+\.))"), _take_host),
     (re.compile(rf"(?!\d+:|NVRM:|kernel:)(?P<host>{WORD}|{NODE_SET}):[ \t]+(?!['\"])"), _take_host),
     (re.compile(r"(?P<host>[a-z0-9][a-z0-9.-]*)(?: ›)? (?!\d+ )[a-z0-9][a-z0-9.-]*(?: ›|:)? (?=[\[<\d])"), _take_host),

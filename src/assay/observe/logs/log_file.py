@@ -1,9 +1,7 @@
-"""Opens a log file: its text is unpacked, as UTF-8, and what a mail holds."""
+"""Opens a log file: its text is unpacked, as UTF-8."""
 
 from __future__ import annotations
 
-import io
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,15 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.model.errors import AssayError
-from assay.model.texts.packed_text import ByteSource, UnpackingError, open_text, read_up_to
-
-MAX_MAIL_BYTES = 64 * 1024 * 1024
-_MAIL_HEADER = (
-    rb"(?:Return-Path|Delivered-To|Received|From|To|Cc|Subject|Date"
-    rb"|Message-I[Dd]|MIME-Version|Content-[\w-]+|X-[\w-]+)"
-)
-MAIL_BEGINS = re.compile(rb"(?:From \S[^\n]*\n)?" + _MAIL_HEADER + rb": ?[^\n]*\r?\n(?:[ \t][^\n]*\n)*[A-Z][\w-]*: ?")
-"""How a mail begins: with two headers."""
+from assay.model.texts.packed_text import ByteSource, UnpackingError, open_text
 
 
 @contextmanager
@@ -51,37 +41,7 @@ class LogText:
             self.broken = self.broken or str(error)
             return b""
 
-    def put_back(self, content: bytes) -> None:
-        """Let `content` be read again, before the rest."""
-        self._source = ChainedStream(content, self._source)
-
 
 def unpack_text(file: ByteSource) -> LogText:
-    """Return the text of a file as UTF-8: unpacked, without a byte order mark, what a mail holds."""
-    source = open_text(file)
-    return _open_mail(LogText(source)) if MAIL_BEGINS.match(source.first) else LogText(source)
-
-
-def _open_mail(mail: LogText) -> LogText:
-    """Return what a mail holds. One that is too long is read as it is."""
-    from assay.observe.logs.mail_text import decode_mails
-
-    content = read_up_to(mail, MAX_MAIL_BYTES)
-    if len(content) == MAX_MAIL_BYTES:
-        mail.put_back(content)
-        return mail
-    parts = [LogText(open_text(io.BytesIO(part))) for part in decode_mails(content)]
-    texts = [read_up_to(part, MAX_MAIL_BYTES) for part in parts]
-    broken = next((part.broken for part in (mail, *parts) if part.broken), "")
-    return LogText(io.BytesIO(b"\n".join(texts) or content), broken)
-
-
-class ChainedStream:
-    """Bytes that were read already, and then the rest of their source."""
-
-    def __init__(self, first: bytes, rest: ByteSource) -> None:
-        self._first, self._rest = io.BytesIO(first), rest
-
-    def read(self, size: int, /) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        return self._first.read(size) or self._rest.read(size)
+    """Return the text of a file as UTF-8: unpacked, without a byte order mark."""
+    return LogText(open_text(file))

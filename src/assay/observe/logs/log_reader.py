@@ -10,16 +10,12 @@ from itertools import chain
 from assay.model.errors import AssayError
 from assay.model.log_message import GPU_INTRODUCTION, LineTally, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import KernelLogMatcher, is_truncated_xid
-from assay.model.texts.node_sets import expand_names
-from assay.observe.logs.broken_lines.counted_frames import begins_with_frame, write_frames
+from assay.model.texts.node_sets import NODE_SET, expand_names
 from assay.observe.logs.broken_lines.cut_lines import CutLines
-from assay.observe.logs.broken_lines.joined_messages import join_wrapped_lines
 from assay.observe.logs.broken_lines.repeated_lines import write_repeated_lines
 from assay.observe.logs.bug_report import find_date, is_bug_report, read_sections
-from assay.observe.logs.csv_form import CSV_FORM
 from assay.observe.logs.dmesg_pieces import DmesgPieces
-from assay.observe.logs.event_texts.event_rows import EventRows
-from assay.observe.logs.host_blocks import has_host_blocks, split_host_blocks
+from assay.observe.logs.event_texts.event_rows import EventRows, is_of_other_log
 from assay.observe.logs.journal_entries import EXPORT_FORM, VERBOSE_FORM
 from assay.observe.logs.kernel_log_search import (
     KernelLogForm,
@@ -39,8 +35,6 @@ from assay.observe.logs.log_form_protocol import (
     list_log_forms,
 )
 from assay.observe.logs.message_search import MessageSearch
-from assay.observe.logs.numbered_dates import find_date_order, write_iso_dates
-from assay.observe.logs.quoted_examples import speaks_of_examples
 from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 from assay.observe.logs.sel_and_redfish_entries import SEL_FORM
 
@@ -54,7 +48,18 @@ HEADLESS = re.compile(
     rb"(?![^\n(]{0,8}[Xx][Ii][Dd] )[\w ]{0,8}\((?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F:.]{5,10}[^()\n]{0,20}\): \d{1,6}, "
 )
 """How a log begins whose first line lost its beginning within the head of an XID, as `tail -c` leaves it."""
-RECORD_FORMS: Sequence[LogForm] = (EXPORT_FORM, VERBOSE_FORM, CSV_FORM)
+HOST_BLOCK = re.compile(
+    rb"^(?:-{3,}\s*\n" + NODE_SET.encode() + rb"(?: \(\d+\))?\s*\n-{3,}\s*$|==> [^\n]{1,1000}? <==\s*$"
+    rb"|[\w.-]+ \| (?:CHANGED|SUCCESS|FAILED)!? (?:\| rc=\d+ >>|=> \{)"
+    rb"|\[\d+\] \d\d:\d\d:\d\d \[(?:SUCCESS|FAILURE)\] \S"
+    rb"|(?:ok|changed|failed|fatal): \[[\w.-]+\](?:: FAILED!)? => \{)",
+    re.MULTILINE,
+)
+"""What stands above the log of a host or a file where a tool prints several: clush -b, dshbak, tail, ansible, pssh.
+
+Read as one log, the faults of one host would be those of another.
+"""
+RECORD_FORMS: Sequence[LogForm] = (EXPORT_FORM, VERBOSE_FORM)
 
 
 class LogReader:
@@ -88,9 +93,7 @@ class LogReader:
             self.tally.note_uncounted(_text(sample[0]))
         pieces = chain([first], pieces)
         if not EXPORT_FORM.rate(sample):  # which counts its bytes
-            pieces = join_wrapped_lines(
-                write_repeated_lines(write_line_ends(strip_colours(pieces)), self.tally, self._query.dmesg)
-            )
+            pieces = write_repeated_lines(write_line_ends(strip_colours(pieces)), self.tally, self._query.dmesg)
         try:
             for message in self._read_pieces(sample, self._cut.watch(pieces)):
                 if "[" in message.host:
@@ -103,8 +106,7 @@ class LogReader:
             raise self._refuse_long_document() from None
         except UnknownLogForm:
             names = ", ".join(form.name for form in (*RECORD_FORMS, *list_log_forms()))
-            shown = sample[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
-            what = f"is no log that I can read; it begins with {shown!r}"
+            what = f"is no log that I can read; it begins with {_shorten(sample[0])!r}"
             raise AssayError(what, where=self._where, fix=f"known are: {names}") from None
 
     def is_uncounted(self, message: LogMessage, faults: Sequence[object]) -> bool:
@@ -124,23 +126,21 @@ class LogReader:
         what = f"holds a document in JSON of more than {MAX_DOCUMENT_BYTES // 1024**2} MiB"
         return AssayError(what, where=self._where, fix="write one record a line, or ask for fewer lines at once")
 
-    def _read_pieces(
-        self, sample: list[bytes], pieces: Iterable[bytes], in_block: bool = False
-    ) -> Iterator[LogMessage]:
+    def _read_pieces(self, sample: list[bytes], pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         if is_bug_report(sample):
             made_at = find_date(sample, self._query.written_at)
             faults_only = self._query._replace(every=False, written_at=made_at)
             yield from read_sections(pieces, lambda section: find_kernel_messages(None, section, faults_only))
             return
-        if not in_block and has_host_blocks(sample):
-            yield from self._read_host_blocks(pieces)
-            return
+        if found := HOST_BLOCK.search(b"\n".join(sample)):
+            raise AssayError(
+                f"holds the logs of several hosts or files in blocks, below headings such as {_shorten(found[0])!r}",
+                where=self._where,
+                fix="give each log as a file of its own, or print the host in each line: pdsh, clush -L, ansible -o",
+            )
         if has_relative_times(sample):
             pieces = write_whole_times(pieces)
             sample = next(write_whole_times([b"\n".join(sample)])).split(b"\n")
-        if (day_first := find_date_order(sample)) is not None:
-            pieces = write_iso_dates(pieces, day_first)
-            sample = next(write_iso_dates([b"\n".join(sample)], day_first)).split(b"\n")
         form = self._detect_form(sample)
         if form is not None and not isinstance(form, KernelLogForm):
             self.is_bmc_log = form.is_bmc_log
@@ -155,36 +155,19 @@ class LogReader:
         events = EventRows(self._query.dmesg)
         rest = events.take_out(pieces)
         try:
-            if form is not None or self._is_stamped(sample):
-                has_examples = speaks_of_examples(sample, self._query.written_at)
-                yield from find_kernel_messages(form, rest, self._query, has_examples)
+            if form is not None or (self._is_stamped(sample) and not is_of_other_log(sample)):
+                yield from find_kernel_messages(form, rest, self._query)
             else:
                 yield from self._read_unknown(rest)
         except UnknownLogForm:
-            if not events.logs():
+            if not events.rows:
                 raise
-        if events.alarm:
-            self.tally.note_uncounted(events.alarm)
-        for rows in events.logs():
+        if events.unread:
+            self.tally.note_uncounted(events.unread)
+        if events.rows:
             self.is_bmc_log = True
-            yield from SEL_FORM.read(rows, self._query)
+            yield from SEL_FORM.read(events.rows, self._query)
             self.is_bmc_log = False
-
-    def _read_host_blocks(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
-        """Read each block as a log of its own. Raises UnknownLogForm where none of them is one."""
-        knows = False
-        for hosts, parts in split_host_blocks(pieces):
-            first = next(parts, b"")
-            sample = _take_sample(first)
-            try:
-                for message in self._read_pieces(sample, chain([first], parts), in_block=True) if sample else ():
-                    own = [message.host] if message.host and len(hosts) <= 1 else hosts or [""]
-                    yield from (message._replace(host=host) for host in own)
-                knows = knows or bool(sample)
-            except UnknownLogForm:
-                continue
-        if not knows:
-            raise UnknownLogForm
 
     def _is_stamped(self, sample: list[bytes]) -> bool:
         """Whether most of the first lines tell a time."""
@@ -194,7 +177,7 @@ class LogReader:
     def _read_unknown(self, pieces: Iterable[bytes]) -> Iterator[LogMessage]:
         """Read a text of which nothing is known but that messages may stand in it. Raises UnknownLogForm for none."""
         found = False
-        for message in find_kernel_messages(None, pieces, self._query._replace(every=False), has_examples=True):
+        for message in find_kernel_messages(None, pieces, self._query._replace(every=False)):
             found = found or bool(self._query.matcher.find_faults(message.text)) or is_truncated_xid(message.text)
             yield message
         if not found:
@@ -215,11 +198,10 @@ class LogReader:
 
 
 def _read_stream(read: ReadBytes) -> Iterator[bytes]:
-    """Yield the log without the headers of an HTTP answer, and with one line for each frame of a syslog stream."""
+    """Yield the log without the headers of an HTTP answer."""
     pieces = read_chunks(read)
-    first = next(pieces, b"")
-    every = chain(filter(None, [HTTP_HEADERS.sub(b"", first, count=1)]), pieces)
-    yield from write_frames(every) if begins_with_frame(first) else every
+    first = HTTP_HEADERS.sub(b"", next(pieces, b""), count=1)
+    yield from chain(filter(None, [first]), pieces)
 
 
 def _has_layer(message: LogMessage, written_at: datetime) -> bool:
@@ -233,3 +215,7 @@ def _take_sample(piece: bytes) -> list[bytes]:
 
 def _text(line: bytes) -> str:
     return line.decode(errors="replace")
+
+
+def _shorten(line: bytes) -> str:
+    return _text(line).strip()[:SHOWN_LENGTH]

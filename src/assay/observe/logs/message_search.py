@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from assay.model.log_message import GPU_INTRODUCTION, LogMessage
 from assay.model.specs.kernel_log_and_xid_patterns import LEAST_AFTER_WORDS, KernelLogMatcher, is_truncated_xid
-from assay.observe.logs.broken_lines.joined_messages import may_be_joined, split_at_cuts
 from assay.observe.logs.line_envelope import MAX_ENVELOPE, Envelope, peel_line, read_envelope, split_line
-from assay.observe.logs.quoted_examples import EXAMPLE, is_example
 
 XID_ANYWHERE = rb"Xid +\("
 XID_HEAD = re.compile(r"NVRM: +Xid|nvidia-nvswitch\d+: SXid")
-QUOTE = re.compile(r"""["'`\\]+$""")
 VALUE = re.compile(r'[:=>,;|\t]\s*"?')
 CLOSING_QUOTES = tuple("\"'`")
-FIELD = re.compile(
-    r"""(?:^|[,;|\t]|["'],\ |[\w"']=|["']\s*:\s*|(?:^|[{,-])\s*[\w.@-]+:\s*|[]>{[*+\#-]\s*|^\s*\d+[.)]\s*)$"""
-)
-"""What stands before a value in a record or a list: `msg=`, `"log": `, `n1,`, `- log: `."""
-PROSE = "prose"
-"""The program of a message that somebody quotes in a text, where no program wrote it."""
 OPEN_END = re.compile(r"(?:[:,;=(\[-]|(?<![\w-])[a-z]\w*_\w*(?::\d+)?|\(pid \d+\))\s*$|^\w+ \S*\d\S*(?: \S+)?$")
 """A sign after which more must come, the function that writes the message, such as `poll_health:812:(pid 0)`, or the
 device that it is of, with one word at most."""
 BRACKETS = (("(", ")"), ("[", "]"))
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+WRITTEN_END = re.compile(
+    r"(?:\\+[nr])+|(?:#01[25])+|</?(?:br|p|div|li|pre|tr|td|th)\b[^<>]{0,80}>"
+    r"|[\r\n\v\f\x00\x1c-\x1e\x85\u2028\u2029]+"
+)
+"""The end of a line that a tool wrote as text, so that several lines are one: `#012` of a syslog, `\\n`, `<br>`."""
+_BYTE_SIGNS = {b"\\": rb"\\[nr]", b"#": rb"#01[25]", b"<": rb"<(?:/|br|p>|td|tr|li|div)", b"\0": rb"\0"}
+BYTE_SIGNS = {first: re.compile(sign) for first, sign in _BYTE_SIGNS.items()}
 
 
 class MessageSearch:
@@ -44,15 +42,14 @@ class MessageSearch:
         line = unescape(line.strip())
         if not (self._heads.search(line) or "Xid" in line or self.matcher.patterns):
             return []
-        if "<" not in line and not may_be_joined(line) and self._find_message(line) is None:
+        if not may_hold_more(line) and self._find_message(line) is None:
             return []
-        around = peel_line(line, self.written_at)
-        parts = list(self._split_line(line))
+        parts = [part for text in WRITTEN_END.split(line) for part in self._split_at_heads(text) if part.strip()]
         found = [message for part in parts if (message := self._find_message(part))]
         if not found:  # a message whose parts name no fault
             return [message] if (message := self._find_message(line)) else []
-        is_whole = len(parts) == 1 and line.startswith(parts[0].strip())
-        return found if is_whole else [_complete(message, around) for message in found]
+        around = peel_line(line, self.written_at)
+        return found if len(parts) == 1 else [_complete(message, around) for message in found]
 
     def find_cut_message(self, line: str) -> list[LogMessage]:
         """Return the message with which a log breaks off, if it may be the beginning of one that names a fault."""
@@ -86,25 +83,11 @@ class MessageSearch:
 
     def is_one_fault(self, text: str) -> bool:
         """Whether a message begins as those of faults do, and holds no further one: quick, and false too often."""
-        return self._heads.match(text) is not None and not may_be_joined(text)
+        return self._heads.match(text) is not None and not may_hold_more(text)
 
     def names_fault(self, text: str) -> bool:
         """Whether a message names a fault, announces an XID without its number, or begins to tell one."""
         return bool(self.matcher.find_faults(text)) or is_truncated_xid(text) or text.startswith(GPU_INTRODUCTION)
-
-    def _split_line(self, line: str) -> Iterator[str]:
-        """Yield the parts of a line that name a fault, each with what stands before it, and what is left."""
-        before, found = "", False
-        for part, ends_line in split_at_cuts(line):
-            whole = before + part
-            if self._find_message(part.rstrip()):
-                yield from self._split_at_heads(whole.rstrip())
-                before, found = "", True
-            else:
-                is_over = (ends_line and found) or _is_message(split_line(part, self.written_at))
-                before = "" if is_over else whole
-        if before:
-            yield before
 
     def _split_at_heads(self, part: str) -> Iterator[str]:
         """Yield a part of a line cut before each further message that begins within it, without a cut before it."""
@@ -119,7 +102,8 @@ class MessageSearch:
 
     def _is_further(self, part: str, last: int, at: int) -> bool:
         """Whether the message that begins at `last` ends at `at`: what stands before and after it names a fault."""
-        begins = XID_HEAD.match(part, at) or not part[max(at - 8, 0) : at].rstrip().endswith(":")
+        before = part[max(at - 8, 0) : at].rstrip()
+        begins = XID_HEAD.match(part, at) or before.endswith("kernel:") or not before.endswith(":")
         return bool(begins) and self.names_fault(part[last:at]) and self.names_fault(part[at : at + MAX_ENVELOPE])
 
     def _find_message(self, line: str) -> LogMessage | None:
@@ -135,9 +119,7 @@ class MessageSearch:
             envelope = read_envelope(line, start, self.written_at)
             if envelope.is_clean:
                 return envelope.make_message(text)
-            message = envelope.make_message(text)
-            is_prose = not envelope.is_stamped and (_is_quoted(line[:start]) or EXAMPLE.search(line[:start]))
-            others.append(_mark_prose(message) if is_prose else message)
+            others.append(envelope.make_message(text))
         if others:
             return others[0]
         if self.names_fault(line):
@@ -146,13 +128,15 @@ class MessageSearch:
         return None
 
 
-def _is_quoted(before: str) -> bool:
-    """Whether the text before a message ends with words and a quote: somebody tells of the message, or searches for it.
+def holds_written_line_ends(piece: bytes) -> bool:
+    """Whether a line end was written as text in a piece of a log: quick, since few have its first letter."""
+    return any(first in piece and sign.search(piece) for first, sign in BYTE_SIGNS.items())
 
-    The value of a field in a record, such as `msg="NVRM: …`, is none.
-    """
-    quote = QUOTE.search(before)
-    return quote is not None and FIELD.search(before[: quote.start()]) is None
+
+def may_hold_more(text: str) -> bool:
+    """Whether a text may hold a further message: quick, true too often, and false for one that follows on a blank."""
+    holds_sign = "[" in text or "\\" in text or "#01" in text or "</" in text or "<br" in text or "kernel: " in text
+    return holds_sign or text.find("NVRM: ", 1) > 0 or text.find("-nvswitch", 20) > 0 or not text.isprintable()
 
 
 def ends_openly(text: str) -> bool:
@@ -160,23 +144,9 @@ def ends_openly(text: str) -> bool:
     return OPEN_END.search(text) is not None or any(text.count(opens) > text.count(ends) for opens, ends in BRACKETS)
 
 
-def mark_examples(messages: Sequence[LogMessage], before: Sequence[str], written_at: datetime) -> Sequence[LogMessage]:
-    """Return the messages of a line, marked as quoted if the lines before it speak of an example."""
-    return [_mark_prose(message) for message in messages] if is_example(before, written_at) else messages
-
-
-def _mark_prose(message: LogMessage) -> LogMessage:
-    return message._replace(program=message.program if not message.is_of_kernel else PROSE)
-
-
 def unescape(text: str) -> str:
     r"""Return text in which the kernel's `\x1b` is a character again."""
     return ESCAPED.sub(lambda code: chr(int(code[1], 16)), text) if "\\x" in text else text
-
-
-def _is_message(message: LogMessage) -> bool:
-    """Whether a part of a line is a message of its own: it has a time and a text."""
-    return message.stamp is not None and bool(message.text.strip())
 
 
 def _complete(message: LogMessage, around: Envelope) -> LogMessage:

@@ -10,8 +10,7 @@ from typing import Any
 
 from assay.model.log_message import LogMessage, replace_unencodable
 from assay.observe.logs.log_form_protocol import LogQuery
-from assay.observe.logs.message_search import MessageSearch, mark_examples
-from assay.observe.logs.quoted_examples import LINES_BEFORE
+from assay.observe.logs.message_search import MessageSearch
 from assay.observe.logs.record_context import HOSTS, LABELS, TIMES, RecordContext
 
 MESSAGES = (
@@ -98,11 +97,8 @@ class RecordSearch:
         is_message = name in MESSAGES
         told = datetime.fromtimestamp(around.wall[0], UTC) if around.wall else self._written_at
         self._search.written_at = told  # by which a time without a year is read
-        lines = text.splitlines()
-        for place, line in enumerate(lines):
+        for line in text.splitlines():
             messages = self._search.find_messages(line)
-            if messages and place:
-                messages = list(mark_examples(messages, lines[max(0, place - LINES_BEFORE) : place], told))
             if not messages and is_message and line.strip():
                 every = self._every
                 messages = [self._search.split_line(line)] if every else self._search.find_beginnings(line)

@@ -18,10 +18,7 @@ from assay.observe.logs.log_form_protocol import LogQuery, UnknownLogForm
 
 MAY_BE_EVENT_TEXT = re.compile(
     rb"(?:[A-Za-z0-9][\w.,\[\]/-]*: )?"
-    rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/|<EVENT|\d{4}\s"
-    rb"|\d{4}-\d\d-\d\dT\S+ [A-Za-z]\w*\.\d+\.\d)"
-    rb'|(?:\xef\xbb\xbf)?"?(?i:(?:event )?severity|level|sev|type|priority'
-    rb'|index|id|date[\w /]*|time\w*|record|seq\w*|no\.?|#)"?[,;\t]'
+    rb"\s*(?:[0-9a-fA-F]{1,8}\s*[|,:]|ID\b|SEL |Record:|SeqNumber|/system1/)"
 )
 """How lines of event logs as text begin, perhaps behind a host.
 
@@ -35,7 +32,7 @@ MAX_LOG_BYTES = 256 * 1024 * 1024
 class SelForm:
     """An event log as text: of ipmitool, FreeIPMI, racadm or an iLO."""
 
-    name, is_bmc_log = "event logs as text (ipmitool sel list, ipmi-sel, racadm, iLO's IML)", True
+    name, is_bmc_log = "event logs as text (ipmitool sel list, ipmi-sel, racadm, iLO)", True
 
     def rate(self, sample: Sequence[bytes]) -> float:
         """Return the share of lines that are of one of the tools, 0 unless they are more than half."""

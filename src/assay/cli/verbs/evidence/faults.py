@@ -37,7 +37,7 @@ def faults(
     Event logs: ipmitool sel, ipmi-sel, racadm, iLO, Redfish. The format is detected.
 
     Exit codes: 0 no fault needs an action on the node; 1 some faults do; 2 the log is empty or cannot be read to its
-    end, or a line in it names a fault that cannot be counted.
+    end, or a line in it names a fault that cannot be counted, or is of another log.
     """
     document = classify_log(file, load_surrounding_catalog(fleet))
     where = "standard input" if file == "-" else file
@@ -53,9 +53,10 @@ def faults(
         raise typer.Exit(1)
     if document["uncounted"]:
         raise AssayError(
-            f"names a fault that I cannot count: {document['uncounted']!r}",
+            f"holds a line that I cannot count: {document['uncounted']!r}",
             where=where,
-            fix="read that line: it is cut off, another program than the kernel wrote it, or a text quotes it",
+            fix="read that line: it is cut off, another program than the kernel wrote it, or it is of another log: "
+            "then give that log as a file of its own",
         )
     if document["broken"]:
         raise AssayError(f"was read in part only: {document['broken']}", where=where, fix=FETCH_AGAIN)
@@ -78,7 +79,7 @@ def format_faults_text(document: dict[str, Any]) -> list[str]:
             lines.append(f"  look at: {fault['investigate']}")
     acting = sum(fault["action"] != "none" for fault in document["faults"])
     unread = f", {document['unread']:,} of them unreadable" if document["unread"] else ""
-    none = "a fault that cannot be counted" if document["uncounted"] else "no fault"
+    none = "a line that cannot be counted" if document["uncounted"] else "no fault"
     total = f"faults: {len(document['faults'])}, with an action: {acting}" if document["faults"] else none
     lines.append(f"lines: {document['lines']:,}{unread}; {total}{' so far' if document['broken'] else ''}")
     return [*lines, f"read in part only: {document['broken']}"] if document["broken"] else lines

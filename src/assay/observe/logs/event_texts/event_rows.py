@@ -1,16 +1,15 @@
-"""Takes the rows of a BMC's event log out of another text: a mail, a ticket, or a kernel log in which they stand.
+"""Takes the rows of a BMC's event log out of another text: a ticket, or a kernel log in which they stand.
 
-`ipmitool sel list` and FreeIPMI's `ipmi-sel` print one row for each event; no kernel writes such a line. The web page
-of a BMC exports CSV, below a line that names the columns.
+`ipmitool sel list` and FreeIPMI's `ipmi-sel` print one row for each event; no kernel writes such a line. What nobody
+reads here must not pass for a quiet log: the first such line is told.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from assay.observe.logs.dmesg_pieces import DmesgPieces
-from assay.observe.logs.event_texts.event_tables import EventTables
 
 ROW = re.compile(
     rb"^[ \t>|*`]{0,20}(?P<row>(?:[A-Za-z][\w.-]{0,63}: +)?"
@@ -18,30 +17,37 @@ ROW = re.compile(
     rb"\| *[\d:]{5,12}[^|\n]{0,12}\|[^\n]{3,1000}\n?)",
     re.MULTILINE,
 )
-ALARM = re.compile(
-    rb'^\s*Severity\s*[:=]\s*Critical\b[^\n]*|[^\n]*"Severity"\s*:\s*"Critical"[^\n]*'
-    rb'|^(?:[^,;\t\n]{0,64}[,;\t]){0,6}"?Critical"?[,;\t][^\n]*',
+_CELLS = rb"(?:[^,;\t\n]{0,64}[,;\t]){0,9}"
+_TABLE_HEAD = (
+    rb'^(?=[^\n]{0,1000}(?i:date|time))[> ]{0,20}(?:\xef\xbb\xbf)?' + _CELLS
+    + rb'"?(?i:(?:event )?severity|level|sev|priority|type)"?(?:[,;\t]|\s*$)[^\n]*'
+)  # fmt: skip
+UNREAD = re.compile(
+    rb'^\s*Severity\s*[:=]\s*(?!(?i:ok|info|nor|nom))\w[^\n]*|[^\n]*"Severity"\s*:\s*"(?!OK")[^\n]*'
+    rb"|^" + _CELLS + rb'"?Critical"?[,;\t][^\n]*|<EVENT\b[^\n]*|' + _TABLE_HEAD
+    + rb"|^(?i:content-transfer-encoding): *(?i:base64|quoted-printable)[^\n]*",
     re.MULTILINE,
-)
-"""A critical entry in a form that has no rows: racadm's, Redfish's, or CSV."""
-SIGN_OF_ALARM = b"Critical"
+)  # fmt: skip
+"""An entry that is no row and tells of a problem, the head of a BMC's table in CSV, an encoded part of a mail."""
+UNREAD_SIGNS = (b"Critical", b"everity", b"<EVENT", b"-Encoding", b"-encoding")
+OTHER_LOG = re.compile(_TABLE_HEAD + rb"|\d{4}-\d\d-\d\dT\S+ [A-Za-z]\w*(?:\.\d+){2,3}\.[A-Z]|\s*<EVENT\b")
+"""A line of an event log that tells times as a kernel log does: a table in CSV, OpenBMC's registry log, RIBCL."""
 SHOWN_LENGTH = 200
 MAX_ROWS_BYTES = 16 * 1024 * 1024
 """No BMC keeps a longer log."""
 
 
+def is_of_other_log(sample: Sequence[bytes]) -> bool:
+    """Whether a log's first lines are those of an event log that nobody reads here."""
+    return any(map(OTHER_LOG.match, sample))
+
+
 class EventRows:
-    """The event logs that were taken out of the pieces of a text, and the first critical entry that is no row."""
+    """The rows that were taken out of the pieces of a text, and the first line in it that nobody reads."""
 
     def __init__(self, dmesg: DmesgPieces) -> None:
-        self.alarm = ""
-        self._rows: list[bytes] = []
-        self._tables = EventTables()
+        self.unread, self.rows = "", list[bytes]()
         self._dmesg, self._length = dmesg, 0
-
-    def logs(self) -> list[list[bytes]]:
-        """Return the rows, each event log for itself."""
-        return [rows for rows in (self._rows, *self._tables.tables) if rows]
 
     def take_out(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the text without the rows of an event log."""
@@ -50,9 +56,8 @@ class EventRows:
                 yield piece
                 continue
             rest = ROW.sub(self._take, piece) if b"|" in piece and b" | " in piece else piece
-            rest = self._tables.take_out(rest)
-            if not self.alarm and SIGN_OF_ALARM in rest and (found := ALARM.search(rest)):
-                self.alarm = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
+            if not self.unread and any(sign in rest for sign in UNREAD_SIGNS) and (found := UNREAD.search(rest)):
+                self.unread = found[0].decode(errors="replace").strip()[:SHOWN_LENGTH]
             if rest:
                 yield rest
 
@@ -60,5 +65,5 @@ class EventRows:
         if self._length > MAX_ROWS_BYTES:
             return found[0]
         self._length += len(found["row"])
-        self._rows.append(found["row"])
+        self.rows.append(found["row"])
         return b""

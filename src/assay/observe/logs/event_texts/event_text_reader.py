@@ -8,22 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from assay.model.log_message import LineTally, LogMessage
 from assay.model.texts.node_sets import NODE_SET
 from assay.observe.logs.event_texts.bmc_clock import is_day_first, parse_time
-from assay.observe.logs.event_texts.event_csv import EventCsv
 from assay.observe.logs.event_texts.event_records import RECORD_FORMS
-from assay.observe.logs.event_texts.iml_documents import HplogForm, RibclForm
-from assay.observe.logs.event_texts.registry_log import RegistryLog
 from assay.observe.logs.event_texts.sel_tables import LegacySelTable, SelTable
 from assay.observe.logs.event_texts.text_entry import TextEntry, TextForm, UnreadLine
 
 TEXT_FORMS: Sequence[TextForm] = (
-    EventCsv(),
     SelTable("ipmitool sel list, ipmi-sel", "|"),
     SelTable("ipmitool -c sel list, ipmi-sel --comma-separated-output", ","),
     LegacySelTable(),
     *RECORD_FORMS,
-    RibclForm(),
-    HplogForm(),
-    RegistryLog(),
 )
 MIN_SHARE = 0.5
 SAMPLE_LINES = 200
