@@ -62,25 +62,6 @@ def _level(line: Line) -> str:
     return f"kern  :{LEVELS[line.level]:6}: "
 
 
-def _relative(form: str) -> Callable[[Lines], str]:
-    """Return the form of `dmesg -e` or `--time-format delta`, in which a time builds on the line before."""
-
-    def write(lines: Lines) -> str:
-        text, last = "", None
-        for line in lines:
-            delta = line.uptime - last.uptime if last else 0.0
-            if form == "delta":
-                stamp = f"<{delta:12.6f}>"
-            elif last and last.at.replace(second=0, microsecond=0) == line.at.replace(second=0, microsecond=0):
-                stamp = f"{'+' + format(delta, '.6f'):>11}"
-            else:
-                stamp = f"{line.at:%b%e %H:%M}"
-            text, last = f"{text}[{stamp}] {line.text}\n", line
-        return text
-
-    return write
-
-
 def _delta(line: Line, lines: Lines) -> float:
     before = [one.uptime for one in lines if one.uptime < line.uptime]
     return line.uptime - before[-1] if before else 0.0
@@ -126,8 +107,6 @@ ENVELOPES = (
     Envelope("dmesg-t", each(lambda line: line.text), "none"),
     Envelope("dmesg-T", each(lambda line: f"[{ctime(line)}] {line.text}"), "plain", resolution=1),
     Envelope("dmesg-T-x", each(lambda line: f"{_level(line)}[{ctime(line)}] {line.text}"), "plain", resolution=1),
-    Envelope("dmesg-e", _relative("reltime"), "minute"),
-    Envelope("dmesg-delta", _relative("delta"), "start"),
     Envelope(
         "dmesg-d",
         lambda lines: each(lambda one: f"[{one.uptime:12.6f} <{_delta(one, lines):12.6f}>] {one.text}")(lines),

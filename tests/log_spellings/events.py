@@ -10,8 +10,8 @@ BOOT = datetime(2026, 11, 21, 17, 0, tzinfo=UTC)
 WRITTEN = datetime(2026, 11, 22, tzinfo=UTC)
 HOST = "n1"
 BOOT_ID = "4f2c" * 8
-Clock = Literal["zone", "plain", "boot", "start", "minute", "none"]
-"""How a spelling tells the time: with a zone, without one, since the boot, since the first line, by minutes, not."""
+Clock = Literal["zone", "plain", "boot", "none"]
+"""How a spelling tells the time: with a zone, without one, since the boot, not."""
 
 
 class Line(NamedTuple):
@@ -73,12 +73,8 @@ def tell_time(clock: Clock, uptime: float, resolution: float = 0.0) -> str | Non
     at = BOOT + timedelta(seconds=uptime)
     if resolution:
         at -= timedelta(microseconds=at.microsecond)
-    if clock == "minute":  # `dmesg -e` gives the minute, and seconds since the line before within one minute
-        return at.replace(tzinfo=None).isoformat(timespec="minutes")
     if clock == "zone":
         return at.isoformat()
     if clock == "plain":
         return at.replace(tzinfo=None).isoformat()
-    if clock == "boot":
-        return f"boot+{uptime:.6f}s"
-    return f"start+{uptime - LINES[0].uptime:.6f}s" if clock == "start" else None
+    return f"boot+{uptime:.6f}s" if clock == "boot" else None

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 GPU_INTRODUCTION = "NVRM: The NVIDIA GPU "
 """How the driver begins to tell in several lines what happened to a GPU."""
-SINCE_WORDS = ("boot+", "start+")
-"""How a stamp begins that counts from the boot, or from the first line."""
+SINCE_BOOT = "boot+"
+"""How a stamp begins that counts from the boot."""
 
 
 class LogMessage(NamedTuple):
@@ -36,7 +36,7 @@ class LogMessage(NamedTuple):
     @property
     def wall(self) -> float | None:
         """The time in seconds since 1970, None if the log has no such clock."""
-        if self.stamp is None or self.stamp.startswith(SINCE_WORDS):
+        if self.stamp is None or self.stamp.startswith(SINCE_BOOT):
             return None
         return self.at
 

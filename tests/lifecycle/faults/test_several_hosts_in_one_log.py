@@ -17,7 +17,6 @@ SEL = " 1 | 11/21/2026 | 18:00:00 | Power Supply PS1 | Failure detected | Assert
 
 LOGS = {
     "clush -L": (f"n[1-2]: {XID}\nn3: {CALM}\n", {"n1", "n2"}),
-    "clush -L, dmesg -e": (f"n[1-2]: [Nov21 18:00] usb 1-1\nn[1-2]: [  +1.5] {XID[15:]}\n", {"n1", "n2"}),
     "ansible -o": (
         f"n1 | CHANGED | rc=0 | (stdout) {CALM}\\n{XID}\nn2 | CHANGED | rc=0 | (stdout) {XID}\n",
         {"n1", "n2"},

@@ -76,7 +76,7 @@ def test_observing_reads_what_classifying_reads(envelope, encoding, compression,
     )
     told = [line for line in lines if catalog.kernel_log_matcher.find_faults(line["text"])]
     assert [line["text"].removesuffix('"}]').rstrip("�`") for line in told] == [line.text for line in FAULTY]
-    if envelope.clock not in ("none", "minute"):
+    if envelope.clock != "none":
         assert told[-1]["t_s"] - told[0]["t_s"] == pytest.approx(FAULTY[-1].uptime - FAULTY[0].uptime, abs=1)
     if envelope.clock in ("zone", "plain"):
         seen = datetime.fromisoformat(told[0]["at"]) - BOOT
@@ -106,21 +106,38 @@ def test_lines_without_any_fault_are_no_fault_in_no_spelling(tmp_path, catalog):
 
 
 DMESG = shutil.which("dmesg")
-OPTIONS = ("", "-x", "-H", "-d", "-e", "-T", "-r", "-t", "-d -T", "-e -x", "--time-format iso", "--time-format delta")
+OPTIONS = ("", "-x", "-d", "-T", "-r", "-t", "-d -T", "--time-format iso")
+RELATIVE = ("-H", "-e", "-e -x", "--time-format delta")
+"""Times that build on the line before, which nobody reads: each line is one without a time."""
 COLOURED = tuple(f"{options} -L=always" for options in OPTIONS)
 
 
-@pytest.mark.skipif(DMESG is None, reason="dmesg is not installed")
-@pytest.mark.parametrize("options", [*OPTIONS, *COLOURED])
-def test_what_dmesg_itself_prints_is_read(options, tmp_path, catalog):
-    (tmp_path / "raw").write_text("".join(f"<4>[{line.uptime:12.6f}] {line.text}\n" for line in LINES))
-    call = [str(DMESG), "--nopager", "-F", str(tmp_path / "raw"), *options.split()]
+def run_dmesg(options: str, folder: Path) -> Path:
+    """Return what dmesg prints of the lines. Skips where it does not have the options."""
+    (folder / "raw").write_text("".join(f"<4>[{line.uptime:12.6f}] {line.text}\n" for line in LINES))
+    call = [str(DMESG), "--nopager", "-F", str(folder / "raw"), *options.split()]
     printed = subprocess.run(call, capture_output=True, check=False)
     if printed.returncode:
         pytest.skip(f"this dmesg has no {options}")
-    (tmp_path / "log").write_bytes(printed.stdout)
-    told = answer(tmp_path / "log", catalog)
+    (folder / "log").write_bytes(printed.stdout)
+    return folder / "log"
+
+
+@pytest.mark.skipif(DMESG is None, reason="dmesg is not installed")
+@pytest.mark.parametrize("options", [*OPTIONS, *COLOURED, *RELATIVE])
+def test_what_dmesg_itself_prints_is_read(options, tmp_path, catalog):
+    told = answer(run_dmesg(options, tmp_path), catalog)
     assert {name: (one[0], one[4]) for name, one in told.items()} == {
         name: (one.subject, one.lines) for name, one in TOLD.items()
     }
-    assert ("-t" in options.split()) == (told["gpu.xid.48"][3] == 3), "without times, no burst is known"
+    is_untimed = "-t" in options.split() or options in RELATIVE
+    assert is_untimed == (told["gpu.xid.48"][3] == 3), "without times, no burst is known"
+
+
+@pytest.mark.skipif(DMESG is None, reason="dmesg is not installed")
+@pytest.mark.parametrize("options", RELATIVE)
+def test_times_that_build_on_the_line_before_are_refused_where_no_fault_is(options, tmp_path, catalog, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.LINES", [line for line in LINES if line not in FAULTY])
+    with pytest.raises(AssayError, match="no log that I can read") as refused:
+        classify_log(str(run_dmesg(options, tmp_path)), catalog)
+    assert "dmesg (not -e, -H or delta)" in str(refused.value.fix)

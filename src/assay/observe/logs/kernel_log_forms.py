@@ -48,7 +48,7 @@ _KMSG = _text_form(
 )
 KMSG = replace(_KMSG, further=b" ")
 DMESG = _text_form(
-    "dmesg",
+    "dmesg (not -e, -H or delta)",
     LEVEL + rb"\[ *(?P<stamp>\d+\.\d+)\]" + THREAD,
     rb"\] ",
     rb"\[<a-z",

@@ -38,7 +38,6 @@ class Envelope:
     written_at: datetime
     wall: ParsedStamp | None = None
     uptime: ParsedStamp | None = None
-    start: ParsedStamp | None = None
     host: str = ""
     program: str = ""
     seq: int | None = None
@@ -49,11 +48,11 @@ class Envelope:
     @property
     def is_stamped(self) -> bool:
         """Whether a layer told the time."""
-        return bool(self.wall or self.uptime or self.start)
+        return bool(self.wall or self.uptime)
 
     def make_message(self, text: str) -> LogMessage:
         """Return the message that stands in this envelope."""
-        at, stamp = self.wall or self.uptime or self.start or (None, None)
+        at, stamp = self.wall or self.uptime or (None, None)
         uptime = self.uptime[0] if self.uptime else None
         return LogMessage(text, at, stamp, uptime, host=self.host, program=self.program, seq=self.seq)
 
@@ -86,10 +85,6 @@ def _take_uptime(envelope: Envelope, found: Match) -> None:
     envelope.uptime = parse_seconds_since_boot(found["stamp"], envelope.written_at)
 
 
-def _take_start(envelope: Envelope, found: Match) -> None:
-    envelope.start = float(found["stamp"]), f"start+{found['stamp']}s"
-
-
 def _take_ctime(envelope: Envelope, found: Match) -> None:
     at = parse_ctime(f"x {found['day']} {found['clock']} {found['year']}", envelope.written_at)
     zone = format_zone(found["zone"] or "")
@@ -100,11 +95,6 @@ def _take_iso(envelope: Envelope, found: Match) -> None:
     envelope.names_host = "," not in found["stamp"] and not found[0].startswith("[")
     stamp = found["stamp"].replace("/", "-") + format_zone(found["zone"] or "")
     envelope.wall = parse_iso_time(stamp, envelope.written_at)
-
-
-def _take_minute(envelope: Envelope, found: Match) -> None:
-    at, stamp = parse_syslog_time(f"{found['day']} {found['clock']}:00", envelope.written_at)
-    envelope.wall = at + float(found["more"]), stamp.removesuffix(":00")
 
 
 def _take_syslog(envelope: Envelope, found: Match) -> None:
@@ -178,9 +168,7 @@ LAYERS: tuple[tuple[re.Pattern[str], Take], ...] = tuple(
         (rf"{FACILITY} *: *{LEVEL} *: ", _take_nothing),
         (rf"{FACILITY}\.{LEVEL} +", _take_nothing),
         (rf"\[ *(?P<stamp>\d+\.\d+){DELTA} *\] ?", _take_uptime),
-        (r"\[start\+(?P<stamp>\d+\.\d+)\] ?", _take_start),
         (r"\[ *[TC]\d+ *\] ?", _take_nothing),
-        (rf"\[{DAY} (?P<clock>\d\d:\d\d) \+(?P<more>\d+\.\d+)\] ?", _take_minute),
         (rf"\[?{WEEKDAY} {DAY} {CLOCK}(?: (?P<zone>[A-Z]{{3,5}}))? (?P<year>\d{{4}}){DELTA} *\]?:? ?", _take_ctime),
         (
             rf"\[?(?:{WEEKDAY} )?(?P<stamp>{ISO}(?:{ZONE})?)(?:(?<=\d) (?P<zone>[A-Z]{{3,4}})(?= ))?{DELTA}\]?[ ,:]?",

@@ -35,7 +35,6 @@ from assay.observe.logs.log_form_protocol import (
     list_log_forms,
 )
 from assay.observe.logs.message_search import MessageSearch
-from assay.observe.logs.relative_times import has_relative_times, write_whole_times
 from assay.observe.logs.sel_and_redfish_entries import SEL_FORM
 
 SAMPLE_LINES = 200
@@ -138,9 +137,6 @@ class LogReader:
                 where=self._where,
                 fix="give each log as a file of its own, or print the host in each line: pdsh, clush -L, ansible -o",
             )
-        if has_relative_times(sample):
-            pieces = write_whole_times(pieces)
-            sample = next(write_whole_times([b"\n".join(sample)])).split(b"\n")
         form = self._detect_form(sample)
         if form is not None and not isinstance(form, KernelLogForm):
             self.is_bmc_log = form.is_bmc_log
