@@ -59,61 +59,95 @@ OPERATE = "Operate"
 ORDERS = "Give orders"
 FABRIC_AND_LAB = "Fabric and virtual fleet"
 VERBS = {
-    "init": Verb("verbs.declare.init", DECLARE, "Create a fleet repository."),
-    "upgrade": Verb("verbs.declare.upgrade", DECLARE, "Bring a fleet repository to this version of assay."),
-    "check": Verb("verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
-    "doctor": Verb("verbs.declare.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
-    "schema": Verb("verbs.declare.schema", DECLARE, "Print the JSON Schema of what a command answers in JSON."),
-    "plan": Verb("verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
-    "show": Verb("verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."),
-    "specs": Verb("verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
-    "discover": Verb("verbs.declare.discover", DECLARE, "Find machines that are no nodes yet; draft their inventory."),
-    "images": Verb("verbs.declare.images", DECLARE, "Show the images that nodes boot; fetch and verify their files."),
-    "boot": Verb("verbs.declare.boot", DECLARE, "Print what a DHCP server needs so that machines boot from assay."),
-    "replay": Verb("verbs.declare.replay", DECLARE, "Try a policy on past faults."),
-    "observe": Verb("verbs.evidence.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
-    "faults": Verb("verbs.evidence.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),
-    "serve": Verb("verbs.evidence.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
-    "agent": Verb("verbs.evidence.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
-    "slurm": Verb("verbs.evidence.slurm_hooks", EVIDENCE, "Print the configuration of Slurm's hooks on a node."),
-    "trends": Verb("verbs.evidence.trends", EVIDENCE, "Show which parts get worse among their peers."),
-    "suites": Verb("verbs.validation.suites", VALIDATION, "List the checks; prove that each check can fail."),
-    "validate": Verb("verbs.validation.validate", VALIDATION, "Run the checks on collected evidence."),
-    "results": Verb("verbs.validation.results", VALIDATION, "Show the results of a run, or compare two runs."),
+    "init": Verb("assay.cli.verbs.declare.init", DECLARE, "Create a fleet repository."),
+    "upgrade": Verb("assay.cli.verbs.declare.upgrade", DECLARE, "Bring a fleet repository to this version of assay."),
+    "check": Verb("assay.cli.verbs.declare.check", DECLARE, "Find every mistake in the inventory and the specs."),
+    "doctor": Verb("assay.cli.verbs.declare.doctor", DECLARE, "Show what this machine lacks to work on this fleet."),
+    "schema": Verb(
+        "assay.cli.verbs.declare.schema", DECLARE, "Print the JSON Schema of what a command answers in JSON."
+    ),
+    "plan": Verb("assay.cli.verbs.declare.plan", DECLARE, "Show what merging a change would do to the fleet."),
+    "show": Verb(
+        "assay.cli.verbs.declare.show", DECLARE, "Show what a node must be, with the file and line of each value."
+    ),
+    "specs": Verb("assay.cli.verbs.declare.specs", DECLARE, "Draft a node spec from a good node; make CODEOWNERS."),
+    "discover": Verb(
+        "assay.cli.verbs.declare.discover", DECLARE, "Find machines that are no nodes yet; draft their inventory."
+    ),
+    "images": Verb(
+        "assay.cli.verbs.declare.images", DECLARE, "Show the images that nodes boot; fetch and verify their files."
+    ),
+    "boot": Verb(
+        "assay.cli.verbs.declare.boot", DECLARE, "Print what a DHCP server needs so that machines boot from assay."
+    ),
+    "replay": Verb("assay.cli.verbs.declare.replay", DECLARE, "Try a policy on past faults."),
+    "observe": Verb("assay.cli.verbs.evidence.observe", EVIDENCE, "Collect evidence from nodes and BMCs."),
+    "faults": Verb("assay.cli.verbs.evidence.faults", EVIDENCE, "Find faults in a kernel log or a BMC's event log."),
+    "serve": Verb("assay.cli.verbs.evidence.serve", EVIDENCE, "Receive deliveries from the agents on the nodes."),
+    "agent": Verb("assay.cli.verbs.evidence.agent", EVIDENCE, "On a node: send its kernel log and GPU events."),
+    "slurm": Verb(
+        "assay.cli.verbs.evidence.slurm_hooks", EVIDENCE, "Print the configuration of Slurm's hooks on a node."
+    ),
+    "trends": Verb("assay.cli.verbs.evidence.trends", EVIDENCE, "Show which parts get worse among their peers."),
+    "suites": Verb("assay.cli.verbs.validation.suites", VALIDATION, "List the checks; prove that each check can fail."),
+    "validate": Verb("assay.cli.verbs.validation.validate", VALIDATION, "Run the checks on collected evidence."),
+    "results": Verb(
+        "assay.cli.verbs.validation.results", VALIDATION, "Show the results of a run, or compare two runs."
+    ),
     "collectives": Verb(
-        "verbs.validation.collectives", VALIDATION, "Find the node or link that makes collectives slow, wrong or hang."
+        "assay.cli.verbs.validation.collectives",
+        VALIDATION,
+        "Find the node or link that makes collectives slow, wrong or hang.",
     ),
-    "rejudge": Verb("verbs.validation.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
-    "gate": Verb("verbs.validation.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
+    "rejudge": Verb("assay.cli.verbs.validation.rejudge", VALIDATION, "Judge the stored evidence of a run again."),
+    "gate": Verb("assay.cli.verbs.validation.gate", VALIDATION, "Test whether a run meets the fleet's gates."),
     "report": Verb(
-        "verbs.validation.report", VALIDATION, "Build the overview, its page of measurements and the Allure report."
+        "assay.cli.verbs.validation.report",
+        VALIDATION,
+        "Build the overview, its page of measurements and the Allure report.",
     ),
-    "prune": Verb("verbs.validation.prune", VALIDATION, "Delete runs that are older than the policy wants."),
-    "reconcile": Verb("verbs.operate.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."),
-    "status": Verb("verbs.operate.status", OPERATE, "Show the state of every node."),
-    "sync": Verb("verbs.operate.sync", OPERATE, "Show how far the fleet is what git says, and what differs."),
-    "explain": Verb("verbs.operate.explain", OPERATE, "Show why a node is in its state."),
-    "history": Verb("verbs.operate.history", OPERATE, "Show everything recorded about a node or a part."),
-    "schedules": Verb("verbs.operate.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
-    "metrics": Verb("verbs.operate.metrics", OPERATE, "Print the metrics of fleet and controller for Prometheus."),
-    "tickets": Verb("verbs.operate.tickets", OPERATE, "Show the open work for technicians."),
-    "rma": Verb("verbs.operate.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
-    "ledger": Verb("verbs.operate.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."),
-    "hold": Verb("verbs.operate.hold_release", ORDERS, "Hold a node: automation observes it but does not act."),
-    "release": Verb("verbs.operate.hold_release", ORDERS, "End a hold."),
-    "move": Verb("verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
-    "zap": Verb("verbs.operate.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."),
-    "wipe": Verb("verbs.operate.move_zap_certify", ORDERS, "Erase the local drives of a node, and prove it."),
-    "certify": Verb("verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."),
-    "approve": Verb("verbs.operate.approve_decline", ORDERS, "Say yes to what waits for a person."),
-    "decline": Verb("verbs.operate.approve_decline", ORDERS, "Say no to what waits for a person."),
-    "rollout": Verb("verbs.operate.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."),
-    "breaker": Verb("verbs.operate.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
+    "prune": Verb("assay.cli.verbs.validation.prune", VALIDATION, "Delete runs that are older than the policy wants."),
+    "reconcile": Verb(
+        "assay.cli.verbs.operate.reconcile", OPERATE, "Run the controller: observe, validate, decide, act."
+    ),
+    "status": Verb("assay.cli.verbs.operate.status", OPERATE, "Show the state of every node."),
+    "sync": Verb("assay.cli.verbs.operate.sync", OPERATE, "Show how far the fleet is what git says, and what differs."),
+    "explain": Verb("assay.cli.verbs.operate.explain", OPERATE, "Show why a node is in its state."),
+    "history": Verb("assay.cli.verbs.operate.history", OPERATE, "Show everything recorded about a node or a part."),
+    "schedules": Verb("assay.cli.verbs.operate.schedules", OPERATE, "Show scheduled jobs, or run the due ones."),
+    "metrics": Verb(
+        "assay.cli.verbs.operate.metrics", OPERATE, "Print the metrics of fleet and controller for Prometheus."
+    ),
+    "tickets": Verb("assay.cli.verbs.operate.tickets", OPERATE, "Show the open work for technicians."),
+    "rma": Verb("assay.cli.verbs.operate.rma", OPERATE, "Rebuild the RMA dossier of a node, with new photos."),
+    "ledger": Verb(
+        "assay.cli.verbs.operate.ledger", OPERATE, "Verify the hash chains of the ledger, and seal it outside."
+    ),
+    "hold": Verb(
+        "assay.cli.verbs.operate.hold_release", ORDERS, "Hold a node: automation observes it but does not act."
+    ),
+    "release": Verb("assay.cli.verbs.operate.hold_release", ORDERS, "End a hold."),
+    "move": Verb("assay.cli.verbs.operate.move_zap_certify", ORDERS, "Send a node to another state of the policy."),
+    "zap": Verb(
+        "assay.cli.verbs.operate.move_zap_certify", ORDERS, "Write firmware and settings that differ from the specs."
+    ),
+    "wipe": Verb("assay.cli.verbs.operate.move_zap_certify", ORDERS, "Erase the local drives of a node, and prove it."),
+    "certify": Verb(
+        "assay.cli.verbs.operate.move_zap_certify", ORDERS, "Certify that a node was inspected or repaired."
+    ),
+    "approve": Verb("assay.cli.verbs.operate.approve_decline", ORDERS, "Say yes to what waits for a person."),
+    "decline": Verb("assay.cli.verbs.operate.approve_decline", ORDERS, "Say no to what waits for a person."),
+    "rollout": Verb(
+        "assay.cli.verbs.operate.rollout", ORDERS, "Show how far a merged change is; pause, resume or abort it."
+    ),
+    "breaker": Verb("assay.cli.verbs.operate.breaker", ORDERS, "Show what circuit breakers hold back; clear one."),
     "fabric": Verb(
-        "fabric.compare_scan_evaluate_impact", FABRIC_AND_LAB, "Compare the InfiniBand fabric with its design."
+        "assay.cli.fabric.compare_scan_evaluate_impact",
+        FABRIC_AND_LAB,
+        "Compare the InfiniBand fabric with its design.",
     ),
-    "lab": Verb("verbs.lab", FABRIC_AND_LAB, "Run a virtual fleet."),
-    "context": Verb("verbs.context", FABRIC_AND_LAB, "Choose what commands work on: the fleet or its lab."),
+    "lab": Verb("assay.cli.verbs.lab", FABRIC_AND_LAB, "Run a virtual fleet."),
+    "context": Verb("assay.cli.verbs.context", FABRIC_AND_LAB, "Choose what commands work on: the fleet or its lab."),
 }
 
 
@@ -149,7 +183,7 @@ class LazyVerbGroup(TyperGroup):
         verb = VERBS[cmd_name]
         if self.is_listing:
             return TyperCommand(cmd_name, short_help=verb.help, rich_help_panel=verb.group)
-        verb_app: typer.Typer = getattr(importlib.import_module(f"assay.cli.{verb.module}"), f"{cmd_name}_app")
+        verb_app: typer.Typer = getattr(importlib.import_module(verb.module), f"{cmd_name}_app")
         command: Any = typer.main.get_command(verb_app)
         command.name, command.short_help, command.rich_help_panel = cmd_name, verb.help, verb.group
         context_option: Any = copy(next(option for option in self.params if option.name == "context"))

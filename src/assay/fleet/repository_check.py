@@ -21,38 +21,38 @@ from assay.model.plugins import CHECK_RULES
 from assay.model.specs.spec_document import SpecDocument
 
 RULE_MODULES = (
-    "dangling_names",
-    "inventory_nodes",
-    "names_and_addresses",
-    "firmware_bundles",
-    "measurement_limits",
-    "declared_checks",
-    "suites.meaningless_checks",
-    "suites.missing_imports",
-    "known_issues_and_gates",
-    "limits_and_breaker",
-    "trust_steps",
-    "policies_and_profiles",
-    "node_entry",
-    "fault_rules",
-    "rack_layout",
-    "parts_and_lengths",
-    "fabric_designs",
-    "secrets_and_signers",
-    "written_secrets",
-    "transports_schedulers_monitoring",
-    "schedule_specs",
-    "burnin.burn_in_rules",
-    "burnin.load_times",
-    "correctness.golden_digest_rules",
-    "trends.trend_rules",
-    "provisioning.provisioning_rules",
-    "repository_files",
-    "code_owners",
-    "example_values",
+    "assay.fleet.rules.dangling_names",
+    "assay.fleet.rules.inventory_nodes",
+    "assay.fleet.rules.names_and_addresses",
+    "assay.fleet.rules.firmware_bundles",
+    "assay.fleet.rules.measurement_limits",
+    "assay.fleet.rules.declared_checks",
+    "assay.fleet.rules.suites.meaningless_checks",
+    "assay.fleet.rules.suites.missing_imports",
+    "assay.fleet.rules.known_issues_and_gates",
+    "assay.fleet.rules.limits_and_breaker",
+    "assay.fleet.rules.trust_steps",
+    "assay.fleet.rules.policies_and_profiles",
+    "assay.fleet.rules.node_entry",
+    "assay.fleet.rules.fault_rules",
+    "assay.fleet.rules.rack_layout",
+    "assay.fleet.rules.parts_and_lengths",
+    "assay.fleet.rules.fabric_designs",
+    "assay.fleet.rules.secrets_and_signers",
+    "assay.fleet.rules.written_secrets",
+    "assay.fleet.rules.transports_schedulers_monitoring",
+    "assay.fleet.rules.schedule_specs",
+    "assay.fleet.rules.burnin.burn_in_rules",
+    "assay.fleet.rules.burnin.load_times",
+    "assay.fleet.rules.correctness.golden_digest_rules",
+    "assay.fleet.rules.trends.trend_rules",
+    "assay.fleet.rules.provisioning.provisioning_rules",
+    "assay.fleet.rules.repository_files",
+    "assay.fleet.rules.code_owners",
+    "assay.fleet.rules.example_values",
 )
 
-"""The modules of `assay.fleet.rules` that hold rules."""
+"""The modules that hold rules."""
 
 STAND_IN_CODE = "ASY0400"
 FilePosition = tuple[str, int, int]
@@ -128,7 +128,7 @@ def rule(
 def load_rules() -> dict[str, CheckRule]:
     """Return every rule by its code, including those of plug-ins. Raises AssayError if a plug-in cannot be loaded."""
     for module in RULE_MODULES:
-        importlib.import_module(f"assay.fleet.rules.{module}")
+        importlib.import_module(module)
     for plugin in CHECK_RULES.names():
         known = dict(_RULES)
         try:

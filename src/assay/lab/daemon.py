@@ -48,7 +48,12 @@ def write_inventory_overlay(world: LabWorld, bmc_ports: Mapping[str, int], sched
         "firmware_steady_s": 30 / rate,
     }
     hosts = {
-        node: {**everywhere, **fabric, "bmc_port": bmc_ports[node], "reach": _make_command("node.shell", world, node)}
+        node: {
+            **everywhere,
+            **fabric,
+            "bmc_port": bmc_ports[node],
+            "reach": _make_command("assay.lab.node.shell", world, node),
+        }
         for node, fabric in zip(bmc_ports, _list_fabric_commands(world, bmc_ports), strict=True)
     }
     scratch = world.home / ".inventory.yml"
@@ -61,9 +66,11 @@ def _list_fabric_commands(world: LabWorld, nodes: Iterable[str]) -> Iterator[Map
     known: dict[str, Mapping[str, Any]] = {}
     for node in nodes:
         if node not in known:
-            telemetry = {name: _make_command("fabric.port_telemetry", world, name, node) for name in TOOL_OUTPUTS}
+            telemetry = {
+                name: _make_command("assay.lab.fabric.port_telemetry", world, name, node) for name in TOOL_OUTPUTS
+            }
             commands = {
-                "fabric_discover": _make_command("fabric.ibnetdiscover", world, node),
+                "fabric_discover": _make_command("assay.lab.fabric.ibnetdiscover", world, node),
                 "fabric_facts": telemetry,
             }
             known |= dict.fromkeys([node, *list_neighbours(world, node)], commands)
@@ -71,7 +78,7 @@ def _list_fabric_commands(world: LabWorld, nodes: Iterable[str]) -> Iterator[Map
 
 
 def _make_command(module: str, world: LabWorld, *words: str) -> list[str]:
-    return [sys.executable, "-m", f"assay.lab.{module}", str(world.home), *words]
+    return [sys.executable, "-m", module, str(world.home), *words]
 
 
 async def run_daemon(world: LabWorld) -> None:

@@ -62,7 +62,7 @@ def _describe_form(form: AnswerForm) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _load_shape(form: AnswerForm) -> Any:
     module, _, name = form.shape.removesuffix(LIST_SIGN).partition(":")
-    return getattr(importlib.import_module(f"assay.{module}"), name)
+    return getattr(importlib.import_module(module), name)
 
 
 def _is_list(form: AnswerForm) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class AnswerForm(NamedTuple):
-    """One form of an answer: the place of its `shape`, `module:name` below `assay`, and `when` it comes.
+    """One form of an answer: the place of its `shape`, `module:name`, and `when` it comes.
 
     `module:name[]` is a list of this shape. `is_lines`: there is such a document on each line.
     """
@@ -30,72 +30,78 @@ def _forms(*forms: tuple[str, str]) -> Answer:
 
 
 HISTORY, LEDGER, OPERATION, ORDER = (
-    f"cli.answers.{group}_answers" for group in ("history", "ledger", "operation", "order")
+    f"assay.cli.answers.{group}_answers" for group in ("history", "ledger", "operation", "order")
 )
 BROKEN = "if the ledger is broken (exit code 1)"
 NO_LEDGER = "if the ledger cannot be read (exit code 2)"
 
 ANSWERS: dict[str, Answer] = {
     "status": _forms(
-        ("", "cli.answers.status_answers:StatusAnswer"),
-        ("with --server", "cli.answers.status_answers:ServerNodesAnswer"),
-        (NO_LEDGER, "cli.answers.status_answers:UnknownNodesAnswer"),
+        ("", "assay.cli.answers.status_answers:StatusAnswer"),
+        ("with --server", "assay.cli.answers.status_answers:ServerNodesAnswer"),
+        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodesAnswer"),
     ),
     "show": _forms(
-        ("", "cli.answers.declaration_answers:ShowAnswer"),
-        ("with --cloud-init", "cli.answers.declaration_answers:CloudInitAnswer"),
+        ("", "assay.cli.answers.declaration_answers:ShowAnswer"),
+        ("with --cloud-init", "assay.cli.answers.declaration_answers:CloudInitAnswer"),
     ),
-    "sync": _one("cli.answers.sync_answers:SyncAnswer"),
+    "sync": _one("assay.cli.answers.sync_answers:SyncAnswer"),
     "tickets": _forms(
-        ("", "cli.answers.ticket_answers:TicketsAnswer"),
-        (NO_LEDGER, "cli.answers.ticket_answers:UnknownTicketsAnswer"),
+        ("", "assay.cli.answers.ticket_answers:TicketsAnswer"),
+        (NO_LEDGER, "assay.cli.answers.ticket_answers:UnknownTicketsAnswer"),
     ),
-    "tickets deliver": _one("cli.answers.ticket_answers:DeliveryAnswer"),
-    "tickets done": _one("cli.answers.ticket_answers:WorkDoneAnswer"),
+    "tickets deliver": _one("assay.cli.answers.ticket_answers:DeliveryAnswer"),
+    "tickets done": _one("assay.cli.answers.ticket_answers:WorkDoneAnswer"),
     "results": _forms(
-        ("", "results.formats.outcome_answers:RunAnswer"),
-        ("with --compare or --against", "results.formats.outcome_answers:ComparisonAnswer"),
-        ("with --list", "results.formats.outcome_answers:RunListAnswer"),
-        ("with --distribution", "results.distribution.distribution_answers:DistributionAnswer[]"),
+        ("", "assay.results.formats.outcome_answers:RunAnswer"),
+        ("with --compare or --against", "assay.results.formats.outcome_answers:ComparisonAnswer"),
+        ("with --list", "assay.results.formats.outcome_answers:RunListAnswer"),
+        ("with --distribution", "assay.results.distribution.distribution_answers:DistributionAnswer[]"),
     ),
-    "check": _one("fleet.repository_check:CheckAnswer"),
-    "doctor": _one("cli.answers.declaration_answers:DoctorAnswer"),
-    "images": _one("cli.answers.declaration_answers:ImageFile[]"),
+    "check": _one("assay.fleet.repository_check:CheckAnswer"),
+    "doctor": _one("assay.cli.answers.declaration_answers:DoctorAnswer"),
+    "images": _one("assay.cli.answers.declaration_answers:ImageFile[]"),
     "upgrade": _forms(
-        ("", "cli.answers.declaration_answers:UpgradeAnswer"),
-        ("if it finished an upgrade that was broken off", "cli.answers.declaration_answers:FinishedUpgradeAnswer"),
+        ("", "assay.cli.answers.declaration_answers:UpgradeAnswer"),
+        (
+            "if it finished an upgrade that was broken off",
+            "assay.cli.answers.declaration_answers:FinishedUpgradeAnswer",
+        ),
     ),
-    "discover": _one("views.machine_list:MachineList"),
+    "discover": _one("assay.views.machine_list:MachineList"),
     "observe": _forms(
-        ("", "cli.answers.evidence_answers:ObserveAnswer"),
-        ("with --from", "cli.answers.evidence_answers:RecordingAnswer"),
-        ("with --here", "cli.answers.evidence_answers:LocalEvidenceAnswer"),
+        ("", "assay.cli.answers.evidence_answers:ObserveAnswer"),
+        ("with --from", "assay.cli.answers.evidence_answers:RecordingAnswer"),
+        ("with --here", "assay.cli.answers.evidence_answers:LocalEvidenceAnswer"),
     ),
-    "suites list": _one("cli.answers.run_answers:SuitesListAnswer"),
-    "suites verify": _one("cli.answers.run_answers:SuitesVerifyAnswer"),
-    "rejudge": _one("cli.answers.run_answers:RejudgeAnswer"),
-    "report": _one("cli.answers.run_answers:ReportPagesAnswer"),
-    "prune": _one("cli.answers.run_answers:PruneAnswer"),
-    "lab status": _one("cli.answers.evidence_answers:LabStatusAnswer"),
-    "trends": _one("trends.shapes.warning_answers:TrendsAnswer"),
-    "trends rules": _one("trends.shapes.warning_answers:TrendRulesAnswer"),
-    "collectives plan": _one("collectives.shapes.search_answers:CollectivesPlanAnswer"),
-    "collectives run": _one("collectives.shapes.search_answers:CollectivesAnswer"),
-    "collectives explain": _one("collectives.shapes.search_answers:CollectivesAnswer"),
-    "plan": _one("plan.shapes.plan_answers:PlanAnswer"),
-    "replay": _one("trends.shapes.replay_answers:ReplayAnswer"),
-    "fabric compare": _one("cli.answers.fabric_answers:FabricComparisonAnswer"),
-    "fabric scan": _one("cli.answers.fabric_answers:FabricComparisonAnswer"),
-    "fabric evaluate": _one("cli.answers.fabric_answers:FabricWeekAnswer"),
-    "fabric impact": _one("cli.answers.fabric_answers:ImpactAnswer"),
-    "faults": _one("cli.answers.fault_answers:FaultsAnswer"),
-    "gate": _one("results.run_gates:GateAnswer"),
-    "validate": _one("results.formats.outcome_answers:ValidationAnswer"),
+    "suites list": _one("assay.cli.answers.run_answers:SuitesListAnswer"),
+    "suites verify": _one("assay.cli.answers.run_answers:SuitesVerifyAnswer"),
+    "rejudge": _one("assay.cli.answers.run_answers:RejudgeAnswer"),
+    "report": _one("assay.cli.answers.run_answers:ReportPagesAnswer"),
+    "prune": _one("assay.cli.answers.run_answers:PruneAnswer"),
+    "lab status": _one("assay.cli.answers.evidence_answers:LabStatusAnswer"),
+    "trends": _one("assay.trends.shapes.warning_answers:TrendsAnswer"),
+    "trends rules": _one("assay.trends.shapes.warning_answers:TrendRulesAnswer"),
+    "collectives plan": _one("assay.collectives.shapes.search_answers:CollectivesPlanAnswer"),
+    "collectives run": _one("assay.collectives.shapes.search_answers:CollectivesAnswer"),
+    "collectives explain": _one("assay.collectives.shapes.search_answers:CollectivesAnswer"),
+    "plan": _one("assay.plan.shapes.plan_answers:PlanAnswer"),
+    "replay": _one("assay.trends.shapes.replay_answers:ReplayAnswer"),
+    "fabric compare": _one("assay.cli.answers.fabric_answers:FabricComparisonAnswer"),
+    "fabric scan": _one("assay.cli.answers.fabric_answers:FabricComparisonAnswer"),
+    "fabric evaluate": _one("assay.cli.answers.fabric_answers:FabricWeekAnswer"),
+    "fabric impact": _one("assay.cli.answers.fabric_answers:ImpactAnswer"),
+    "faults": _one("assay.cli.answers.fault_answers:FaultsAnswer"),
+    "gate": _one("assay.results.run_gates:GateAnswer"),
+    "validate": _one("assay.results.formats.outcome_answers:ValidationAnswer"),
     "explain": _forms(
-        ("", "views.node.explanation_answer:ExplainAnswer"),
-        ("with --for customer, or for a customer's token", "views.customer.customer_answer:CustomerExplanationAnswer"),
-        (NO_LEDGER, "cli.answers.status_answers:UnknownNodeAnswer"),
-        (f"with --for customer, {NO_LEDGER}", "views.customer.customer_answer:UnknownForCustomerAnswer"),
+        ("", "assay.views.node.explanation_answer:ExplainAnswer"),
+        (
+            "with --for customer, or for a customer's token",
+            "assay.views.customer.customer_answer:CustomerExplanationAnswer",
+        ),
+        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodeAnswer"),
+        (f"with --for customer, {NO_LEDGER}", "assay.views.customer.customer_answer:UnknownForCustomerAnswer"),
     ),
     "history": _forms(
         ("", f"{HISTORY}:NodeHistoryAnswer"),
@@ -103,7 +109,7 @@ ANSWERS: dict[str, Answer] = {
         ("with --outcomes, for a node", f"{HISTORY}:NodeOutcomesAnswer"),
         ("with --measurements", f"{HISTORY}:NodeMeasurementsAnswer"),
         ("with --outcomes, for the pools", f"{HISTORY}:PoolRatesAnswer"),
-        (NO_LEDGER, "cli.answers.status_answers:UnknownNodeAnswer"),
+        (NO_LEDGER, "assay.cli.answers.status_answers:UnknownNodeAnswer"),
     ),
     "reconcile": (
         AnswerForm(f"{OPERATION}:ReconcileAnswer", "with --once"),
@@ -128,12 +134,12 @@ ANSWERS: dict[str, Answer] = {
     "ledger backup": _forms(("", f"{LEDGER}:LedgerCopyAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
     "ledger restore": _forms(("", f"{LEDGER}:LedgerCopyAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
     "ledger archive": _forms(("", f"{LEDGER}:LedgerArchiveAnswer"), (BROKEN, f"{LEDGER}:BrokenLedgerAnswer")),
-    "rollout": _one("cli.answers.rollout_answers:RolloutsAnswer"),
-    "rollout list": _one("cli.answers.rollout_answers:RolloutsAnswer"),
-    "rollout show": _one("cli.answers.rollout_answers:RolloutShowAnswer"),
-    "rollout pause": _one("cli.answers.rollout_answers:RolloutOrderAnswer"),
-    "rollout resume": _one("cli.answers.rollout_answers:RolloutOrderAnswer"),
-    "rollout abort": _one("cli.answers.rollout_answers:RolloutOrderAnswer"),
+    "rollout": _one("assay.cli.answers.rollout_answers:RolloutsAnswer"),
+    "rollout list": _one("assay.cli.answers.rollout_answers:RolloutsAnswer"),
+    "rollout show": _one("assay.cli.answers.rollout_answers:RolloutShowAnswer"),
+    "rollout pause": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
+    "rollout resume": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
+    "rollout abort": _one("assay.cli.answers.rollout_answers:RolloutOrderAnswer"),
 }
 """The words of a command, after `assay` → its answer."""
 

@@ -15,13 +15,13 @@ from assay.model.errors import AssayError
 
 
 class ToolFormat(NamedTuple):
-    """The output format of one tool: its typical line (`sign`), and the module whose `parse` reads it.
+    """The output format of one tool: its typical line (`sign`), and the function that reads it, `module:function`.
 
     `content` names what the format holds instead, if it does not hold a whole topology.
     """
 
     name: str
-    module: str
+    reader: str
     sign: re.Pattern[str]
     content: str = ""
 
@@ -42,22 +42,25 @@ _MODULES = r"Port=\d+ +Lid=\S+ +GUID=(?:0x)?[0-9a-fA-F]+"
 _EVENTS = r"\d{4}-\d\d-\d\d [\d:.,]+ \[\d+\] \[\d+\] "
 
 FORMATS = (
-    ToolFormat("ibnetdiscover", "readers.ibnetdiscover", _lines(_CABLED)),
-    ToolFormat("ibnetdiscover -p", "readers.ibnetdiscover_ports", _lines(_PORTS)),
-    ToolFormat("iblinkinfo -l", "readers.iblinkinfo", _lines(_LINKS)),
-    ToolFormat("OpenSM .lst", "readers.opensm_lst", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
-    ToolFormat("ibdiagnet2.db_csv", "readers.ibdiagnet_db_csv", _lines(r"START_[A-Z]\w*\r?$")),
-    ToolFormat("ibdiagnet2.net_dump", "readers.ibdiagnet_net_dump", _lines(_DUMP)),
-    ToolFormat("UFM links or ports (JSON)", "readers.ufm.ufm_resources", re.compile(_UFM)),
-    ToolFormat("NMX Controller topology (JSON)", "readers.nmx_topology", re.compile(_NMX)),
+    ToolFormat("ibnetdiscover", "assay.fabric.readers.ibnetdiscover:parse", _lines(_CABLED)),
+    ToolFormat("ibnetdiscover -p", "assay.fabric.readers.ibnetdiscover_ports:parse", _lines(_PORTS)),
+    ToolFormat("iblinkinfo -l", "assay.fabric.readers.iblinkinfo:parse", _lines(_LINKS)),
+    ToolFormat("OpenSM .lst", "assay.fabric.readers.opensm_lst:parse", _lines(r"\{ (?:CA|SW|RT)(?:-SM)? Ports:")),
+    ToolFormat("ibdiagnet2.db_csv", "assay.fabric.readers.ibdiagnet_db_csv:parse", _lines(r"START_[A-Z]\w*\r?$")),
+    ToolFormat("ibdiagnet2.net_dump", "assay.fabric.readers.ibdiagnet_net_dump:parse", _lines(_DUMP)),
+    ToolFormat("UFM links or ports (JSON)", "assay.fabric.readers.ufm.ufm_resources:parse", re.compile(_UFM)),
+    ToolFormat("NMX Controller topology (JSON)", "assay.fabric.readers.nmx_topology:parse", re.compile(_NMX)),
     ToolFormat(
-        "ibqueryerrors", "readers.ibqueryerrors", _lines("(?:Errors|Data Counters) for 0x|## Summary: "), "errors"
+        "ibqueryerrors",
+        "assay.fabric.readers.ibqueryerrors:parse",
+        _lines("(?:Errors|Data Counters) for 0x|## Summary: "),
+        "errors",
     ),
-    ToolFormat("perfquery", "readers.perfquery", _lines(r"#\s*\w[\w ]*? counters: Lid"), "counters"),
-    ToolFormat("smpquery", "readers.smpquery", _lines(_NODES), "single nodes and ports"),
-    ToolFormat("mlxlink (JSON)", "readers.mlxlink", re.compile(_MLXLINK), "one port"),
-    ToolFormat("ibdiagnet2.cables", "readers.ibdiagnet_cables", _lines(_MODULES), "modules"),
-    ToolFormat("UFM events", "readers.ufm.ufm_events", _lines(_EVENTS), "events"),
+    ToolFormat("perfquery", "assay.fabric.readers.perfquery:parse", _lines(r"#\s*\w[\w ]*? counters: Lid"), "counters"),
+    ToolFormat("smpquery", "assay.fabric.readers.smpquery:parse", _lines(_NODES), "single nodes and ports"),
+    ToolFormat("mlxlink (JSON)", "assay.fabric.readers.mlxlink:parse", re.compile(_MLXLINK), "one port"),
+    ToolFormat("ibdiagnet2.cables", "assay.fabric.readers.ibdiagnet_cables:parse", _lines(_MODULES), "modules"),
+    ToolFormat("UFM events", "assay.fabric.readers.ufm.ufm_events:parse", _lines(_EVENTS), "events"),
 )
 DEVICE_LIST = _lines(r"(?:Ca|Switch|Router)\s*: 0x[0-9a-fA-F]+ ports \d+ devid")
 """What `ibnetdiscover -l`, `-H` and `-S` print, `ibhosts` and `ibswitches` too: devices without their cables."""
@@ -110,5 +113,6 @@ def _detect_or_raise(text: str) -> ToolFormat:
 
 
 def _read(tool: ToolFormat, text: str, stderr: str) -> FabricDiscovery:
-    discovery: FabricDiscovery = import_module(f"assay.fabric.{tool.module}").parse(text, stderr)
+    module, _, function = tool.reader.partition(":")
+    discovery: FabricDiscovery = getattr(import_module(module), function)(text, stderr)
     return discovery

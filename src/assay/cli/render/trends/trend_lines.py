@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from assay.trends.warnings.warning_advice import AdvisedWarning
 
 
-def format_answer(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Iterator[str]:
+def format_trends(answer: TrendAnswer, advised: Sequence[AdvisedWarning]) -> Iterator[str]:
     """Yield the lines for people: one for each group, then one for each part; what follows stands below."""
     found = answer.findings
     known = f"{found.series.judged} series compared; cannot tell: {found.series.cannot_tell} with fewer than 20 peers"

@@ -99,9 +99,9 @@ def trends(
 
 def _format(report: TrendReport) -> Iterator[str]:
     from assay.cli.render.trends.rule_record_lines import format_records
-    from assay.cli.render.trends.trend_lines import format_answer
+    from assay.cli.render.trends.trend_lines import format_trends
 
-    yield from format_answer(report.answer, report.advised)
+    yield from format_trends(report.answer, report.advised)
     yield from format_records(report.judged_records)
 
 
